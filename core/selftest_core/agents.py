@@ -1,0 +1,121 @@
+"""An agent and its host, as mngr tells: light frozen values that everything passes around.
+
+Untrusted text (names, titles, labels) is kept as it came; whoever shows it makes it safe.
+Times are seconds since the epoch, UTC. `selftest_core.listing` makes these from `mngr list`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOCAL_PROVIDER = "local"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class State(StrEnum):
+    """The lifecycle states of mngr 0.3; a word that we do not know becomes UNKNOWN, with the word kept beside it."""
+
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    DONE = "DONE"
+    STOPPED = "STOPPED"
+    REPLACED = "REPLACED"
+    RUNNING_UNKNOWN_AGENT_TYPE = "RUNNING_UNKNOWN_AGENT_TYPE"
+    UNKNOWN = "UNKNOWN"
+
+
+class AgentKey(NamedTuple):
+    """What identifies an agent: mngr's ids are unique per host only."""
+
+    host_id: str
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ssh:
+    """How a remote host is reached; `command` is a shell string and must be run by `sh -c`."""
+
+    command: str
+    user: str | None = None
+    host: str | None = None
+    port: int | None = None
+    key_path: str | None = None
+    known_hosts_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where agents run. `state` is mngr's word, None where it said none."""
+
+    id: str
+    name: str
+    provider: str
+    state: str | None = None
+    ssh: Ssh | None = None
+    image: str | None = None
+    boot_time: float | None = None
+    is_locked: bool = False
+    failure_reason: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """True for this machine's own host."""
+        return self.provider == LOCAL_PROVIDER
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One agent as `mngr list` describes it."""
+
+    id: str
+    name: str
+    type: str
+    host: Host
+    state: State
+    state_word: str
+    command: str = ""
+    work_dir: str = ""
+    branch: str | None = None
+    created_at: float | None = None
+    started_at: float | None = None
+    pid: int | None = None
+    url: str | None = None
+    user_activity_at: float | None = None
+    agent_activity_at: float | None = None
+    idle_seconds: float | None = None
+    idle_mode: str | None = None
+    start_on_boot: bool = False
+    waiting_reason: str | None = None
+    labels: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    plugin: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def key(self) -> AgentKey:
+        """The identity of this agent over all hosts."""
+        return AgentKey(self.host.id, self.id)
+
+    @property
+    def address(self) -> str:
+        """The one spelling that mngr never takes for another agent: `ID@HOST_ID.PROVIDER`."""
+        return f"{self.id}@{self.host.id}.{self.host.provider}"
+
+    @property
+    def run(self) -> str | None:
+        """The run of ours that it belongs to."""
+        return self.labels.get("selftest_run")
+
+    @property
+    def test(self) -> str | None:
+        """The test that it owns."""
+        return self.labels.get("selftest_test")
+
+    @property
+    def project(self) -> str | None:
+        """The project that mngr filed it under."""
+        return self.labels.get("project")

@@ -1,0 +1,1 @@
+"""The sample repository and its scripted agents, run by the real mngr."""

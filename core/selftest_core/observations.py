@@ -1,0 +1,143 @@
+"""What was seen, when, and by whom: the facts that `selftest_core.fleet` folds. Values only.
+
+Times are seconds since the epoch, UTC, of the machine that observed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.agents import Agent, State
+
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+class SessionRef(NamedTuple):
+    """A tmux session: the socket of its server (absolute path), and its name there."""
+
+    socket: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListingError:
+    """One error that `mngr list` reported beside its agents. `provider` is None where it named none."""
+
+    provider: str | None
+    message: str
+    hint: str = ""
+    is_unreachable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One whole answer of `mngr list`. `provider` None: unfiltered, every provider asked."""
+
+    at: float
+    provider: str | None
+    agents: tuple[Agent, ...]
+    errors: tuple[ListingError, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListFailed:
+    """`mngr list` gave no answer at all (missing, broken, killed, over its deadline)."""
+
+    at: float
+    provider: str | None
+    title: str
+    detail: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TmuxSession:
+    """One session of a server. `agent_id` is mngr's stamp on its own sessions, None on any other."""
+
+    ref: SessionRef
+    session_id: str
+    created_at: float
+    activity_at: float
+    windows: int
+    attached: int
+    agent_id: str | None = None
+    command: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TmuxServer:
+    """One tmux server that was asked. `is_default`: the one that mngr finds when TMUX is unset."""
+
+    socket: str
+    is_default: bool
+    sessions: tuple[TmuxSession, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAgent:
+    """What the probe sees of one local agent.
+
+    `state` is None where the probe cannot tell (agent types whose process it does not know): mngr's state stands.
+    `says` are the reasons in words, for `explain`. `exit_status` is what a wrapper of ours wrote, None elsewhere.
+    """
+
+    id: str
+    name: str
+    type: str
+    state: State | None
+    says: tuple[str, ...]
+    command: str = ""
+    work_dir: str = ""
+    branch: str | None = None
+    created_at: float | None = None
+    started_at: float | None = None
+    pid: int | None = None
+    labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    session: SessionRef | None = None
+    pane_id: str | None = None
+    other_sessions: tuple[SessionRef, ...] = ()
+    activity_at: float | None = None
+    waits_for_permission: bool = False
+    bell: bool = False
+    title: str = ""
+    exit_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """One look of the local probe: every agent folder and every tmux server of this user."""
+
+    at: float
+    host_id: str
+    host_name: str
+    agents: tuple[LocalAgent, ...]
+    servers: tuple[TmuxServer, ...]
+    problems: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedAgent:
+    """An agent of an earlier answer, and when that answer came."""
+
+    agent: Agent
+    as_of: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What an earlier process of ours last knew, read from the state folder."""
+
+    at: float
+    agents: tuple[RememberedAgent, ...]
+
+
+type Observation = Listed | ListFailed | Probed | Remembered

@@ -1,0 +1,1 @@
+"""One module per outside program: argument builders, parsers, and a thin class that runs it."""

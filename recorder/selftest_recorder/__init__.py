@@ -1,0 +1,1 @@
+"""Terminals driven and recorded."""

@@ -1,0 +1,45 @@
+"""Every test runs as if started from a plain terminal: no signal ignored, no TMUX, none of the caller's settings."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from worlds import World, a_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A build server starts us in the background, where shells ignore SIGINT and SIGQUIT, and nohup ignores SIGHUP;
+# ignored signals are inherited by every program that a test starts.
+for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+    signal.signal(_number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+_OF_THE_CALLER = (
+    "TMUX", "TMUX_PANE", "TMUX_TMPDIR", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLORTERM", "COLUMNS", "LINES",
+    "MNGR_HOST_DIR", "MNGR_PREFIX", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME",
+    "VIRTUAL_ENV", "PYTHONPATH", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "TEXTUAL", "TEXTUAL_THEME", "SSH_TTY",
+)  # fmt: skip
+for _name in list(os.environ):
+    if _name in _OF_THE_CALLER or _name.startswith(("SELFTEST_", "TEXTUAL_")):
+        del os.environ[_name]
+os.environ.update(TERM="xterm-256color", LANG="C.UTF-8", LC_ALL="C.UTF-8", TZ="UTC")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A private world for one test."""
+    with a_world() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_world() -> Iterator[World]:
+    """A private world for the tests of one module, where making agents for each would cost seconds."""
+    with a_world() as made:
+        yield made

@@ -1,0 +1,1 @@
+"""The terminal program and its command line."""

@@ -1,0 +1,1 @@
+"""Widgets: they take values and post what happened."""
