@@ -26,17 +26,25 @@ class SessionRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListingError:
-    """One error that `mngr list` reported beside its agents. `provider` is None where it named none."""
+    """One error that `mngr list` reported beside its agents.
+
+    It names a provider, or a host (one broken data.json hides every agent of that host), or an agent, or nothing.
+    """
 
     provider: str | None
     message: str
     hint: str = ""
     is_unreachable: bool = False
+    host_id: str | None = None
+    agent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One whole answer of `mngr list`. `provider` None: unfiltered, every provider asked."""
+    """One whole answer of `mngr list`. `provider` None: unfiltered, every provider asked.
+
+    `at` is when the answer was there; it was asked at `at - seconds`, and may be as old as that.
+    """
 
     at: float
     provider: str | None
@@ -47,13 +55,14 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ListFailed:
-    """`mngr list` gave no answer at all (missing, broken, killed, over its deadline)."""
+    """`mngr list` gave no answer at all (missing, broken, killed, over its deadline). Asked at `at - seconds`."""
 
     at: float
     provider: str | None
     title: str
     detail: str = ""
     hint: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +121,20 @@ class LocalAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadableAgent:
+    """An agent whose folder is there and whose data.json is not readable: it is not gone."""
+
+    agent_id: str
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Probed:
-    """One look of the local probe: every agent folder and every tmux server of this user."""
+    """One look of the local probe: every agent folder and every tmux server of this user.
+
+    A problem is a line that says what is wrong, and where it helps a second line that says what to do.
+    """
 
     at: float
     host_id: str
@@ -121,6 +142,7 @@ class Probed:
     agents: tuple[LocalAgent, ...]
     servers: tuple[TmuxServer, ...]
     problems: tuple[str, ...] = ()
+    unreadable: tuple[UnreadableAgent, ...] = ()
     seconds: float = 0.0
 
 
