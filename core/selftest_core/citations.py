@@ -1,0 +1,160 @@
+"""Which tutorial blocks the tests cite, read from their syntax trees.
+
+The tests are neither imported nor run: a test file that does not import still says what it cites, and reading five
+thousand tests takes well under a second. Two spellings count, in test functions and in methods of test classes:
+
+    e2e.write_tutorial_block(\"\"\"…\"\"\")         a call with a text that stands in the file
+    Tutorial block:                             a section of the docstring, up to the next section
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CALL = "write_tutorial_block"
+SECTION = "Tutorial block:"
+_HEADER = re.compile(r"[A-Z][\w ]*:(\s|$)")
+
+type _Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One text that a test cites. `test`: the node id without parameters. `line`: 1-based, in the test's file."""
+
+    test: str
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Something in a test file that cannot be read: the file itself, or one citation made at run time."""
+
+    path: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """All that one test file says. `tests`: how many test functions it has."""
+
+    citations: tuple[Citation, ...]
+    unreadable: tuple[Unreadable, ...]
+    tests: int
+
+
+def read_tests(source: str, path: str) -> Read:
+    """Read one test file. `path` is relative to the repository, with slashes, and becomes part of the node ids."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None) or 1
+        return Read((), (Unreadable(path, line, f"not Python that can be read: {error}"),), 0)
+    constants = dict(_constants(tree))
+    citations: list[Citation] = []
+    unreadable: list[Unreadable] = []
+    tests = 0
+    for names, function in _tests(tree.body, ()):
+        tests += 1
+        node_id = "::".join((path, *names, function.name))
+        for line, text in _docstring_blocks(function):
+            citations.append(Citation(node_id, path, line, text))
+        for call in _calls(function):
+            text_or_none = _text(call, constants)
+            if text_or_none is None:
+                message = f"{node_id} cites a text that is only known when it runs: write the block out"
+                unreadable.append(Unreadable(path, call.lineno, message))
+            else:
+                citations.append(Citation(node_id, path, call.lineno, text_or_none))
+    return Read(tuple(citations), tuple(unreadable), tests)
+
+
+def _tests(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Function]]:
+    """Test functions by pytest's default names, in classes of any depth and under `if` and `try` too."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            if statement.name.startswith("test"):
+                yield names, statement
+        elif isinstance(statement, ast.ClassDef):
+            # unittest.TestCase classes are collected whatever their name is, so the name is no condition.
+            yield from _tests(statement.body, (*names, statement.name))
+        elif isinstance(statement, ast.If):
+            yield from _tests([*statement.body, *statement.orelse], names)
+        elif isinstance(statement, ast.Try):
+            handled = [inner for handler in statement.handlers for inner in handler.body]
+            yield from _tests([*statement.body, *handled, *statement.orelse, *statement.finalbody], names)
+        elif isinstance(statement, ast.With):
+            yield from _tests(statement.body, names)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                yield name, text
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))):
+                yield name, text
+            case _:
+                continue
+
+
+def _calls(function: _Function) -> Iterator[ast.Call]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == CALL:
+            yield node
+
+
+def _text(call: ast.Call, constants: Mapping[str, str]) -> str | None:
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return _value(arguments[0], constants) if arguments else None
+
+
+def _value(node: ast.expr, constants: Mapping[str, str]) -> str | None:
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Name(id=name):
+            return constants.get(name)
+        case ast.Call(func=ast.Attribute(attr="dedent" | "cleandoc"), args=[inner]):
+            return _value(inner, constants)
+        case ast.Call(func=ast.Name(id="dedent" | "cleandoc"), args=[inner]):
+            return _value(inner, constants)
+        case _:
+            return None
+
+
+def _docstring_blocks(function: _Function) -> Iterator[tuple[int, str]]:
+    raw = ast.get_docstring(function, clean=False)
+    if raw is None or SECTION not in raw:
+        return
+    statement = function.body[0]
+    lines = raw.expandtabs().splitlines()
+    for number, line in enumerate(lines):
+        if line.strip() == SECTION:
+            # The first line stands behind the quotes, so its own indentation says nothing.
+            indent = len(line) - len(line.lstrip()) if number else statement.col_offset
+            yield statement.lineno + number, _section(lines[number + 1 :], indent)
+
+
+def _section(lines: list[str], indent: int) -> str:
+    """The lines of a section: all that stand deeper than its header, else all up to the next header."""
+    filled = next((line for line in lines if line.strip()), "")
+    is_deeper = len(filled) - len(filled.lstrip()) > indent
+    taken: list[str] = []
+    for line in lines:
+        depth = len(line) - len(line.lstrip())
+        ends = depth <= indent if is_deeper else _HEADER.match(line.strip()) is not None
+        if line.strip() and ends:
+            break
+        taken.append(line)
+    return textwrap.dedent("\n".join(taken)).strip("\n")
