@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 FIELDS = st.dictionaries(
     st.text(max_size=5), st.integers() | st.text() | st.none() | st.lists(st.booleans()), max_size=4
 )
-    st.text(max_size=5), st.integers() | st.text() | st.none() | st.lists(st.booleans()), max_size=4
-)
 ENTRIES = st.lists(st.tuples(st.text(max_size=8), FIELDS), max_size=8)
 
 
