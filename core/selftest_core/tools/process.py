@@ -1,0 +1,416 @@
+"""The one door to other programs: every process that this project starts is started here.
+
+Each program gets an argv list, a deadline, a folder, a closed stdin unless text is given, and a session of its own,
+so that it cannot ask questions on our terminal and can be ended whole, children included. Output is read while it
+comes, with a cap, since what a program prints may be endless. Signals that our parent made us ignore (a background
+job, nohup) are given back their default: ignoring is inherited, and an agent that ignores Ctrl-C cannot be stopped.
+
+One loop does the reading for `run` and `run_async`; the latter runs it in a thread, so that it works in any event
+loop on any thread. It must not know what any program means: that is for the modules beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import FrameType
+
+OUTPUT_LIMIT = 64 * 1024 * 1024
+"""Bytes of stdout after which a program is ended, unless the caller allows more."""
+_STDERR_KEPT = 256 * 1024
+_CHUNK = 256 * 1024
+_GRACE = 1.0
+"""Seconds between asking a program to end (SIGTERM) and ending it (SIGKILL)."""
+_AFTERMATH = 0.25
+"""Seconds of silence after which a pipe that an orphan of an ended program keeps open is given up."""
+
+_INSTALL = {
+    "tmux": "Install tmux 3.2 or newer: `sudo apt install tmux`, or `brew install tmux`.",
+    "git": "Install git 2.38 or newer: `sudo apt install git`, or `brew install git`.",
+    "rsync": "Install rsync: `sudo apt install rsync`, or `brew install rsync`.",
+    "ssh": "Install an ssh client: `sudo apt install openssh-client`.",
+    "mngr": "Install mngr: `uv tool install 'imbue-mngr>=0.3,<0.4'`.",
+    "asciinema": "Install asciinema: `sudo apt install asciinema`, or `brew install asciinema`.",
+}
+_INHERITED = (
+    signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
+    signal.SIGCHLD,
+)  # fmt: skip
+_RESET_AND_EXEC = (
+    "import os,signal,sys\n"
+    "for n in sys.argv[1].split(','): signal.signal(int(n), signal.SIG_DFL)\n"
+    "os.execvp(sys.argv[2], sys.argv[2:])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A program that ended by itself. `exit_status` is negative for a signal; undecodable bytes are replaced."""
+
+    argv: tuple[str, ...]
+    exit_status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """True where the program says that it succeeded."""
+        return self.exit_status == 0
+
+    @property
+    def stderr_end(self) -> str:
+        """The last lines of stderr, for an error's detail."""
+        return "\n".join(self.stderr.strip().splitlines()[-12:])[-2000:]
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    timeout: float,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    input: str | None = None,  # noqa: A002 -- the word that subprocess uses
+    limit: int = OUTPUT_LIMIT,
+) -> Completed:
+    """Run a program to its end, `timeout` seconds at most, and return what it said; `env` None inherits ours.
+
+    A non-zero exit status is returned, not raised. Raises ToolMissingError, ToolTimeoutError, ToolOutputError (more
+    than `limit` bytes), ToolFailedError (it could not be started). KeyboardInterrupt ends the program first.
+    """
+    return _Conversation(argv, timeout=timeout, cwd=cwd, env=env, text=input, limit=limit).hold()
+
+
+async def run_async(
+    argv: Sequence[str | Path],
+    *,
+    timeout: float,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    input: str | None = None,  # noqa: A002 -- the word that subprocess uses
+    limit: int = OUTPUT_LIMIT,
+) -> Completed:
+    """The same as `run`, without holding up the event loop. Cancelling ends the program, and waits for that."""
+    import asyncio  # a tenth of a second that one-shot commands need not pay
+
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Completed] = loop.create_future()
+    conversation = _Conversation(argv, timeout=timeout, cwd=cwd, env=env, text=input, limit=limit)
+
+    def settle(completed: Completed | None, error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        elif completed is not None:
+            answer.set_result(completed)
+
+    def hold() -> None:
+        completed, error = None, None
+        try:
+            completed = conversation.hold()
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, completed, error)
+
+    thread = threading.Thread(target=hold, name=f"run {Path(conversation.argv[0]).name}", daemon=True)
+    thread.start()
+    try:
+        return await asyncio.shield(answer)
+    except asyncio.CancelledError:
+        conversation.interrupt()
+        with contextlib.suppress(Exception):
+            await asyncio.shield(answer)
+        raise
+
+
+class Running:
+    """A long-lived program in a session of its own; `end` ends it with all its children."""
+
+    def __init__(self, process: subprocess.Popen[bytes], argv: tuple[str, ...]) -> None:
+        self.process = process
+        self.argv = argv
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is also its process group's."""
+        return self.process.pid
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Its output, where a pipe was asked for."""
+        return self.process.stdout
+
+    def poll(self) -> int | None:
+        """Its exit status, or None while it lives."""
+        return self.process.poll()
+
+    def wait(self, timeout: float) -> int:
+        """Wait for its end; raises ToolTimeoutError, and leaves it running then."""
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise _too_late(self.argv, timeout) from error
+
+    def end(self, grace: float = _GRACE) -> int:
+        """Ask the whole group to end, then end it; returns the exit status."""
+        _end_group(self.process, grace)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return self.process.returncode
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    output: Path | None = None,
+    pipe: bool = False,
+) -> Running:
+    """Start a program that goes on by itself. Its output goes to `output` (appended), a pipe, or nowhere."""
+    words = tuple(str(part) for part in argv)
+    with contextlib.ExitStack() as stack:
+        out: Any = subprocess.DEVNULL
+        if pipe:
+            out = subprocess.PIPE
+        elif output is not None:
+            out = stack.enter_context(output.open("ab"))
+        errors: Any = subprocess.DEVNULL if pipe else out
+        process = _start(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+    return Running(process, words)
+
+
+def call_interactive(argv: Sequence[str | Path], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
+    """Give our terminal to a program until it ends, and return its exit status (negative for a signal).
+
+    For the main thread. Meanwhile Ctrl-C, Ctrl-\\ and Ctrl-Z are the program's alone: caught here rather than ignored,
+    since ignoring would be inherited.
+    """
+    words = tuple(str(part) for part in argv)
+    with _deaf_to_the_keyboard():
+        process = _start(words, cwd=cwd or Path.cwd(), env=env, stdin=None, stdout=None, stderr=None, session=False)
+        return process.wait()
+
+
+class _Conversation:
+    """One program from its start to its end: what goes in, what comes out, and the deadline."""
+
+    def __init__(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout: float,
+        cwd: Path,
+        env: Mapping[str, str] | None,
+        text: str | None,
+        limit: int,
+    ) -> None:
+        self.argv = tuple(str(part) for part in argv)
+        self._timeout = timeout
+        self._cwd = cwd
+        self._env = env
+        self._text = text
+        self._limit = limit
+        self._is_interrupted = threading.Event()
+        self._bell: int | None = None
+        self._lock = threading.Lock()
+
+    def interrupt(self) -> None:
+        """End the program from another thread."""
+        with self._lock:
+            self._is_interrupted.set()
+            if self._bell is not None:
+                os.write(self._bell, b"!")
+
+    def hold(self) -> Completed:
+        """Run the program; the thread that calls this does all the reading and writing."""
+        began = time.monotonic()
+        ear, bell = os.pipe()
+        with self._lock:
+            self._bell = bell
+        try:
+            stdin = subprocess.DEVNULL if self._text is None else subprocess.PIPE
+            process = _start(
+                self.argv, cwd=self._cwd, env=self._env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            try:
+                stdout, stderr = self._read(process, began + self._timeout, ear)
+            except BaseException:
+                _end_group(process, _GRACE)
+                raise
+            finally:
+                for stream in (process.stdin, process.stdout, process.stderr):
+                    if stream is not None:
+                        with contextlib.suppress(OSError):
+                            stream.close()
+            return Completed(
+                self.argv,
+                process.returncode,
+                stdout.decode("utf-8", "replace"),
+                stderr.decode("utf-8", "replace"),
+                time.monotonic() - began,
+            )
+        finally:
+            with self._lock:
+                self._bell = None
+                os.close(bell)
+            os.close(ear)
+
+    def _read(self, process: subprocess.Popen[bytes], deadline: float, ear: int) -> tuple[bytearray, bytearray]:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        gathered = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        out, errors = process.stdout.fileno(), process.stderr.fileno()
+        to_write = memoryview((self._text or "").encode("utf-8", "surrogateescape"))
+        with selectors.DefaultSelector() as selector:
+            for stream in (out, errors):
+                os.set_blocking(stream, False)
+                selector.register(stream, selectors.EVENT_READ)
+            selector.register(ear, selectors.EVENT_READ)
+            if process.stdin is not None:
+                os.set_blocking(process.stdin.fileno(), False)
+                selector.register(process.stdin, selectors.EVENT_WRITE)
+            open_pipes = 2
+            while open_pipes or process.poll() is None:
+                if self._is_interrupted.is_set():
+                    raise ToolFailedError(f"{Path(self.argv[0]).name} was interrupted", argv=self.argv)
+                left = deadline - time.monotonic()
+                has_ended = process.poll() is not None
+                if left <= 0:
+                    raise _too_late(self.argv, self._timeout, bytes(gathered[errors]))
+                # With both pipes closed only the end itself is awaited, and it sends no event here.
+                ready = selector.select(min(left, _AFTERMATH if has_ended else 0.01 if not open_pipes else 1.0))
+                if has_ended and not ready:
+                    break
+                for key, _ in ready:
+                    if key.fd in gathered:
+                        chunk = _available(key.fd)
+                        if chunk is None:
+                            selector.unregister(key.fd)
+                            open_pipes -= 1
+                        else:
+                            gathered[key.fd] += chunk
+                    elif process.stdin is not None and key.fileobj is process.stdin:
+                        to_write = _written(process.stdin.fileno(), to_write)
+                        if not to_write:
+                            selector.unregister(process.stdin)
+                            process.stdin.close()
+                del gathered[errors][:-_STDERR_KEPT]
+                if len(gathered[out]) > self._limit:
+                    raise ToolOutputError(
+                        f"{Path(self.argv[0]).name} printed more than {self._limit // 1024:,} KiB",
+                        "It was ended, since it might never have stopped.",
+                        argv=self.argv,
+                    )
+        return gathered[out], gathered[errors]
+
+
+def _available(fd: int) -> bytes | None:
+    """What can be read now (nothing is b""), or None at the end."""
+    try:
+        return os.read(fd, _CHUNK) or None
+    except BlockingIOError:
+        return b""
+
+
+def _written(fd: int, text: memoryview) -> memoryview:
+    """What is left to write; nothing where the reader has gone, which is its right."""
+    if not text:
+        return text
+    try:
+        return text[os.write(fd, text[:65536]) :]
+    except BlockingIOError:
+        return text
+    except BrokenPipeError:
+        return text[:0]
+
+
+def _start(
+    argv: tuple[str, ...],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    stdin: int | None,
+    stdout: Any,
+    stderr: Any,
+    session: bool = True,
+) -> subprocess.Popen[bytes]:
+    name = Path(argv[0]).name
+    path = (os.environ if env is None else env).get("PATH", os.defpath)
+    program = shutil.which(argv[0], path=path)
+    if program is None:
+        hint = _INSTALL.get(name, f"Install {name}, or put its folder on PATH.")
+        raise ToolMissingError(f"{name} is not installed", f"`{argv[0]}` was looked for on {path}", hint, argv=argv)
+    ignored = [str(int(number)) for number in _INHERITED if signal.getsignal(number) is signal.SIG_IGN]
+    words = [program, *argv[1:]]
+    if ignored:
+        words = [sys.executable, "-I", "-S", "-c", _RESET_AND_EXEC, ",".join(ignored), *words]
+    try:
+        return subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            bufsize=0,
+            close_fds=True,
+            restore_signals=True,
+            start_new_session=session,
+        )
+    except (OSError, ValueError) as error:
+        if not cwd.is_dir():
+            raise ToolFailedError(
+                f"{name} could not be started: its folder is gone", str(cwd), "Start again from a folder that exists.",
+                argv=argv,
+            ) from error  # fmt: skip
+        raise ToolFailedError(f"{name} could not be started", str(error), argv=argv) from error
+
+
+def _too_late(argv: tuple[str, ...], timeout: float, stderr: bytes = b"") -> ToolTimeoutError:
+    said = stderr.decode("utf-8", "replace")[-2000:].strip()
+    name = Path(argv[0]).name
+    return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", said, argv=argv, stderr=said)
+
+
+def _end_group(process: subprocess.Popen[bytes], grace: float) -> None:
+    """End the program and everything in its process group: asked first, then without asking."""
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, None)):
+        # Also after its own end: its children live on in the group, whose id is not given away while they do.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+
+
+@contextlib.contextmanager
+def _deaf_to_the_keyboard() -> Iterator[None]:
+    def leave_it(number: int, frame: FrameType | None) -> None:
+        """The key was meant for the program that has the terminal."""
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)}
+    for number in before:
+        signal.signal(number, leave_it)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
