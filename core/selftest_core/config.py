@@ -1,0 +1,256 @@
+"""The settings: from the person's file, the project's file, the environment and flags, each over the one before.
+
+One table, `CONFIG_KEYS`, makes the checks, the help and the README. A wrong setting is refused with its file and
+line, an unknown key with the nearest known one: a setting that is quietly ignored costs an hour. Files are only
+read; nothing here looks at what the settings mean. Plain code, since every command loads it: pydantic would double
+the time that `--help` takes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from selftest_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE_NAME = "selftest-tui.toml"
+ENVIRONMENT_PREFIX = "SELFTEST_TUI_"
+_TABLE = "tool.selftest-tui"
+_NO_SETTINGS = frozenset({"DEBUG"})
+"""Names behind the prefix that are switches of the program, not settings."""
+
+type Value = str | bool | float | tuple[str, ...]
+type Kind = Literal["text", "switch", "seconds", "paths"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting. `default` is in the words of TOML; `least` is the smallest value of a number of seconds."""
+
+    name: str
+    kind: Kind
+    default: Value
+    says: str
+    least: float = 0.0
+
+    @property
+    def default_text(self) -> str:
+        """The default as one writes it in TOML."""
+        return toml_text(self.default)
+
+    @property
+    def environment_name(self) -> str:
+        """The environment variable that sets it."""
+        return ENVIRONMENT_PREFIX + self.name.upper()
+
+
+CONFIG_KEYS = (
+    Key("theme", "text", "", "name of a Textual theme; empty: the program's own"),
+    Key("sockets", "paths", (), "more tmux sockets to look on; those in tmux's own folder are found without"),
+    Key("remote", "switch", True, "ask remote providers too; false asks mngr about this machine alone"),
+    Key("poll_probe", "seconds", 2.0, "seconds between two looks at the local agents when nothing happens", 0.2),
+    Key("poll_local", "seconds", 5.0, "least seconds between two `mngr list --provider local`", 1.0),
+    Key("poll_remote", "seconds", 15.0, "least seconds between two `mngr list` of one remote provider", 1.0),
+    Key("poll_all", "seconds", 30.0, "least seconds between two `mngr list` of every provider", 1.0),
+    Key("list_deadline", "seconds", 60.0, "seconds after which a `mngr list` is ended; a local one after half", 1.0),
+)
+_BY_NAME = {key.name: key for key in CONFIG_KEYS}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings that hold; `CONFIG_KEYS` says what each means. `sources`: key → where it was set, else default."""
+
+    theme: str = ""
+    sockets: tuple[str, ...] = ()
+    remote: bool = True
+    poll_probe: float = 2.0
+    poll_local: float = 5.0
+    poll_remote: float = 15.0
+    poll_all: float = 30.0
+    list_deadline: float = 60.0
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, str] | None = None) -> Config:
+    """The settings for a program started in `cwd`.
+
+    Read, each over the one before: `selftest-tui/selftest-tui.toml` in the person's configuration folder; the nearest
+    folder from `cwd` upwards that has a `selftest-tui.toml` or a pyproject.toml with `[tool.selftest-tui]`;
+    SELFTEST_TUI_* of `environ`; `overrides` (key → text, as flags give them). Raises ConfigError.
+    """
+    values: dict[str, Value] = {}
+    sources: dict[str, str] = {}
+    for path in (_file_of_person(environ), _file_of_project(cwd)):
+        if path is not None:
+            for name, value in _read_file(path).items():
+                values[name], sources[name] = value, str(path)
+    for variable in sorted(environ):
+        name = variable.removeprefix(ENVIRONMENT_PREFIX)
+        if name == variable or name in _NO_SETTINGS:
+            continue
+        key = _BY_NAME.get(name.lower()) if name == name.upper() else None
+        if key is None:
+            raise _unknown(name.lower(), f"the environment variable {variable}", environment=True)
+        values[key.name] = _from_text(key, environ[variable], f"the environment variable {variable}", cwd)
+        sources[key.name] = variable
+    for name, text in (overrides or {}).items():
+        if name not in _BY_NAME:
+            raise _unknown(name, "--set")
+        values[name] = _from_text(_BY_NAME[name], text, f"--set {name}", cwd)
+        sources[name] = "the command line"
+    return Config(**values, sources=sources)  # type: ignore[arg-type]  # each value was made by its key's kind
+
+
+def toml_text(value: Value) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "[" + ", ".join(toml_text(part) for part in value) + "]"
+
+
+def _file_of_person(environ: Mapping[str, str]) -> Path | None:
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if not base.startswith("/"):
+        home = environ.get("HOME", "")
+        if not home:
+            return None
+        base = f"{home}/.config"
+    path = Path(base, "selftest-tui", FILE_NAME)
+    return path if path.is_file() else None
+
+
+def _file_of_project(cwd: Path) -> Path | None:
+    for folder in (cwd, *cwd.parents):
+        own = folder / FILE_NAME
+        if own.is_file():
+            return own
+        project = folder / "pyproject.toml"
+        # Another tool's pyproject.toml, however broken, is none of our business.
+        if project.is_file() and _mentions_us(project):
+            return project
+    return None
+
+
+def _mentions_us(project: Path) -> bool:
+    try:
+        text = project.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(r"^\s*\[\s*tool\s*\.\s*[\"']?selftest-tui[\"']?\s*\]", text, re.MULTILINE) is not None
+
+
+def _read_file(path: Path) -> dict[str, Value]:
+    import tomllib
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The settings in {path} cannot be read", str(error), "Mend the file, or move it.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML", str(error), "Mend the line that the detail names.") from error
+    in_project = path.name == "pyproject.toml"
+    table = document.get("tool", {}).get("selftest-tui", {}) if in_project else document
+    values: dict[str, Value] = {}
+    for name, value in table.items():
+        where = _where(path, text, name, in_table=in_project)
+        key = _BY_NAME.get(name)
+        if key is None:
+            raise _unknown(name, where)
+        values[name] = _checked(key, value, where, path.parent)
+    return values
+
+
+def _where(path: Path, text: str, name: str, *, in_table: bool) -> str:
+    """`FILE:LINE` of a key; the file alone where it is written in a way that one line cannot show."""
+    inside = not in_table
+    written = re.compile(rf"\s*(?:[\"']?{re.escape(name)}[\"']?)\s*[=.]")
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[+\s*([^\]]*?)\s*\]", line)
+        if header:
+            title = re.sub(r"[\"'\s]", "", header.group(1))
+            if title == (f"{_TABLE}.{name}" if in_table else name):
+                return f"{path}:{number}"
+            inside = in_table and title == _TABLE
+        elif inside and written.match(line):
+            return f"{path}:{number}"
+    return str(path)
+
+
+def _checked(key: Key, value: object, where: str, folder: Path) -> Value:
+    """A value that TOML gave, as this key's kind."""
+    match key.kind:
+        case "text":
+            if isinstance(value, str):
+                return value
+            wanted = "a string"
+        case "switch":
+            if isinstance(value, bool):
+                return value
+            wanted = "true or false"
+        case "seconds":
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                return _seconds(key, float(value), where)
+            wanted = "a number of seconds"
+        case "paths":
+            if isinstance(value, list) and all(isinstance(part, str) and part for part in value):
+                return tuple(_absolute(part, folder) for part in value)
+            wanted = "a list of paths"
+    raise _wrong(key, f"{value!r}"[:80], f"must be {wanted}", where)
+
+
+def _from_text(key: Key, text: str, where: str, folder: Path) -> Value:
+    """A value that the environment or a flag gave, as this key's kind. Paths are parted as in PATH."""
+    match key.kind:
+        case "text":
+            return text
+        case "switch":
+            words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False}
+            switch = {**words, "off": False}.get(text.strip().lower())
+            if switch is None:
+                raise _wrong(key, f"{text!r}"[:80], "must be true or false", where)
+            return switch
+        case "seconds":
+            try:
+                return _seconds(key, float(text), where)
+            except ValueError:
+                raise _wrong(key, f"{text!r}"[:80], "must be a number of seconds", where) from None
+        case "paths":
+            return tuple(_absolute(part, folder) for part in text.split(os.pathsep) if part)
+
+
+def _seconds(key: Key, value: float, where: str) -> float:
+    if not math.isfinite(value) or value < key.least:
+        raise _wrong(key, f"{value:g}", f"must be at least {key.least:g} seconds", where)
+    return value
+
+
+def _absolute(text: str, folder: Path) -> str:
+    return str((folder / Path(text).expanduser()).absolute())
+
+
+def _wrong(key: Key, shown: str, rule: str, where: str) -> ConfigError:
+    return ConfigError(
+        f"{where}: {key.name} {rule}, not {shown}", "", f"{key.name}: {key.says} (default {key.default_text})."
+    )
+
+
+def _unknown(name: str, where: str, *, environment: bool = False) -> ConfigError:
+    import difflib
+
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), _BY_NAME, n=1, cutoff=0.5)
+    shown = _BY_NAME[near[0]].environment_name if near and environment else near[0] if near else ""
+    hint = f"Did you mean {shown}?" if shown else f"The settings are: {', '.join(_BY_NAME)}."
+    return ConfigError(f"{where}: there is no setting {name!r}", "", hint)
