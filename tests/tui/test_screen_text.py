@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.color import Color
 
-from selftest_tui.widgets.screen_text import block, label, strips, with_cursor
+from selftest_tui.widgets.screen_text import block, strips, with_cursor
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -102,18 +102,12 @@ def test_the_cursor_may_stand_beyond_the_text() -> None:
 
 @given(st.text(st.characters(codec="utf-8"), max_size=200) | st.text("\x1b[]0;m:8\x07\\P\x9b\x0e\x0f1aé日\u202e\n\t"))
 def test_nothing_that_a_terminal_obeys_comes_out(text: str) -> None:
-    shown = [*_texts(text), label(text), *block(text).split("\n")]
+    shown = [*_texts(text), *block(text).split("\n")]
     for line in shown:
         assert not [
             c for c in line if unicodedata.category(c) == "Cc" or c in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"
         ]
     assert len(_texts(text)) == text.removesuffix("\n").count("\n") + 1
-
-
-def test_a_label_is_one_line_and_short() -> None:
-    assert label("a\nb\x1b[31m\u202ec") == "a␤b␛[31m�c"
-    assert len(label("x" * 10_000)) == 501
-    assert label("\u0301x") == " \u0301x"
 
 
 def test_a_block_keeps_its_lines_and_drops_escapes() -> None:

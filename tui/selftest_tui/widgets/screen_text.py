@@ -14,7 +14,6 @@ Pure; must not know where the text came from.
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,6 +22,8 @@ from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
+
+from selftest_tui.present import clean
 
 _TOKEN = re.compile(
     r"\x1b\[(?P<params>[0-?]{0,256})[ -/]{0,8}(?P<final>[@-~])"
@@ -42,7 +43,6 @@ _CONTROLS = {
     0x2029: "�",
 }
 _ON_SCREEN = {**_CONTROLS, **dict.fromkeys(map(ord, _NO_WIDTH))}
-_IN_A_LABEL = {**_CONTROLS, **dict.fromkeys(map(ord, _BIDI), "�"), 0x09: " ", 0x0A: "␤", 0x0D: "␍"}
 
 
 class Pen(NamedTuple):
@@ -214,19 +214,7 @@ def with_cursor(strip: Strip, column: int, style: Style) -> Strip:
     return Strip(made)
 
 
-def label(text: str, most: int = 500) -> str:
-    """One line that is safe to show: no control, no direction override, no lone combining mark, `most` characters."""
-    cut = text[:most] + ("…" if len(text) > most else "")
-    shown = cut.translate(_IN_A_LABEL)
-    return " " + shown if shown and unicodedata.combining(shown[0]) else shown
-
-
 def block(text: str, most: int = 20_000) -> str:
     """Several lines that are safe to show, the last `most` characters of them; escapes are removed."""
     cut = ("…" + text[-most:]) if len(text) > most else text
-    lines = cut.replace("\r\n", "\n").split("\n")
-    return "\n".join(_without_escapes(line.expandtabs(4)).translate(_IN_A_LABEL) for line in lines)
-
-
-def _without_escapes(line: str) -> str:
-    return "".join(run for run, _ in _runs(line, _PLAIN)[0])
+    return "\n".join(clean(line.expandtabs(4)) for line in cut.replace("\r\n", "\n").split("\n"))
