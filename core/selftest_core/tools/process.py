@@ -88,13 +88,15 @@ def run(
     env: Mapping[str, str] | None = None,
     input: str | None = None,  # noqa: A002 -- the word that subprocess uses
     limit: int = OUTPUT_LIMIT,
+    undecodable: str = "replace",
 ) -> Completed:
     """Run a program to its end, `timeout` seconds at most, and return what it said; `env` None inherits ours.
 
-    A non-zero exit status is returned, not raised. Raises ToolMissingError, ToolTimeoutError, ToolOutputError (more
+    `undecodable` is what becomes of bytes that are not UTF-8; "surrogateescape" keeps them, for paths. A non-zero exit status is returned, not raised. Raises ToolMissingError, ToolTimeoutError, ToolOutputError (more
     than `limit` bytes), ToolFailedError (it could not be started). KeyboardInterrupt ends the program first.
     """
-    return _Conversation(argv, timeout=timeout, cwd=cwd, env=env, text=input, limit=limit).hold()
+    conversation = _Conversation(argv, timeout=timeout, cwd=cwd, env=env, text=input, limit=limit)
+    return conversation.hold(undecodable)
 
 
 async def run_async(
@@ -154,6 +156,11 @@ class Running:
         return self.process.pid
 
     @property
+    def stdin(self) -> IO[bytes] | None:
+        """Its input, where a dialogue was asked for."""
+        return self.process.stdin
+
+    @property
     def stdout(self) -> IO[bytes] | None:
         """Its output, where a pipe was asked for."""
         return self.process.stdout
@@ -172,8 +179,10 @@ class Running:
     def end(self, grace: float = _GRACE) -> int:
         """Ask the whole group to end, then end it; returns the exit status."""
         _end_group(self.process, grace)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):  # what it did not read it will not miss
+                    stream.close()
         return self.process.returncode
 
 
@@ -184,17 +193,23 @@ def spawn(
     env: Mapping[str, str] | None = None,
     output: Path | None = None,
     pipe: bool = False,
+    dialogue: bool = False,
 ) -> Running:
-    """Start a program that goes on by itself. Its output goes to `output` (appended), a pipe, or nowhere."""
+    """Start a program that goes on by itself. Its output goes to `output` (appended), a pipe, or nowhere.
+
+    `dialogue`: both its input and its output are pipes, for a program that answers line by line.
+    """
     words = tuple(str(part) for part in argv)
     with contextlib.ExitStack() as stack:
         out: Any = subprocess.DEVNULL
+        pipe = pipe or dialogue
         if pipe:
             out = subprocess.PIPE
         elif output is not None:
             out = stack.enter_context(output.open("ab"))
         errors: Any = subprocess.DEVNULL if pipe else out
-        process = _start(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+        stdin = subprocess.PIPE if dialogue else subprocess.DEVNULL
+        process = _start(words, cwd=cwd, env=env, stdin=stdin, stdout=out, stderr=errors)
     return Running(process, words)
 
 
@@ -240,7 +255,7 @@ class _Conversation:
             if self._bell is not None:
                 os.write(self._bell, b"!")
 
-    def hold(self) -> Completed:
+    def hold(self, undecodable: str = "replace") -> Completed:
         """Run the program; the thread that calls this does all the reading and writing."""
         began = time.monotonic()
         ear, bell = os.pipe()
@@ -264,7 +279,7 @@ class _Conversation:
             return Completed(
                 self.argv,
                 process.returncode,
-                stdout.decode("utf-8", "replace"),
+                stdout.decode("utf-8", undecodable),
                 stderr.decode("utf-8", "replace"),
                 time.monotonic() - began,
             )
