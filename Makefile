@@ -1,0 +1,49 @@
+# `make demo` and `make test` do all the set-up themselves. `make` alone lists what there is.
+# Works with GNU make 3.81 (macOS) and newer. ARGS="…" reaches the program: make test ARGS="tests/core -x"
+
+PYTHON_BIN := .venv/bin/python
+ARGS :=
+
+# Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help venv demo test check check-static bench screenshots generate format lock
+.NOTPARALLEL:
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | awk -F '\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+venv: ## make .venv ready (part of every other target)
+	@scripts/bootstrap
+
+demo: venv ## scripted agents in a private world, live on the screen
+	@.venv/bin/selftest-tui demo $(ARGS)
+
+test: venv ## all tests
+	@$(PYTHON_BIN) -m pytest $(ARGS)
+
+check: test check-static ## all tests, then everything below
+
+check-static: venv ## format, lint, types, import contracts, stale generated files and screenshots
+	$(PYTHON_BIN) -m ruff format --check --no-cache .
+	$(PYTHON_BIN) -m ruff check --no-cache .
+	$(PYTHON_BIN) -m mypy
+	.venv/bin/lint-imports --no-cache
+	$(PYTHON_BIN) scripts/generate.py --check
+	$(PYTHON_BIN) scripts/screenshots.py --check
+
+bench: venv ## measure against the budgets; writes bench/results.json
+	@$(PYTHON_BIN) -m bench $(ARGS)
+
+screenshots: venv ## draw screenshots/ anew by driving the app
+	@$(PYTHON_BIN) scripts/screenshots.py $(ARGS)
+
+generate: venv ## write the generated parts of README.md and docs/ anew
+	@$(PYTHON_BIN) scripts/generate.py
+
+format: venv ## format and sort imports
+	@$(PYTHON_BIN) -m ruff check --fix -q . ; $(PYTHON_BIN) -m ruff format .
+
+lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
+	uv pip compile -q --upgrade pyproject.toml --group dev --extra mngr --universal --python-version 3.12 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header -o requirements.txt $(ARGS)
