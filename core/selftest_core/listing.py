@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.agents import Agent, Host, Ssh, State
 from selftest_core.errors import ToolError, ToolFailedError, ToolOutputError
+from selftest_core.listed_text import whole_text
 from selftest_core.observations import Listed, ListingError
 
 if TYPE_CHECKING:
@@ -212,17 +213,23 @@ def _waiting_reason(plugin: dict[str, Any]) -> str | None:
 
 
 def _unreadable(said: object, error: Any, provider: str | None) -> ListingError:
-    name = said.get("name") if isinstance(said, dict) else None
-    host = said.get("host") if isinstance(said, dict) else None
-    told = host.get("provider_name") if isinstance(host, dict) else None
+    fields: dict[str, Any] = said if isinstance(said, dict) else {}
+    host: dict[str, Any] = fields["host"] if isinstance(fields.get("host"), dict) else {}
+    name = _string(fields.get("name"))
     reasons = "; ".join(
         f"{'.'.join(str(part) for part in each['loc']) or 'it'}: {each['msg']}" for each in error.errors()[:3]
     )
     return ListingError(
-        provider or (told if isinstance(told, str) else None),
-        f"{name if isinstance(name, str) and name else 'An agent'} of the listing cannot be read: {reasons}",
+        _string(host.get("provider_name")) or provider,
+        f"{name or 'An agent'} of the listing cannot be read: {reasons}",
         "It is left out. `mngr list --format json` in a shell shows what is said of it.",
+        host_id=_string(host.get("id")),
+        agent_id=_string(fields.get("id")),
     )
+
+
+def _string(value: object) -> str | None:
+    return whole_text(value) if isinstance(value, str) and value else None
 
 
 def _listing_error(said: object, provider: str | None) -> ListingError:
@@ -234,7 +241,7 @@ def _listing_error(said: object, provider: str | None) -> ListingError:
     message = read.message or read.short_reason or read.exception_type or "mngr reported an error without a message"
     where = f"{read.host_id}: " if read.host_id and read.host_id not in message else ""
     return ListingError(
-        read.provider_name or provider,
+        read.provider_name or (None if read.host_id or read.agent_id else provider),
         where + message,
         read.short_remediation or read.help_text,
         read.is_provider_inaccessible,

@@ -123,6 +123,31 @@ def list_arguments(provider: str | None) -> tuple[str, ...]:
     return ("list", "--format", "json", "--on-error", "continue", *chosen)
 
 
+def message_arguments(addresses: Sequence[str]) -> tuple[str, ...]:
+    """`mngr message`, the text coming on stdin. Never starts a stopped agent."""
+    return ("message", *addresses, "--no-start", "--format", "json")
+
+
+def stop_arguments(addresses: Sequence[str]) -> tuple[str, ...]:
+    """`mngr stop`."""
+    return ("stop", *addresses, "--format", "json")
+
+
+def start_arguments(addresses: Sequence[str], *, restart: bool) -> tuple[str, ...]:
+    """`mngr start`; without `restart` mngr says "started" of an agent that is DONE, and does nothing."""
+    return ("start", *addresses, *(("--restart",) if restart else ()), "--format", "json")
+
+
+def destroy_arguments(addresses: Sequence[str]) -> tuple[str, ...]:
+    """`mngr destroy`, without its question (it would wait for an answer): the person has been asked before."""
+    return ("destroy", "-f", *addresses, "--format", "json")
+
+
+def transcript_arguments(address: str, limit: int) -> tuple[str, ...]:
+    """`mngr transcript`: its last `limit` events."""
+    return ("transcript", address, "--tail", str(limit), "--format", "json")
+
+
 class Mngr:
     """One mngr program in one environment and folder. Commands name agents by `Agent.address` only."""
 
@@ -130,6 +155,11 @@ class Mngr:
         self.program = program
         self.environ = dict(environ)
         self.cwd = cwd
+
+    @property
+    def default_socket(self) -> str:
+        """The socket of the tmux server that mngr uses with TMUX unset."""
+        return default_socket(self.environ)
 
     async def version(self) -> str:
         """Its version: of the package that it starts, else what it answers; asked once for each file.

@@ -92,8 +92,9 @@ def run(
 ) -> Completed:
     """Run a program to its end, `timeout` seconds at most, and return what it said; `env` None inherits ours.
 
-    `undecodable` is what becomes of bytes that are not UTF-8; "surrogateescape" keeps them, for paths. A non-zero exit status is returned, not raised. Raises ToolMissingError, ToolTimeoutError, ToolOutputError (more
-    than `limit` bytes), ToolFailedError (it could not be started). KeyboardInterrupt ends the program first.
+    A non-zero exit status is returned, not raised. `undecodable` is what becomes of bytes that are not UTF-8;
+    "surrogateescape" keeps them, for paths. Raises ToolMissingError, ToolTimeoutError, ToolOutputError (more than
+    `limit` bytes), ToolFailedError (it could not be started). KeyboardInterrupt ends the program first.
     """
     conversation = _Conversation(argv, timeout=timeout, cwd=cwd, env=env, text=input, limit=limit)
     return conversation.hold(undecodable)
