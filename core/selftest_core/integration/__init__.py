@@ -1,0 +1,1 @@
+"""From many agents' commits to one linear branch: read, classify, rank, lay, decide, publish."""

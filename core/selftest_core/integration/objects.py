@@ -1,0 +1,136 @@
+"""Git objects as bytes: commits and trees encoded and decoded, without running git.
+
+Writing a hundred objects by a hundred programs costs seconds; encoding them here costs microseconds. Nothing in
+here reads or writes a file. Text in objects is bytes that somebody else wrote: it is kept as it is, never decoded
+for anything but showing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+HEX = re.compile(r"[0-9a-f]{40}")
+"""A full object id. Nothing else is ever given to git as an id."""
+TREE_MODE = b"40000"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit. `author` and `committer` are whole lines (`Name <mail> seconds zone`), `message` is raw.
+
+    `headers` are the other headers in their order (encoding, mergetag, …), signatures included.
+    """
+
+    tree: str
+    parents: tuple[str, ...]
+    author: bytes
+    committer: bytes
+    message: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """The first paragraph on one line, decoded with replacement, not yet safe to show."""
+        first = self.message.lstrip(b"\n").split(b"\n\n", 1)[0]
+        return " ".join(first.decode("utf-8", "replace").split())
+
+    @property
+    def text(self) -> str:
+        """The whole message, decoded with replacement, not yet safe to show."""
+        return self.message.decode("utf-8", "replace")
+
+    @property
+    def author_date(self) -> bytes:
+        """Seconds and zone of the author line."""
+        return b" ".join(self.author.split()[-2:])
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One entry of a tree. `mode` as git writes it there (`100644`, `40000`, …)."""
+
+    mode: bytes
+    name: bytes
+    oid: str
+
+
+def is_oid(text: str) -> bool:
+    """True for a full hexadecimal object id, which is all that may reach git as one."""
+    return HEX.fullmatch(text) is not None
+
+
+def object_id(kind: bytes, body: bytes) -> str:
+    """The id that git gives to this object."""
+    return hashlib.sha1(b"%s %d\0" % (kind, len(body)) + body, usedforsecurity=False).hexdigest()
+
+
+def encode_commit(commit: Commit) -> bytes:
+    """The body of a commit object. Signatures are dropped: they were made for another commit."""
+    lines = [b"tree " + commit.tree.encode()]
+    lines += [b"parent " + parent.encode() for parent in commit.parents]
+    lines += [b"author " + commit.author, b"committer " + commit.committer]
+    lines += [name + b" " + value for name, value in commit.headers if name == b"encoding"]
+    return b"\n".join(lines) + b"\n\n" + commit.message
+
+
+def decode_commit(body: bytes) -> Commit:
+    """Read a commit object's body. Raises ValueError where it is none."""
+    head, separator, message = body.partition(b"\n\n")
+    if not separator:
+        head, message = body.rstrip(b"\n"), b""
+    fields: list[tuple[bytes, bytes]] = []
+    for line in head.split(b"\n"):
+        if line.startswith(b" ") and fields:
+            name, value = fields[-1]
+            fields[-1] = (name, value + b"\n" + line[1:])
+        else:
+            name, _, value = line.partition(b" ")
+            fields.append((name, value))
+    known = {b"tree", b"parent", b"author", b"committer"}
+    single = {name: value for name, value in fields if name in known}
+    if not {b"tree", b"author", b"committer"} <= single.keys():
+        raise ValueError("not a commit object")
+    return Commit(
+        tree=single[b"tree"].decode("ascii"),
+        parents=tuple(value.decode("ascii") for name, value in fields if name == b"parent"),
+        author=single[b"author"],
+        committer=single[b"committer"],
+        message=message,
+        headers=tuple((name, value) for name, value in fields if name not in known),
+    )
+
+
+def encode_tree(entries: list[TreeEntry]) -> bytes:
+    """The body of a tree object, in git's order (a folder sorts as if its name ended in a slash)."""
+    ordered = sorted(entries, key=lambda entry: entry.name + (b"/" if entry.mode == TREE_MODE else b""))
+    return b"".join(entry.mode + b" " + entry.name + b"\0" + bytes.fromhex(entry.oid) for entry in ordered)
+
+
+def decode_tree(body: bytes) -> list[TreeEntry]:
+    """Read a tree object's body. Raises ValueError where it is none."""
+    entries: list[TreeEntry] = []
+    position = 0
+    while position < len(body):
+        end = body.index(b"\0", position)
+        mode, separator, name = body[position:end].partition(b" ")
+        if not separator or len(body) < end + 21:
+            raise ValueError("not a tree object")
+        entries.append(TreeEntry(mode, name, body[end + 1 : end + 21].hex()))
+        position = end + 21
+    return entries
+
+
+def trailers(message: str) -> tuple[tuple[str, str], ...]:
+    """The `Key: value` lines of the last paragraph, where it has nothing else."""
+    paragraphs = [paragraph for paragraph in re.split(r"\n\s*\n", message.strip()) if paragraph.strip()]
+    if len(paragraphs) < 2:
+        return ()
+    found: list[tuple[str, str]] = []
+    for line in paragraphs[-1].splitlines():
+        matched = re.fullmatch(r"([A-Za-z][A-Za-z0-9-]*):\s+(.*\S)\s*", line)
+        if matched is None:
+            return ()
+        found.append((matched[1], matched[2]))
+    return tuple(found)
