@@ -1,0 +1,176 @@
+"""The rows of the fleet, made of what is known: who is there, how old each word is, and which rows are as they were.
+
+A thousand agents are looked at every second, so a row is only made anew when one of the very objects behind it is
+another one. Pure, like everything in the fold.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import LOCAL_PROVIDER, AgentKey, Host, State
+from selftest_core.explain import Changed
+from selftest_core.knowledge import Entry, Fleet
+from selftest_core.standing import Circumstances, Told, stand
+from selftest_core.troubles import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from selftest_core.observations import LocalAgent, TmuxSession
+    from selftest_core.view import Row
+
+_CHANGES_KEPT = 8
+_NEVER = -math.inf
+_UNREADABLE = "its data.json cannot be read"
+
+
+def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
+    """The fleet with its rows made anew, every one that is the same kept as the very object that it was."""
+    probed = fleet.probed
+    defaults = {server.socket for server in probed.servers if server.is_default} if probed is not None else set()
+    machine = _machine(fleet)
+    entries: dict[AgentKey, Entry] = {}
+    changed: dict[AgentKey, Changed] = {}
+    is_same = True
+    for key, local in _present(fleet):
+        told = fleet.told.get(key)
+        old = before.entries.get(key)
+        circumstances = _circumstances(fleet, told, local, old, defaults)
+        word = told.agent if told is not None else None
+        is_remembered = told is not None and told.is_remembered
+        if (
+            old is not None
+            and old.told is word
+            and old.local is local
+            and old.is_remembered == is_remembered
+            and old.circumstances == circumstances
+        ):
+            entries[key] = old
+            continue
+        old_row = old.row if old is not None else None
+        row = stand(told, local, machine, circumstances, old_row)
+        entries[key] = Entry(word, is_remembered, local, circumstances, row)
+        if row is not old_row:
+            is_same = False
+            if old_row is not None and old_row.agent.state is not row.agent.state:
+                at = probed.at if row.source == "probe" and probed is not None else (told.at if told else _NEVER)
+                changed[key] = Changed(at, row.source, old_row.agent.state, row.agent.state)
+    is_same = is_same and len(entries) == len(before.entries)
+    rows = before.rows if is_same else tuple(sorted((entry.row for entry in entries.values()), key=_by_creation))
+    return replace(
+        fleet,
+        entries=entries,
+        rows=rows,
+        changes=_with_changes(fleet.changes, changed, entries),
+        sessions=before.sessions if fleet.local is before.local and probed is before.probed else _other_sessions(fleet),
+    )
+
+
+def _present(fleet: Fleet) -> Iterator[tuple[AgentKey, LocalAgent | None]]:
+    """Every agent that is there: those that the probe sees, and those that mngr told of later than it looked."""
+    probed = fleet.probed
+    if probed is None:
+        yield from ((key, None) for key in fleet.told)
+        return
+    for identity, local in fleet.local.items():
+        yield AgentKey(probed.host_id, identity), local
+    unreadable = {agent.agent_id for agent in probed.unreadable}
+    for key, told in fleet.told.items():
+        if key.host_id != probed.host_id or (
+            key.agent_id not in fleet.local and (told.start > probed.at or key.agent_id in unreadable)
+        ):
+            yield key, None
+
+
+def _circumstances(
+    fleet: Fleet, told: Told | None, local: LocalAgent | None, old: Entry | None, defaults: set[str]
+) -> Circumstances:
+    has_run = old is not None and _has_run(old)
+    if local is None:
+        assert told is not None
+        stale_since, silence = _staleness(fleet, told)
+        if fleet.probed is not None and told.agent.host.id == fleet.probed.host_id and told.start <= fleet.probed.at:
+            stale_since, silence = told.at, _UNREADABLE
+        return Circumstances(stale_since=stale_since, silence=silence, has_run=has_run)
+    assert fleet.probed is not None
+    on_default = local.session is None or not defaults or local.session.socket in defaults
+    list_is_newer = told is not None and not told.is_remembered and told.start > fleet.probed.at
+    if local.id in fleet.held_since:
+        return Circumstances(list_is_newer, on_default, fleet.held_since[local.id], _UNREADABLE, has_run)
+    stale_since = None
+    if local.state is None and told is not None and not told.is_remembered and local.session is not None:
+        stale_since = _staleness(fleet, told)[0]
+    return Circumstances(list_is_newer, on_default, stale_since, None, has_run)
+
+
+def _has_run(old: Entry) -> bool:
+    state = old.row.agent.state
+    if state in (State.STOPPED, State.DONE):
+        return False
+    return state is State.RUNNING or old.circumstances.has_run
+
+
+def _staleness(fleet: Fleet, told: Told) -> tuple[float | None, str | None]:
+    """Since when mngr's word on an agent is old, and why, where something failed."""
+    provider = told.agent.host.provider
+    if _failed_since(fleet, provider, told.start):
+        where = told.agent.host.name or provider
+        if provider == LOCAL_PROVIDER:
+            return told.at, "mngr cannot read its host"
+        return told.at, f"its host {where} ({provider}) does not answer"
+    if _failed_since(fleet, ALL, told.start):
+        return told.at, "mngr does not answer for its host"
+    if told.is_remembered or fleet.silent.get(provider, _NEVER) > told.start:
+        return told.at, None
+    return None, None
+
+
+def _failed_since(fleet: Fleet, lane: str, start: float) -> bool:
+    failure = fleet.failures.get(lane)
+    return failure is not None and failure.start > start
+
+
+def _machine(fleet: Fleet) -> Host | None:
+    """This machine: as mngr described it, else as the probe names it."""
+    if fleet.probed is None:
+        return None
+    host_id = fleet.probed.host_id
+    for key in fleet.told:
+        if key.host_id == host_id:
+            return fleet.told[key].agent.host
+    return Host(id=host_id, name=fleet.probed.host_name, provider=LOCAL_PROVIDER)
+
+
+def _with_changes(
+    known: Mapping[AgentKey, tuple[Changed, ...]],
+    changed: Mapping[AgentKey, Changed],
+    entries: Mapping[AgentKey, Entry],
+) -> Mapping[AgentKey, tuple[Changed, ...]]:
+    if not changed and all(key in entries for key in known):
+        return known
+    kept = {key: changes for key, changes in known.items() if key in entries}
+    for key, change in changed.items():
+        kept[key] = (*kept.get(key, ()), change)[-_CHANGES_KEPT:]
+    return kept
+
+
+def _by_creation(row: Row) -> tuple[float, str, AgentKey]:
+    created = row.agent.created_at
+    return (created if created is not None and math.isfinite(created) else math.inf, row.agent.name, row.key)
+
+
+def _other_sessions(fleet: Fleet) -> tuple[TmuxSession, ...]:
+    """The tmux sessions that no agent's row stands for: the person's own, and second sessions of an agent."""
+    if fleet.probed is None:
+        return ()
+    taken = {local.session for local in fleet.local.values() if local.session is not None}
+    servers = sorted(fleet.probed.servers, key=lambda server: (not server.is_default, server.socket))
+    return tuple(
+        session
+        for server in servers
+        for session in sorted(server.sessions, key=lambda session: session.ref.name)
+        if session.ref not in taken
+    )

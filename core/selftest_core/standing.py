@@ -1,0 +1,187 @@
+"""What stands of one agent when several sources speak of it: pure, one agent at a time.
+
+The truth is mngr. For agents of this machine the probe is newer and sees every tmux server, so its word stands
+where it has one; where it cannot tell the state (a type whose process it does not know), mngr's state stands, but
+a session that is gone is STOPPED. `selftest_core.fleet` says who is there at all and how old each word is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import Agent, Host, State
+from selftest_core.attention import PERMISSIONS, Standing, is_plain_command, judge
+from selftest_core.view import Category, Row
+
+if TYPE_CHECKING:
+    from selftest_core.observations import LocalAgent
+
+IDLE_STEP = 5.0
+"""Seconds. Activity is rounded down to this, so that an agent that prints all the time is not a new row each look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """mngr's last word on an agent. It was asked at `start` and had answered at `at`."""
+
+    agent: Agent
+    start: float
+    at: float
+    is_remembered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a row depends on beside the words themselves; two equal ones with the same words give the same row.
+
+    `list_is_newer`: mngr was asked after the probe looked. `on_default_server`: mngr can see its session too.
+    `stale_since`: the last good word is that old. `silence`: why, where a person must know it.
+    """
+
+    list_is_newer: bool = False
+    on_default_server: bool = True
+    stale_since: float | None = None
+    silence: str | None = None
+    has_run: bool = False
+
+
+def stand(
+    told: Told | None, local: LocalAgent | None, host: Host | None, circumstances: Circumstances, old: Row | None
+) -> Row:
+    """The row of one agent. `host` is this machine, for an agent that mngr has not told of yet.
+
+    Gives `old` back, the same object, where nothing in it changed.
+    """
+    state, source = standing_state(told, local, circumstances)
+    if local is None:
+        assert told is not None, "an agent that nobody told of has no row"
+        agent = told.agent if told.agent.state is state else replace(told.agent, state=state, state_word=state.value)
+        row = _row_of(agent, source, None, circumstances)
+    else:
+        row = _row_of(_merged(told, local, host, state, source), source, local, circumstances)
+    if old is None:
+        return row
+    if row.agent is not old.agent and row.agent == old.agent:
+        row = replace(row, agent=old.agent)
+    return old if row == old else row
+
+
+def standing_state(told: Told | None, local: LocalAgent | None, circumstances: Circumstances) -> tuple[State, str]:
+    """The state that stands and who said it ("probe", "mngr", "remembered")."""
+    if local is None:
+        assert told is not None
+        return told.agent.state, "remembered" if told.is_remembered else "mngr"
+    words = told.agent.state if told is not None and not told.is_remembered else None
+    if local.state is None:
+        if words is None:
+            return (State.STOPPED if local.session is None else State.UNKNOWN), "probe"
+        if local.session is None and not circumstances.list_is_newer:
+            return State.STOPPED, "mngr" if words is State.STOPPED else "probe"
+        if local.session is not None and words is State.STOPPED and not _mngr_must_know(circumstances):
+            return State.UNKNOWN, "probe"
+        return words, "mngr"
+    if words is None or words is local.state:
+        return local.state, "probe"
+    if circumstances.list_is_newer and (local.session is None or circumstances.on_default_server):
+        return words, "mngr"
+    return local.state, "probe"
+
+
+def _mngr_must_know(circumstances: Circumstances) -> bool:
+    return circumstances.list_is_newer and circumstances.on_default_server
+
+
+def _merged(told: Told | None, local: LocalAgent, host: Host | None, state: State, source: str) -> Agent:
+    """The agent with what the probe knows better. Which source a field comes from never depends on the time."""
+    is_live = state not in (State.STOPPED, State.DONE)
+    if told is None:
+        assert host is not None
+        return Agent(
+            id=local.id,
+            name=local.name,
+            type=local.type,
+            host=host,
+            state=state,
+            state_word=state.value,
+            command=local.command,
+            work_dir=local.work_dir,
+            branch=local.branch,
+            created_at=local.created_at,
+            started_at=local.started_at,
+            pid=local.pid if is_live else None,
+            waiting_reason=PERMISSIONS if local.waits_for_permission else None,
+            labels=local.labels,
+        )
+    agent = told.agent
+    return replace(
+        agent,
+        name=local.name or agent.name,
+        type=local.type or agent.type,
+        state=state,
+        state_word=agent.state_word if source == "mngr" or agent.state is state else state.value,
+        command=local.command or agent.command,
+        work_dir=local.work_dir or agent.work_dir,
+        branch=agent.branch if agent.branch is not None else local.branch,
+        created_at=agent.created_at if agent.created_at is not None else local.created_at,
+        started_at=local.started_at if local.started_at is not None else agent.started_at,
+        pid=(local.pid if local.pid is not None else agent.pid) if is_live else None,
+        waiting_reason=_waiting_reason(agent, local, state, source),
+        labels=local.labels if local.labels != agent.labels else agent.labels,
+    )
+
+
+def _waiting_reason(agent: Agent, local: LocalAgent, state: State, source: str) -> str | None:
+    if local.waits_for_permission:
+        return PERMISSIONS
+    if state is not State.WAITING:
+        return None
+    if source == "probe" and local.state is not None and agent.waiting_reason == PERMISSIONS:
+        return None
+    return agent.waiting_reason
+
+
+def _row_of(agent: Agent, source: str, local: LocalAgent | None, circumstances: Circumstances) -> Row:
+    exit_status = local.exit_status if local is not None else None
+    category, attention = judge(
+        Standing(
+            agent=agent,
+            waits_for_permission=local is not None and local.waits_for_permission,
+            has_had_a_turn=circumstances.has_run or _has_acted(agent),
+            bell=local is not None and local.bell,
+            exit_status=exit_status,
+            host_silence=circumstances.silence,
+        )
+    )
+    return Row(
+        agent=agent,
+        category=category,
+        source=source,
+        attention=attention,
+        stale_since=circumstances.stale_since,
+        session=local.session if local is not None else None,
+        pane_id=local.pane_id if local is not None else None,
+        idle_since=idle_since(agent, local, category),
+        title=local.title if local is not None else "",
+        exit_status=exit_status,
+    )
+
+
+def _has_acted(agent: Agent) -> bool:
+    """True where an interactive agent did something since it started: else it waits for its very first message."""
+    if is_plain_command(agent.type) or agent.agent_activity_at is None:
+        return False
+    return agent.started_at is None or agent.agent_activity_at >= agent.started_at
+
+
+def idle_since(agent: Agent, local: LocalAgent | None, category: Category) -> float | None:
+    """When it last did anything, seconds since the epoch; None while it works and where nobody knows."""
+    if category in (Category.WORKING, Category.STOPPED):
+        return None
+    known = [
+        instant
+        for instant in (local.activity_at if local is not None else None, agent.agent_activity_at)
+        if instant is not None and math.isfinite(instant)
+    ]
+    return math.floor(max(known) / IDLE_STEP) * IDLE_STEP if known else None
