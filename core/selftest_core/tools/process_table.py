@@ -1,0 +1,136 @@
+"""Which processes there are, who started whom, and how `ps` calls them: the facts behind an agent's state.
+
+On Linux /proc is read directly, one small file per process, since starting `ps` costs more than the whole look; the
+result is the same as `ps -e -o pid=,ppid=,comm=`, zombies included, with names cut at 15 characters by the kernel.
+It must not judge what a process means.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from selftest_core.tools import process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_KTHREADD = 2
+_FORGET_AFTER = 100
+"""Looks after which the kernel's threads are looked up again: their numbers are reused in the long run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTable:
+    """All processes at one moment. `names` by pid; `children` by parent, in the order of `ps`."""
+
+    names: Mapping[int, str] = field(default_factory=dict)
+    children: Mapping[int, list[int]] = field(default_factory=dict)
+
+    def descendants(self, root: int) -> Iterator[int]:
+        """Every process below `root`, nearest first, each once: a table read piecemeal can hold a circle."""
+        seen = {root}
+        queue = list(self.children.get(root, ()))
+        for pid in queue:
+            if pid not in seen:
+                seen.add(pid)
+                yield pid
+                queue.extend(self.children.get(pid, ()))
+
+
+class ReadsProcesses(Protocol):
+    """Who can tell the processes of this machine."""
+
+    def read(self) -> ProcessTable:
+        """The processes now."""
+        ...
+
+
+def parse_ps(text: str) -> ProcessTable:
+    """What `ps -e -o pid=,ppid=,comm=` printed. On macOS comm is a path: its last part counts, as in mngr's answer."""
+    names: dict[int, str] = {}
+    children: dict[int, list[int]] = {}
+    for line in text.splitlines():
+        parts = line.split(None, 2)
+        if len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit() and parts[0] != "0":
+            pid = int(parts[0])
+            names[pid] = parts[2].split()[0]
+            children.setdefault(int(parts[1]), []).append(pid)
+    return ProcessTable(names, children)
+
+
+def parse_stat(line: bytes) -> tuple[str, int] | None:
+    """Name and parent of one /proc/PID/stat; None where it is cut short. A name may hold brackets and spaces."""
+    begin, end = line.find(b"("), line.rfind(b")")
+    fields = line[end + 1 :].split(None, 2)
+    if begin < 0 or end < begin or len(fields) < 2 or not fields[1].isdigit():
+        return None
+    words = line[begin + 1 : end].split()
+    return (words[0].decode("utf-8", "replace") if words else "", int(fields[1]))
+
+
+class ProcReader:
+    """Reads /proc. Kernel threads are remembered and skipped: they never belong to an agent."""
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._kernel: frozenset[str] = frozenset()
+        self._looks = 0
+        # In a container 2 may be anybody.
+        self._has_kernel_threads = (parse_stat(_start_of(f"{proc}/{_KTHREADD}/stat")) or ("", 0))[0] == "kthreadd"
+
+    def read(self) -> ProcessTable:
+        """The processes now; one that ends in mid-look is left out."""
+        names: dict[int, str] = {}
+        children: dict[int, list[int]] = {}
+        kernel = set()
+        self._looks += 1
+        if self._looks % _FORGET_AFTER == 0:
+            self._kernel = frozenset()
+        entries = [name for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 -- a Path each costs more
+        for entry in entries:
+            if entry in self._kernel:
+                kernel.add(entry)
+                continue
+            told = parse_stat(_start_of(f"{self._proc}/{entry}/stat"))
+            if told is None:
+                continue
+            pid, (name, parent) = int(entry), told
+            if parent == _KTHREADD and self._has_kernel_threads:
+                kernel.add(entry)
+                continue
+            names[pid] = name
+            children.setdefault(parent, []).append(pid)
+        self._kernel = frozenset(kernel)
+        for siblings in children.values():
+            siblings.sort()
+        return ProcessTable(names, children)
+
+
+class PsReader:
+    """Asks `ps`, where there is no /proc."""
+
+    def read(self) -> ProcessTable:
+        """The processes now. Raises ToolError where `ps` gives no answer."""
+        return parse_ps(process.run(["ps", "-A", "-o", "pid=,ppid=,comm="], timeout=10.0, cwd=Path("/")).stdout)
+
+
+def process_reader() -> ReadsProcesses:
+    """The reader for this machine."""
+    return ProcReader() if sys.platform.startswith("linux") and Path("/proc/self/stat").exists() else PsReader()
+
+
+def _start_of(path: str) -> bytes:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(file, 256)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)

@@ -1,0 +1,221 @@
+"""tmux: where its servers are, the argv to ask them, and what their answers mean.
+
+Every server is asked by the absolute path of its socket, never through TMUX or a default, so that nobody's own
+session is meant by accident. One `list-panes -a` tells everything about one server. Names, titles and options are
+written by agents: the answer's framing is a separator that is cut out of every field which could hold it.
+It must not start a server: only commands that need a running one are used here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import ToolFailedError, ToolOutputError
+from selftest_core.tools import process
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TIMEOUT = 5.0
+"""Seconds for one question to a server; a healthy one answers in milliseconds."""
+
+AGENT_ID_OPTION = "@mngr_agent_id"
+AGENT_PANE_OPTION = "@mngr_agent_pane"
+
+# A printable separator passes every tmux unchanged; control characters do not (3.4 and later escape some of them).
+SEPARATOR = "␞"
+_CUT_OUT = f"s/[{''.join(map(chr, range(1, 32)))}\x7f]|{SEPARATOR}/ /:"
+
+# Fields that can hold anything are cleaned by tmux itself; the title (which tmux keeps free of control characters)
+# is last, where a separator in it does no harm. Cleaning costs the server a regular expression each.
+_PANE_FIELDS = (
+    "session_id", "session_created", "session_activity", "session_attached", "session_windows",
+    "window_index", "window_active", "window_activity", "window_bell_flag",
+    "pane_id", "pane_active", "pane_dead", "pane_pid", AGENT_PANE_OPTION,
+    "session_name", "window_name", "pane_current_command", AGENT_ID_OPTION,
+    "pane_title",
+)  # fmt: skip
+_CLEANED = frozenset({AGENT_PANE_OPTION, "session_name", "window_name", "pane_current_command", AGENT_ID_OPTION})
+PANE_FORMAT = SEPARATOR.join(f"#{{{_CUT_OUT}{name}}}" if name in _CLEANED else f"#{{{name}}}" for name in _PANE_FIELDS)
+
+_GONE = ("no server running", "error connecting", "lost server", "server exited", "no such file", "connection refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One pane as `list-panes -a` tells. Times are seconds since the epoch; `agent_pane` is mngr's stamp."""
+
+    session_id: str
+    session_created: float
+    session_activity: float
+    session_attached: int
+    session_windows: int
+    window_index: int
+    window_is_active: bool
+    window_activity: float
+    bell: bool
+    pane_id: str
+    is_active: bool
+    is_dead: bool
+    pid: int
+    agent_pane: str
+    session: str
+    window: str
+    command: str
+    agent_id: str
+    title: str
+
+
+def tmux_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of this user's sockets, as tmux finds it: TMUX_TMPDIR if that exists, else /tmp; links resolved."""
+    for base in (environ.get("TMUX_TMPDIR", ""), "/tmp"):
+        if base and Path(base).is_dir():
+            return Path(base).resolve() / f"tmux-{os.getuid()}"
+    return Path("/tmp") / f"tmux-{os.getuid()}"
+
+
+def default_socket(environ: Mapping[str, str]) -> str:
+    """The server that a program finds which was told nothing: mngr's, when TMUX is unset."""
+    return str(tmux_folder(environ) / "default")
+
+
+def own_server(environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """The socket of the tmux that we run in, and our pane's id ("" if unknown); None outside tmux."""
+    socket = environ.get("TMUX", "").rpartition(",")[0].rpartition(",")[0]
+    return (socket, environ.get("TMUX_PANE", "")) if socket else None
+
+
+def sockets_of(environ: Mapping[str, str], named: Sequence[str] = ()) -> tuple[str, ...]:
+    """Every socket of this user: mngr's default first, then the folder's, the one that we run in, and those named.
+
+    A name without a slash is one in the folder (tmux -L), else a path (tmux -S). Whether a server answers there is
+    not asked.
+    """
+    folder = tmux_folder(environ)
+    found: dict[str, None] = {str(folder / "default"): None}
+    with contextlib.suppress(OSError):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                    found[entry.path] = None
+    own = own_server(environ)
+    for path in (*((own[0],) if own else ()), *named):
+        whole = Path(path).expanduser() if "/" in path else folder / path
+        with contextlib.suppress(OSError):
+            whole = whole.resolve()
+        found[str(whole)] = None
+    return tuple(found)
+
+
+def parse_panes(text: str) -> tuple[Pane, ...]:
+    """What `list-panes -a -F PANE_FORMAT` printed, in its order. Raises ToolOutputError on anything else."""
+    panes = []
+    for line in text.split("\n"):
+        if not line:
+            continue
+        parts = line.split(SEPARATOR, len(_PANE_FIELDS) - 1)
+        try:
+            panes.append(
+                Pane(
+                    session_id=parts[0],
+                    session_created=_number(parts[1]),
+                    session_activity=_number(parts[2]),
+                    session_attached=int(_number(parts[3])),
+                    session_windows=int(_number(parts[4])),
+                    window_index=int(parts[5]),
+                    window_is_active=parts[6] == "1",
+                    window_activity=_number(parts[7]),
+                    bell=parts[8] == "1",
+                    pane_id=parts[9],
+                    is_active=parts[10] == "1",
+                    is_dead=parts[11] == "1",
+                    pid=int(_number(parts[12])),
+                    agent_pane=parts[13],
+                    session=parts[14],
+                    window=parts[15],
+                    command=parts[16],
+                    agent_id=parts[17],
+                    title=parts[18],
+                )
+            )
+        except (IndexError, ValueError) as error:
+            raise ToolOutputError("tmux answered something unexpected", f"list-panes printed {line[:200]!r}") from error
+    return tuple(panes)
+
+
+def _number(text: str) -> float:
+    return float(text) if text else 0.0
+
+
+def is_gone(message: str) -> bool:
+    """True where tmux's complaint means that no server is there (any more)."""
+    said = message.lower()
+    return any(words in said for words in _GONE)
+
+
+def tmux_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a tmux client of ours: without TMUX, since the socket is always said."""
+    return {name: value for name, value in environ.items() if name not in ("TMUX", "TMUX_PANE")}
+
+
+def exact_session(name: str) -> str:
+    """The target that means this session alone, never one whose name begins alike."""
+    return f"={name}"
+
+
+def quote(word: str) -> str:
+    """One word of a tmux command list, as `source-file` and a binding's text read it.
+
+    Single quotes take everything literally except themselves, which are put between double quotes.
+    """
+    return "'" + word.replace("'", "'\"'\"'") + "'" if word else "''"
+
+
+@dataclass(frozen=True, slots=True)
+class Tmux:
+    """One server, by its socket. `environ` is what its clients are run with."""
+
+    socket: str
+    environ: Mapping[str, str] | None = None
+
+    def argv(self, *arguments: str) -> tuple[str, ...]:
+        """The whole argv of a client that asks this server; -u, as the answer is read as UTF-8."""
+        return ("tmux", "-u", "-S", self.socket, *arguments)
+
+    def ask(self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None) -> process.Completed:
+        """Run a command and return what came, success or not; raises ToolMissingError and ToolTimeoutError."""
+        return process.run(
+            self.argv(*arguments),
+            timeout=timeout,
+            cwd=Path("/"),
+            env=tmux_environment(os.environ if self.environ is None else self.environ),
+            input=text,
+        )
+
+    def run(self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None) -> str:
+        """What a command prints. Raises ToolFailedError where it fails, saying so if the server is gone."""
+        done = self.ask(*arguments, timeout=timeout, text=text)
+        if not done.ok:
+            raise failure(self.socket, done)
+        return done.stdout
+
+    def panes(self, timeout: float = TIMEOUT) -> tuple[Pane, ...]:
+        """Every pane of every session. Raises ToolFailedError where no server answers."""
+        return parse_panes(self.run("list-panes", "-a", "-F", PANE_FORMAT, timeout=timeout))
+
+
+def failure(socket: str, done: process.Completed) -> ToolFailedError:
+    """The error behind a client's non-zero exit, told for a person."""
+    if is_gone(done.stderr):
+        title, hint = f"The tmux server {Path(socket).name} is gone", "Its sessions ended with it."
+    elif "can't find" in done.stderr:
+        title, hint = "The tmux session is gone", "It ended, or was renamed, a moment ago."
+    else:
+        title, hint = f"tmux could not do that ({Path(socket).name})", ""
+    detail = done.stderr.strip()[-2000:]
+    return ToolFailedError(title, detail, hint, argv=done.argv, exit_status=done.exit_status, stderr=done.stderr)
