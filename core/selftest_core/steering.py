@@ -12,16 +12,15 @@ It asks nothing and confirms nothing: whoever calls it has shown the exact targe
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from selftest_core.agents import State
 from selftest_core.errors import ToolError, ToolTimeoutError
 from selftest_core.listing import failure
 from selftest_core.tools.mngr import destroy_arguments, message_arguments, start_arguments, stop_arguments
+from selftest_core.tools.mngr_answers import DONE_WORD, Act, Answer, read_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,29 +31,13 @@ if TYPE_CHECKING:
     from selftest_core.tools.process import Completed
     from selftest_core.view import Row
 
+__all__ = ["BATCH", "Act", "ActResult", "Target", "failed_targets", "steer", "target_of"]
+
 BATCH = 10
 """Targets in one call of mngr."""
 TIMEOUT = 180.0
 """Seconds for one call: a message waits until each agent has taken it, a start until a remote host is up."""
 _AT_ONCE = 3
-
-
-class Act(StrEnum):
-    """What can be done to an agent."""
-
-    MESSAGE = "message"
-    STOP = "stop"
-    START = "start"
-    DESTROY = "destroy"
-
-
-_DONE_WORD = {Act.MESSAGE: "sent", Act.STOP: "stopped", Act.START: "started", Act.DESTROY: "destroyed"}
-_DONE_LIST = {
-    Act.MESSAGE: "successful_agents",
-    Act.STOP: "stopped_agents",
-    Act.START: "started_agents",
-    Act.DESTROY: "destroyed_agents",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,40 +156,6 @@ def _needs_restart(act: Act, target: Target) -> bool:
     return act is Act.START and target.state is State.DONE
 
 
-class Answer(NamedTuple):
-    """What mngr's JSON says of one agent, by name."""
-
-    ok: bool
-    says: str
-    hint: str = ""
-
-
-def read_answer(act: Act, text: str) -> dict[str, Answer] | None:
-    """mngr's answer by the agents' names; None where it is none (empty, cut short, another form)."""
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(said, dict) or not isinstance(said.get(_DONE_LIST[act]), list):
-        return None
-    leftovers = "; ".join(str(each.get("message", "")) for each in _objects(said, "failures"))
-    done = Answer(True, _DONE_WORD[act], f"mngr left something behind: {leftovers}" if leftovers else "")
-    answers = {name: done for name in said[_DONE_LIST[act]] if isinstance(name, str)}
-    for each in _objects(said, "blocked_agents"):
-        words = f"sent, but a dialog holds it up: {each.get('error', '')}"
-        answers[str(each.get("agent"))] = Answer(True, words, "Attach to it, and answer the dialog.")
-    for each in _objects(said, "failed_agents"):
-        error = str(each.get("error", ""))
-        hint = "Start it, then send again." if "not running" in error else ""
-        answers[str(each.get("agent"))] = Answer(False, error or "mngr could not, and did not say why", hint)
-    return answers
-
-
-def _objects(said: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    listed = said.get(name)
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-
-
 class _Steering:
     """One act on the targets of one group, call after call."""
 
@@ -308,7 +257,7 @@ class _Steering:
             return True
         is_restarted = _needs_restart(self._act, target) and agent.state in (State.RUNNING, State.WAITING)
         if is_restarted or (self._act is Act.STOP and agent.state is State.STOPPED):
-            self._results.put(ActResult(target, True, _DONE_WORD[self._act]))
+            self._results.put(ActResult(target, True, DONE_WORD[self._act]))
             return True
         return False
 

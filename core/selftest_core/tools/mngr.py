@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from selftest_core.errors import ToolBrokenError, ToolMissingError, ToolOutputError
 from selftest_core.listing import parse_listing
 from selftest_core.tools.process import run_async
+from selftest_core.tools.tmux import default_socket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

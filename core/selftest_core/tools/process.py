@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import shutil
 import signal
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+from selftest_core.tools.pipes import InterruptedExchange, TooLate, TooMuch, exchange
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
 """Bytes of stdout after which a program is ended, unless the caller allows more."""
-_STDERR_KEPT = 256 * 1024
-_CHUNK = 256 * 1024
 _GRACE = 1.0
 """Seconds between asking a program to end (SIGTERM) and ending it (SIGKILL)."""
-_AFTERMATH = 0.25
-"""Seconds of silence after which a pipe that an orphan of an ended program keeps open is given up."""
 
 _INSTALL = {
     "tmux": "Install tmux 3.2 or newer: `sudo apt install tmux`, or `brew install tmux`.",
@@ -245,14 +241,14 @@ class _Conversation:
         self._env = env
         self._text = text
         self._limit = limit
-        self._is_interrupted = threading.Event()
+        self._is_interrupted = False
         self._bell: int | None = None
         self._lock = threading.Lock()
 
     def interrupt(self) -> None:
         """End the program from another thread."""
         with self._lock:
-            self._is_interrupted.set()
+            self._is_interrupted = True
             if self._bell is not None:
                 os.write(self._bell, b"!")
 
@@ -262,13 +258,15 @@ class _Conversation:
         ear, bell = os.pipe()
         with self._lock:
             self._bell = bell
+            if self._is_interrupted:
+                os.write(bell, b"!")
         try:
             stdin = subprocess.DEVNULL if self._text is None else subprocess.PIPE
             process = _start(
                 self.argv, cwd=self._cwd, env=self._env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
             try:
-                stdout, stderr = self._read(process, began + self._timeout, ear)
+                stdout, stderr = self._exchange(process, began + self._timeout, ear)
             except BaseException:
                 _end_group(process, _GRACE)
                 raise
@@ -290,73 +288,38 @@ class _Conversation:
                 os.close(bell)
             os.close(ear)
 
-    def _read(self, process: subprocess.Popen[bytes], deadline: float, ear: int) -> tuple[bytearray, bytearray]:
+    def _exchange(self, process: subprocess.Popen[bytes], deadline: float, ear: int) -> tuple[bytes, bytes]:
         assert process.stdout is not None
         assert process.stderr is not None
-        gathered = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-        out, errors = process.stdout.fileno(), process.stderr.fileno()
-        to_write = memoryview((self._text or "").encode("utf-8", "surrogateescape"))
-        with selectors.DefaultSelector() as selector:
-            for stream in (out, errors):
-                os.set_blocking(stream, False)
-                selector.register(stream, selectors.EVENT_READ)
-            selector.register(ear, selectors.EVENT_READ)
-            if process.stdin is not None:
-                os.set_blocking(process.stdin.fileno(), False)
-                selector.register(process.stdin, selectors.EVENT_WRITE)
-            open_pipes = 2
-            while open_pipes or process.poll() is None:
-                if self._is_interrupted.is_set():
-                    raise ToolFailedError(f"{Path(self.argv[0]).name} was interrupted", argv=self.argv)
-                left = deadline - time.monotonic()
-                has_ended = process.poll() is not None
-                if left <= 0:
-                    raise _too_late(self.argv, self._timeout, bytes(gathered[errors]))
-                # With both pipes closed only the end itself is awaited, and it sends no event here.
-                ready = selector.select(min(left, _AFTERMATH if has_ended else 0.01 if not open_pipes else 1.0))
-                if has_ended and not ready:
-                    break
-                for key, _ in ready:
-                    if key.fd in gathered:
-                        chunk = _available(key.fd)
-                        if chunk is None:
-                            selector.unregister(key.fd)
-                            open_pipes -= 1
-                        else:
-                            gathered[key.fd] += chunk
-                    elif process.stdin is not None and key.fileobj is process.stdin:
-                        to_write = _written(process.stdin.fileno(), to_write)
-                        if not to_write:
-                            selector.unregister(process.stdin)
-                            process.stdin.close()
-                del gathered[errors][:-_STDERR_KEPT]
-                if len(gathered[out]) > self._limit:
-                    raise ToolOutputError(
-                        f"{Path(self.argv[0]).name} printed more than {self._limit // 1024:,} KiB",
-                        "It was ended, since it might never have stopped.",
-                        argv=self.argv,
-                    )
-        return gathered[out], gathered[errors]
+        name = Path(self.argv[0]).name
+        try:
+            return exchange(
+                process.stdout.fileno(),
+                process.stderr.fileno(),
+                process.stdin,
+                _encoded(self._text or ""),
+                ear=ear,
+                has_ended=lambda: process.poll() is not None,
+                deadline=deadline,
+                limit=self._limit,
+            )
+        except TooLate as late:
+            raise _too_late(self.argv, self._timeout, late.stderr) from None
+        except TooMuch:
+            raise ToolOutputError(
+                f"{name} printed more than {self._limit // 1024:,} KiB",
+                "It was ended, since it might never have stopped.",
+                argv=self.argv,
+            ) from None
+        except InterruptedExchange:
+            raise ToolFailedError(f"{name} was interrupted", argv=self.argv) from None
 
 
-def _available(fd: int) -> bytes | None:
-    """What can be read now (nothing is b""), or None at the end."""
+def _encoded(text: str) -> bytes:
     try:
-        return os.read(fd, _CHUNK) or None
-    except BlockingIOError:
-        return b""
-
-
-def _written(fd: int, text: memoryview) -> memoryview:
-    """What is left to write; nothing where the reader has gone, which is its right."""
-    if not text:
-        return text
-    try:
-        return text[os.write(fd, text[:65536]) :]
-    except BlockingIOError:
-        return text
-    except BrokenPipeError:
-        return text[:0]
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def _start(
