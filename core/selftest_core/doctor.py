@@ -59,7 +59,7 @@ async def diagnose(environ: Mapping[str, str], cwd: Path) -> tuple[Check, ...]:
         _single(_tool("rsync", ("--version",), None, environ, cwd)),
         _single(_asciinema(environ, cwd)),
         _tmux_servers(environ, cwd),
-        _single(_host_dir_of(environ)),
+        _single(_host_folder(environ)),
         _single(_configuration(environ, cwd)),
         _single(_state_folder(environ)),
         _single(_terminal(environ)),
