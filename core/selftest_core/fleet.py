@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from selftest_core.agents import LOCAL_PROVIDER, Agent, AgentKey, Host
 from selftest_core.explain import explain
+from selftest_core.knowledge import Fleet
 from selftest_core.observations import Listed, ListFailed, LocalAgent, Probed, Remembered, RememberedAgent
 from selftest_core.rows import with_rows
 from selftest_core.standing import Told
@@ -34,10 +35,10 @@ from selftest_core.view import FleetView, LaneStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.knowledge import Fleet
     from selftest_core.observations import ListingError, Observation
 
-_CHANGES_KEPT = 8
+__all__ = ["Fleet", "apply", "to_remember", "view"]
+
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 _NEVER = -math.inf
 
