@@ -187,7 +187,9 @@ class Tmux:
         """The whole argv of a client that asks this server; -u, as the answer is read as UTF-8."""
         return ("tmux", "-u", "-S", self.socket, *arguments)
 
-    def ask(self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None) -> process.Completed:
+    def ask(
+        self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None, limit: int = process.OUTPUT_LIMIT
+    ) -> process.Completed:
         """Run a command and return what came, success or not; raises ToolMissingError and ToolTimeoutError."""
         return process.run(
             self.argv(*arguments),
@@ -195,6 +197,7 @@ class Tmux:
             cwd=Path("/"),
             env=tmux_environment(os.environ if self.environ is None else self.environ),
             input=text,
+            limit=limit,
         )
 
     def run(self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None) -> str:
