@@ -7,8 +7,7 @@ has only just started and has had no turn yet. Reasons hold no durations: a scre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.agents import State
 from selftest_core.view import Category
@@ -33,8 +32,7 @@ _CATEGORY_OF_STATE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """One agent as it stands, with what else was seen of it. `host_silence`: why its host's word is old, or None."""
 
     agent: Agent

@@ -34,7 +34,7 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
     machine = _machine(fleet)
     entries: dict[AgentKey, Entry] = {}
     changed: dict[AgentKey, Changed] = {}
-    is_same = True
+    is_same = is_ordered = True
     for key, local in _present(fleet):
         told = fleet.told.get(key)
         old = before.entries.get(key)
@@ -51,15 +51,22 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
             entries[key] = old
             continue
         old_row = old.row if old is not None else None
-        row = stand(told, local, machine, circumstances, old_row)
+        is_told_the_same = old is not None and old.told is word
+        row = stand(told, local, machine, circumstances, old_row, is_told_the_same=is_told_the_same)
         entries[key] = Entry(word, is_remembered, local, circumstances, row)
         if row is not old_row:
             is_same = False
+            is_ordered = is_ordered and old_row is not None and _by_creation(old_row) == _by_creation(row)
             if old_row is not None and old_row.agent.state is not row.agent.state:
                 at = probed.at if row.source == "probe" and probed is not None else (told.at if told else _NEVER)
                 changed[key] = Changed(at, row.source, old_row.agent.state, row.agent.state)
-    is_same = is_same and len(entries) == len(before.entries)
-    rows = before.rows if is_same else tuple(sorted((entry.row for entry in entries.values()), key=_by_creation))
+    is_everyone = len(entries) == len(before.entries)
+    if is_same and is_everyone:
+        rows = before.rows
+    elif is_ordered and is_everyone:
+        rows = tuple(entries[row.key].row for row in before.rows)
+    else:
+        rows = tuple(sorted((entry.row for entry in entries.values()), key=_by_creation))
     return replace(
         fleet,
         entries=entries,
@@ -97,7 +104,12 @@ def _circumstances(
         return Circumstances(stale_since=stale_since, silence=silence, has_run=has_run)
     assert fleet.probed is not None
     on_default = local.session is None or not defaults or local.session.socket in defaults
-    list_is_newer = told is not None and not told.is_remembered and told.start > fleet.probed.at
+    list_is_newer = (
+        told is not None
+        and told.start > fleet.probed.at
+        and not told.is_remembered
+        and told.agent.state is not local.state
+    )
     if local.id in fleet.held_since:
         return Circumstances(list_is_newer, on_default, fleet.held_since[local.id], _UNREADABLE, has_run)
     stale_since = None

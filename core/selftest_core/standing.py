@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.agents import Agent, Host, State
 from selftest_core.attention import PERMISSIONS, Standing, is_plain_command, judge
@@ -32,12 +32,11 @@ class Told:
     is_remembered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(NamedTuple):
     """What a row depends on beside the words themselves; two equal ones with the same words give the same row.
 
-    `list_is_newer`: mngr was asked after the probe looked. `on_default_server`: mngr can see its session too.
-    `stale_since`: the last good word is that old. `silence`: why, where a person must know it.
+    `list_is_newer`: mngr was asked after the probe looked, and they differ. `on_default_server`: mngr can see
+    its session too. `stale_since`: the last good word is that old. `silence`: why, where a person must know it.
     """
 
     list_is_newer: bool = False
@@ -48,24 +47,32 @@ class Circumstances:
 
 
 def stand(
-    told: Told | None, local: LocalAgent | None, host: Host | None, circumstances: Circumstances, old: Row | None
+    told: Told | None,
+    local: LocalAgent | None,
+    host: Host | None,
+    circumstances: Circumstances,
+    old: Row | None,
+    *,
+    is_told_the_same: bool = False,
 ) -> Row:
     """The row of one agent. `host` is this machine, for an agent that mngr has not told of yet.
 
-    Gives `old` back, the same object, where nothing in it changed.
+    Gives `old` back, the same object, where nothing in it changed. `is_told_the_same`: mngr's word is the very one
+    that `old` was made of.
     """
     state, source = standing_state(told, local, circumstances)
     if local is None:
         assert told is not None, "an agent that nobody told of has no row"
-        agent = told.agent if told.agent.state is state else replace(told.agent, state=state, state_word=state.value)
-        row = _row_of(agent, source, None, circumstances)
+        agent = told.agent
+    elif told is not None:
+        agent = _merged(told.agent, local, state, source, old.agent if old is not None and is_told_the_same else None)
     else:
-        row = _row_of(_merged(told, local, host, state, source), source, local, circumstances)
-    if old is None:
-        return row
-    if row.agent is not old.agent and row.agent == old.agent:
-        row = replace(row, agent=old.agent)
-    return old if row == old else row
+        assert host is not None, "an agent of the probe has a host"
+        agent = _unlisted(local, host, state)
+    if old is not None and agent is not old.agent and agent == old.agent:
+        agent = old.agent
+    row = _row_of(agent, source, local, circumstances)
+    return old if row == old and old is not None else row
 
 
 def standing_state(told: Told | None, local: LocalAgent | None, circumstances: Circumstances) -> tuple[State, str]:
@@ -93,43 +100,77 @@ def _mngr_must_know(circumstances: Circumstances) -> bool:
     return circumstances.list_is_newer and circumstances.on_default_server
 
 
-def _merged(told: Told | None, local: LocalAgent, host: Host | None, state: State, source: str) -> Agent:
-    """The agent with what the probe knows better. Which source a field comes from never depends on the time."""
-    is_live = state not in (State.STOPPED, State.DONE)
-    if told is None:
-        assert host is not None
-        return Agent(
-            id=local.id,
-            name=local.name,
-            type=local.type,
-            host=host,
-            state=state,
-            state_word=state.value,
-            command=local.command,
-            work_dir=local.work_dir,
-            branch=local.branch,
-            created_at=local.created_at,
-            started_at=local.started_at,
-            pid=local.pid if is_live else None,
-            waiting_reason=PERMISSIONS if local.waits_for_permission else None,
-            labels=local.labels,
-        )
-    agent = told.agent
+def _unlisted(local: LocalAgent, host: Host, state: State) -> Agent:
+    """An agent that mngr has not told of yet, as the probe sees it."""
+    return Agent(
+        id=local.id,
+        name=local.name,
+        type=local.type,
+        host=host,
+        state=state,
+        state_word=state.value,
+        command=local.command,
+        work_dir=local.work_dir,
+        branch=local.branch,
+        created_at=local.created_at,
+        started_at=local.started_at,
+        pid=local.pid if _is_live(state) else None,
+        waiting_reason=PERMISSIONS if local.waits_for_permission else None,
+        labels=local.labels,
+    )
+
+
+def _merged(agent: Agent, local: LocalAgent, state: State, source: str, before: Agent | None) -> Agent:
+    """mngr's agent with what the probe knows better. Which source a field comes from never depends on the time.
+
+    `before`, made of the same word of mngr's, is given back where the probe says what it said then.
+    """
+    name = local.name or agent.name
+    kind = local.type or agent.type
+    word = agent.state_word if source == "mngr" or agent.state is state else state.value
+    command = local.command or agent.command
+    work_dir = local.work_dir or agent.work_dir
+    branch = agent.branch if agent.branch is not None else local.branch
+    created_at = agent.created_at if agent.created_at is not None else local.created_at
+    started_at = local.started_at if local.started_at is not None else agent.started_at
+    pid = (local.pid if local.pid is not None else agent.pid) if _is_live(state) else None
+    waiting_reason = _waiting_reason(agent, local, state, source)
+    for same in (before, agent):
+        if (
+            same is not None
+            and same.state is state
+            and same.name == name
+            and same.type == kind
+            and same.state_word == word
+            and same.command == command
+            and same.work_dir == work_dir
+            and same.branch == branch
+            and same.created_at == created_at
+            and same.started_at == started_at
+            and same.pid == pid
+            and same.waiting_reason == waiting_reason
+            and same.labels == local.labels
+        ):
+            return same
     return replace(
         agent,
-        name=local.name or agent.name,
-        type=local.type or agent.type,
+        name=name,
+        type=kind,
         state=state,
-        state_word=agent.state_word if source == "mngr" or agent.state is state else state.value,
-        command=local.command or agent.command,
-        work_dir=local.work_dir or agent.work_dir,
-        branch=agent.branch if agent.branch is not None else local.branch,
-        created_at=agent.created_at if agent.created_at is not None else local.created_at,
-        started_at=local.started_at if local.started_at is not None else agent.started_at,
-        pid=(local.pid if local.pid is not None else agent.pid) if is_live else None,
-        waiting_reason=_waiting_reason(agent, local, state, source),
-        labels=local.labels if local.labels != agent.labels else agent.labels,
+        state_word=word,
+        command=command,
+        work_dir=work_dir,
+        branch=branch,
+        created_at=created_at,
+        started_at=started_at,
+        pid=pid,
+        waiting_reason=waiting_reason,
+        labels=local.labels,
     )
+
+
+def _is_live(state: State) -> bool:
+    return state is not State.STOPPED and state is not State.DONE
 
 
 def _waiting_reason(agent: Agent, local: LocalAgent, state: State, source: str) -> str | None:
