@@ -20,8 +20,9 @@ from selftest_tui.widgets.screen_text import block
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from selftest_core.steering import ActResult, Target
     from textual.app import ComposeResult
+
+    from selftest_core.steering import ActResult, Target
 
 
 def target_line(target: Target) -> str:
@@ -75,8 +76,8 @@ class Question(ModalScreen[bool]):
                 with VerticalScroll(id="lines", can_focus=False):
                     yield Static(Content("\n".join(self._lines)))
             with Horizontal(id="buttons"):
-                yield Button(Content(self._no), id="no")
-                yield Button(Content(self._yes), id="yes")
+                yield Button(Content(self._no), id="no", compact=True)
+                yield Button(Content(self._yes), id="yes", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#yes" if self._is_yes_default else "#no", Button).focus()
@@ -118,6 +119,7 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         self._targets = tuple(targets)
         self._results: dict[object, ActResult] = {}
         self._is_finished = False
+        self._is_open = False
 
     @property
     def failed(self) -> tuple[Target, ...]:
@@ -131,12 +133,16 @@ class Results(ModalScreen["tuple[Target, ...]"]):
             with VerticalScroll(id="lines", can_focus=False):
                 yield Static(id="results")
             with Horizontal(id="buttons"):
-                yield Button("Close", id="close")
-                yield Button("Retry the failed", id="retry", disabled=True)
+                yield Button("Close", id="close", compact=True)
+                yield Button("Retry the failed", id="retry", disabled=True, compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#close", Button).focus()
+        self._is_open = True
         self._show()
+
+    def on_unmount(self) -> None:
+        self._is_open = False
 
     def report(self, result: ActResult) -> None:
         """One target's result has come."""
@@ -149,7 +155,7 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         self._show()
 
     def _show(self) -> None:
-        if not self.is_mounted or not self.is_attached:
+        if not self._is_open:
             return
         failed = len(self.failed)
         done = len(self._results)

@@ -1,0 +1,170 @@
+"""The dialogs of acts: exact targets, a safe default, live results, nothing written ever lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from textual.app import App
+from textual.content import Content
+from textual.widgets import Button, Checkbox, Static
+
+from selftest_core.agents import AgentKey
+from selftest_core.steering import ActResult, Target
+from selftest_tui.screens.composer import Composed, Composer, PromptArea
+from selftest_tui.screens.dialogs import Question, Results, target_line
+
+if TYPE_CHECKING:
+    from textual.screen import ModalScreen
+
+HOSTILE = "evil[bold]\x1b[31m[/][@click=app.exit()]x[/]"
+
+
+class Host(App[None]):
+    """Shows one dialog and keeps its answer."""
+
+    def __init__(self, dialog: ModalScreen[Any]) -> None:
+        super().__init__()
+        self.dialog = dialog
+        self.answer: Any = "open"
+
+    def on_mount(self) -> None:
+        self.push_screen(self.dialog, self._answered)
+
+    def _answered(self, answer: Any) -> None:
+        self.answer = answer
+
+
+def target(number: int, name: str = "") -> Target:
+    return Target(AgentKey("host-1", f"agent-{number}"), f"agent-{number}@host-1.local", name or f"a{number}", "local")
+
+
+def text_of(dialog: ModalScreen[Any], selector: str) -> str:
+    return "\n".join(str(shown.render()) for shown in dialog.query(selector).results(Static))
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["enter"], False),
+        (["escape"], False),
+        (["n"], False),
+        (["y"], True),
+        (["left", "enter"], True),
+        (["tab", "enter"], True),
+        (["left", "right", "enter"], False),
+    ],
+)
+async def test_a_question_is_no_unless_one_says_yes(keys: list[str], answer: bool) -> None:
+    app = Host(Question("Destroy?", "It is gone for good.", ["one"]))
+    async with app.run_test() as pilot:
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert app.answer is answer
+
+
+@pytest.mark.parametrize(("keys", "answer"), [(["enter"], True), (["escape"], False), (["n"], False)])
+async def test_a_harmless_question_may_default_to_yes(keys: list[str], answer: bool) -> None:
+    app = Host(Question("Make them ask?", is_yes_default=True))
+    async with app.run_test() as pilot:
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert app.answer is answer
+
+
+@pytest.mark.parametrize("size", [(80, 24), (50, 16)])
+async def test_every_one_of_many_targets_can_be_read(size: tuple[int, int]) -> None:
+    lines = [target_line(target(number)) for number in range(60)]
+    dialog = Question("Destroy 60?", "", lines)
+    app = Host(dialog)
+    async with app.run_test(size=size) as pilot:
+        assert "agent-59@host-1.local" in text_of(dialog, "#lines Static")
+        box = dialog.query_one("#lines")
+        assert box.max_scroll_y > 0
+        for _ in range(70):
+            await pilot.press("j")
+        assert box.scroll_y == box.max_scroll_y
+        assert dialog.query_one("#no", Button).region.bottom <= size[1]
+        assert app.answer == "open"
+
+
+async def test_names_are_shown_and_never_obeyed() -> None:
+    dialog = Question(HOSTILE, HOSTILE, [target_line(target(1, HOSTILE))])
+    app = Host(dialog)
+    async with app.run_test():
+        shown = text_of(dialog, "Static")
+        assert "evil[bold][/][@click=app.exit()]x[/]" in shown
+        assert "\x1b" not in shown
+        assert "evil[bold][/]" in Content.from_markup(str(dialog.query_one("#dialog").border_title)).plain
+
+
+async def test_results_come_one_by_one_and_only_the_failed_are_tried_again() -> None:
+    dialog = Results("stop 3", [target(1), target(2), target(3, HOSTILE)])
+    app = Host(dialog)
+    async with app.run_test() as pilot:
+        assert "0 done, 0 failed, 3 to go" in text_of(dialog, "#says")
+        dialog.report(ActResult(target(1), True, "stopped"))
+        dialog.report(ActResult(target(3, HOSTILE), False, "no [b]such", "Look [i]again."))
+        assert "1 done, 1 failed, 1 to go" in text_of(dialog, "#says")
+        await pilot.press("r")
+        assert app.answer == "open", "there is nothing to retry before all have answered"
+        dialog.report(ActResult(target(2), False, "hm"))
+        dialog.report(ActResult(target(2), True, "stopped"))
+        dialog.finish()
+        shown = text_of(dialog, "#results")
+        assert shown.splitlines()[0] == "✓ a1  stopped"
+        assert "✗ evil[bold][/][@click=app.exit()]x[/]  no [b]such\n    Look [i]again." in shown
+        await pilot.press("r")
+        await pilot.pause()
+        assert app.answer == (target(3, HOSTILE),)
+
+
+async def test_results_without_a_failure_offer_no_retry_and_closing_early_is_fine() -> None:
+    dialog = Results("stop 2", [target(1), target(2)])
+    app = Host(dialog)
+    async with app.run_test() as pilot:
+        dialog.report(ActResult(target(1), True, "stopped"))
+        assert dialog.query_one("#retry", Button).disabled
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.answer == ()
+        dialog.report(ActResult(target(2), False, "late"))
+        dialog.finish()
+        assert dialog.failed == (target(2),)
+
+
+async def test_enter_sends_and_a_new_line_is_a_key_away() -> None:
+    app = Host(Composer("Message 1", ["a1   agent-1@host-1.local"]))
+    async with app.run_test() as pilot:
+        await pilot.press("h", "i", "ctrl+j", "[", "b", "]", "enter")
+        await pilot.pause()
+        assert app.answer == Composed("hi\n[b]", is_sent=True)
+
+
+async def test_a_text_that_was_left_is_kept() -> None:
+    app = Host(Composer("Message 1", ["a1"], text="before "))
+    async with app.run_test() as pilot:
+        await pilot.press("n", "o", "w", "escape")
+        await pilot.pause()
+        assert app.answer == Composed("before now", is_sent=False)
+
+
+async def test_nothing_is_not_sent() -> None:
+    app = Host(Composer("Message 1", ["a1"]))
+    async with app.run_test() as pilot:
+        await pilot.press("space", "enter")
+        await pilot.pause()
+        assert app.answer == "open"
+
+
+async def test_whether_enter_follows_is_asked_where_it_matters() -> None:
+    dialog = Composer("Type into 2", ["a1", "a2"], asks_enter=True)
+    app = Host(dialog)
+    async with app.run_test() as pilot:
+        await pilot.press("y", "tab")
+        assert dialog.query_one(Checkbox).has_focus
+        await pilot.press("space", "shift+tab")
+        assert dialog.query_one(PromptArea).has_focus
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.answer == Composed("y", is_sent=True, with_enter=False)
