@@ -48,7 +48,7 @@ class Repository:
             raise AssertionError(f"git {arguments} ended with {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout.strip()
 
-    def commit(self, message: str, files: Mapping[str, str | bytes | None]) -> str:
+    def commit(self, message: str, files: Mapping[str, str | bytes | None], author: str = "Ada") -> str:
         """Write the files (None deletes), commit everything, and return the id."""
         for name, content in files.items():
             path = self.folder / name
@@ -58,5 +58,5 @@ class Repository:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content if isinstance(content, bytes) else content.encode())
         self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message)
+        self.git("commit", "-q", "--allow-empty", "-m", message, f"--author={author} <{author.lower()}@example.org>")
         return self.git("rev-parse", "HEAD")
