@@ -39,7 +39,8 @@ def parse_listing(
     said_agents, said_errors = document.get("agents"), document.get("errors")
     if said_agents is None and said_errors:
         said_agents = []
-    if not isinstance(said_agents, list) or not isinstance(said_errors, list | None):
+    is_event = "event" in document  # a line of --format jsonl, where a host has `agents` too
+    if is_event or not isinstance(said_agents, list) or not isinstance(said_errors, list | None):
         raise ToolOutputError(
             "mngr list answered something else than a listing",
             f"It begins with: {text.strip()[:_SHOWN]}",
