@@ -7,7 +7,6 @@ one. Dead demos of before are cleared by the same thread, not before the first p
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -180,8 +179,3 @@ def _speed(environ: Mapping[str, str]) -> float:
             f"Unset it, or say {SPEED_VARIABLE}=2.",
         )  # fmt: skip
     return speed
-
-
-def default_agents(environ: Mapping[str, str]) -> int:
-    """How many agents a demo has when nobody says: fewer on one processor."""
-    return AGENTS if (os.cpu_count() or 1) > 1 else AGENTS // 2
