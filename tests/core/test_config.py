@@ -1,0 +1,139 @@
+"""Settings: where they come from, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selftest_core.config import CONFIG_KEYS, Config, load_config, toml_text
+from selftest_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def refused(cwd: Path, environ: dict[str, str] | None = None, overrides: dict[str, str] | None = None) -> ConfigError:
+    with pytest.raises(ConfigError) as raised:
+        load_config(cwd, environ or {}, overrides)
+    return raised.value
+
+
+def test_the_table_and_the_settings_agree() -> None:
+    made = {field.name: field.default for field in fields(Config) if field.name != "sources"}
+    assert made == {key.name: key.default for key in CONFIG_KEYS}
+
+
+def test_every_default_is_accepted_from_every_place(tmp_path: Path) -> None:
+    (tmp_path / "selftest-tui.toml").write_text("".join(f"{key.name} = {key.default_text}\n" for key in CONFIG_KEYS))
+    environ = {
+        key.environment_name: ":".join(key.default) if isinstance(key.default, tuple) else str(key.default).lower()
+        for key in CONFIG_KEYS
+    }
+    assert load_config(tmp_path, {}) == Config()
+    assert load_config(tmp_path.parent, environ) == Config()
+
+
+def test_each_place_goes_over_the_one_before(tmp_path: Path) -> None:
+    person, project = tmp_path / "person", tmp_path / "project"
+    (person / "selftest-tui").mkdir(parents=True)
+    (person / "selftest-tui" / "selftest-tui.toml").write_text('theme = "nord"\npoll_local = 7\npoll_all = 40\n')
+    below = project / "deep" / "inside"
+    below.mkdir(parents=True)
+    (project / "pyproject.toml").write_text(
+        "[project]\nname = 'x'\n\n[tool.selftest-tui]\npoll_local = 8\nremote = false\n"
+    )
+    environ = {"XDG_CONFIG_HOME": str(person), "SELFTEST_TUI_POLL_ALL": "50", "SELFTEST_TUI_DEBUG": "1"}
+
+    config = load_config(below, environ, {"poll_all": "60"})
+
+    assert (config.theme, config.poll_local, config.remote, config.poll_all) == ("nord", 8.0, False, 60.0)
+    assert config.sources["poll_local"] == str(project / "pyproject.toml")
+
+
+def test_socket_paths_are_relative_to_where_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "selftest-tui.toml").write_text('sockets = ["run/tmux", "/abs/socket"]\n')
+    below = tmp_path / "below"
+    below.mkdir()
+
+    assert load_config(below, {}).sockets == (str(tmp_path / "run/tmux"), "/abs/socket")
+    assert load_config(below, {"SELFTEST_TUI_SOCKETS": "a:/b"}).sockets == (str(below / "a"), "/b")
+
+
+def test_another_tools_broken_project_file_is_none_of_our_business(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("this is = = not TOML, selftest-tui is only named\n")
+
+    assert load_config(tmp_path, {}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("poll_local = 'soon'", "poll_local must be a number of seconds, not 'soon'"),
+        ("poll_local = true", "poll_local must be a number of seconds, not True"),
+        ("poll_local = 0.1", "poll_local must be at least 1 seconds, not 0.1"),
+        ("poll_local = nan", "poll_local must be at least 1 seconds, not nan"),
+        ("remote = 'yes'", "remote must be true or false, not 'yes'"),
+        ("theme = 3", "theme must be a string, not 3"),
+        ("sockets = '/tmp/a'", "sockets must be a list of paths, not '/tmp/a'"),
+        ("sockets = ['']", "sockets must be a list of paths, not ['']"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_file_and_line(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"[tool.other]\n{line.split(' =')[0]} = 1\n\n[tool.selftest-tui]\n# a comment\n{line}\n")
+
+    error = refused(tmp_path)
+
+    assert error.title == f"{path}:6: {says}"
+    assert "default" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("poll-local", "poll_local"), ("pol_remote", "poll_remote"), ("Theme", "theme"), ("socket", "sockets")],
+)
+def test_an_unknown_setting_is_refused_with_the_nearest_known_one(tmp_path: Path, name: str, near: str) -> None:
+    path = tmp_path / "selftest-tui.toml"
+    path.write_text(f"# mine\n{name} = 5\n")
+
+    error = refused(tmp_path)
+
+    assert error.title == f"{path}:2: there is no setting {name!r}"
+    assert error.hint == f"Did you mean {near}?"
+
+
+def test_a_setting_that_is_like_none_is_answered_with_all(tmp_path: Path) -> None:
+    error = refused(tmp_path, overrides={"zzz": "1"})
+
+    assert all(key.name in error.hint for key in CONFIG_KEYS)
+
+
+def test_the_environment_is_checked_as_well(tmp_path: Path) -> None:
+    assert "SELFTEST_TUI_POLL_LOCAL" in refused(tmp_path, {"SELFTEST_TUI_POLL_LOCAL": "x"}).title
+    unknown = refused(tmp_path, {"SELFTEST_TUI_POL_LOCAL": "5"})
+    assert "SELFTEST_TUI_POL_LOCAL" in unknown.title
+    assert unknown.hint == "Did you mean SELFTEST_TUI_POLL_LOCAL?"
+
+
+def test_a_table_of_tables_is_refused_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.selftest-tui]\ntheme = 'x'\n[tool.selftest-tui.poll_local]\na = 1\n"
+    )
+
+    assert refused(tmp_path).title.startswith(f"{tmp_path / 'pyproject.toml'}:3: poll_local must be")
+
+
+@pytest.mark.parametrize("content", [b"theme = [\n", b"\xff\xfe\x00", b'theme = "a"\ntheme = "b"\n'])
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "selftest-tui.toml").write_bytes(content)
+
+    error = refused(tmp_path)
+
+    assert str(tmp_path / "selftest-tui.toml") in error.title
+    assert error.hint
+
+
+def test_defaults_are_shown_as_toml() -> None:
+    assert [toml_text(value) for value in ('a"b', True, 2.0, ("/a",))] == ['"a\\"b"', "true", "2", '["/a"]']

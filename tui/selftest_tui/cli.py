@@ -1,0 +1,303 @@
+"""The command line: arguments in, exit status out. Everything heavy is imported by the command that needs it.
+
+`--help` answers in some 100 ms, so nothing here may import Textual, pydantic or mngr's parts at the top. Statuses: 0
+done; 1 done, with something left; 2 usage, configuration or a broken tool; 3 stopped early; 4 refused for safety.
+Every error ends in `selftest_tui.complaint`, never in a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from selftest_core import __version__
+from selftest_core.errors import SelftestError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
+
+STOPPED_EARLY = 3
+
+_EPILOG = """\
+examples:
+  selftest-tui                     supervise the agents of this machine and of every provider of mngr
+  selftest-tui list                see them once
+  selftest-tui list --json | jq '.agents[] | select(.attention) | .name'
+  selftest-tui demo                try it on a sample of scripted agents: nothing is left behind
+  selftest-tui doctor              what is missing or wrong, and the command that mends it
+
+Settings come from selftest-tui.toml or [tool.selftest-tui] in pyproject.toml, then the environment, then --set:
+{settings}
+
+exit status: 0 done; 1 done, with something left to look at; 2 usage, configuration or a broken tool;
+3 stopped early; 4 refused for safety
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors are raised, so that one place shows them."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message[:1].upper() + message[1:], "", f"See `{self.prog} --help`.")
+
+
+def _common(*, at_top: bool) -> argparse.ArgumentParser:
+    """The options that may stand before or after the command. Behind it they must not undo what stood before."""
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    group = options.add_argument_group("options of every command")
+    group.add_argument(
+        "--batch",
+        action="store_true",
+        default=False if at_top else argparse.SUPPRESS,
+        help="no questions, no screen: JSON Lines on stdout, progress on stderr",
+    )
+    group.add_argument(
+        "--socket",
+        action="append",
+        metavar="PATH",
+        default=None,
+        dest="sockets" if at_top else "more_sockets",
+        help="look on this tmux socket too (again for more)",
+    )
+    group.add_argument(
+        "--set",
+        action="append",
+        metavar="KEY=VALUE",
+        default=None,
+        dest="settings" if at_top else "more_settings",
+        help="a setting for this once (again for more)",
+    )
+    return options
+
+
+def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
+    """The parser, and the names of the commands that exist."""
+    from selftest_core.config import CONFIG_KEYS
+
+    settings = "\n".join(
+        f"  {key.name:<14} {key.says}\n  {'':<14} default {key.default_text}; environment {key.environment_name}"
+        for key in CONFIG_KEYS
+    )
+    parser = _Parser(
+        prog="selftest-tui",
+        description="Supervise a hundred coding agents: see who needs you, answer, attach, steer.",
+        epilog=_EPILOG.format(settings=settings),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[_common(at_top=True)],
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"selftest-tui {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=_Parser)
+
+    def command(name: str, says: str, examples: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=says[:1].lower() + says[1:].split(".")[0],
+            description=says,
+            epilog=f"examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            parents=[_common(at_top=False)],
+            allow_abbrev=False,
+        )
+
+    listing = command(
+        "list",
+        "Show the fleet once. Ends with 0 even where a provider does not answer: its agents are shown as they were\n"
+        "last known, marked as stale, and the error is listed.",
+        "  selftest-tui list\n"
+        "  selftest-tui list --no-wait         what can be seen at once, without asking mngr\n"
+        "  selftest-tui list --json | jq -r '.agents[] | [.name, .state, .reason] | @tsv'\n"
+        "  selftest-tui list --json --socket /tmp/other/tmux-1000/default",
+    )
+    listing.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    listing.add_argument(
+        "--no-wait", action="store_true", help="do not ask mngr: the local agents, and the others as last known"
+    )
+    doctor = command(
+        "doctor",
+        "Say what is missing or misconfigured, and the command that mends it. Ends with 1 where something is wrong.",
+        "  selftest-tui doctor\n  selftest-tui doctor --json",
+    )
+    doctor.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    command(
+        "schema",
+        "Print the JSON Schema of everything that --json and --batch print.",
+        "  selftest-tui schema > selftest-tui.schema.json",
+    )
+    demo = command(
+        "demo",
+        "Start a handful of scripted agents in a world of their own and supervise them. Needs mngr and tmux, but no\n"
+        "model, no key and no network, and leaves nothing behind.",
+        "  selftest-tui demo\n"
+        "  selftest-tui demo --agents 12\n"
+        "  selftest-tui demo --batch          no screen: the fleet's changes as JSON Lines, until all have ended",
+    )
+    demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many agents to start")
+    demo.add_argument("--keep", action="store_true", help="leave the demo's world running; `sweep` removes it later")
+    sweep = command(
+        "sweep",
+        "Remove what earlier demos left behind: tmux servers, processes, folders. Shows them and asks first.",
+        "  selftest-tui sweep\n  selftest-tui sweep --yes",
+    )
+    sweep.add_argument("--yes", action="store_true", help="do not ask")
+    return parser, tuple(commands.choices)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
+    return int(text)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of one call. Raises UsageError; `--help` and `--version` print and raise SystemExit."""
+    parser, commands = build_parser()
+    _check_command(argv, commands)
+    arguments = parser.parse_args(argv)
+    arguments.sockets = [*(arguments.sockets or ()), *(getattr(arguments, "more_sockets", None) or ())]
+    arguments.settings = [*(arguments.settings or ()), *(getattr(arguments, "more_settings", None) or ())]
+    return arguments
+
+
+def _check_command(argv: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse an unknown command with the nearest known one; argparse would only list them all."""
+    words = iter(argv)
+    for word in words:
+        if word in ("--socket", "--set"):
+            next(words, None)
+        elif word in known:
+            return
+        elif not word.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
+            hint = f"Did you mean `selftest-tui {near[0]}`?" if near else f"The commands are: {', '.join(known)}."
+            raise UsageError(f"There is no command {word[:60]!r}", "", hint)
+
+
+def overrides_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """What the flags set, as `load_config` takes it."""
+    overrides: dict[str, str] = {}
+    if arguments.sockets:
+        overrides["sockets"] = os.pathsep.join(arguments.sockets)
+    for setting in arguments.settings:
+        name, separator, value = setting.partition("=")
+        if not separator:
+            raise UsageError(f"--set wants KEY=VALUE, not {setting[:60]!r}", "", "Such as `--set poll_local=10`.")
+        overrides[name.strip()] = value
+    return overrides
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The whole program; returns its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    environ = dict(os.environ)
+    is_batch = "--batch" in words
+    _open_missing_streams()
+    try:
+        _stop_on(signal.SIGTERM, signal.SIGHUP)
+        try:
+            status = _dispatch(words, environ)
+        except SystemExit as ended:
+            # argparse has printed the help or the version.
+            status = ended.code if isinstance(ended.code, int) else 0
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _complain(_stopped(), environ, is_batch=is_batch)
+    except BrokenPipeError:
+        # Whoever read our output has enough, as `head` does: that is no error of ours, nor theirs.
+        _forget_stdout()
+        return 0
+    except Exception as error:
+        # The last place: a person never meets a traceback.
+        return _complain(error, environ, is_batch=is_batch)
+    return status
+
+
+def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
+    arguments = parse(words)
+    cwd = _folder()
+    if arguments.command is None and arguments.batch:
+        raise UsageError(
+            "There are no runs to start yet",
+            "`selftest-tui --batch` alone will run every test of the tutorial; this version watches agents.",
+            "`selftest-tui list --batch` prints the fleet once, `selftest-tui demo --batch` shows it changing.",
+        )
+    from selftest_tui import commands
+
+    if arguments.command == "doctor":
+        return commands.doctor(arguments, environ, cwd)
+    if arguments.command == "schema":
+        return commands.schema(arguments)
+    from selftest_core.config import load_config
+
+    config = load_config(cwd, environ, overrides_of(arguments))
+    match arguments.command:
+        case None:
+            return commands.supervise(config, environ)
+        case "list":
+            return commands.list_fleet(arguments, config, environ, cwd)
+        case "demo":
+            return commands.demo(arguments, config, environ)
+        case "sweep":
+            return commands.sweep(arguments, environ)
+        case _:
+            raise UsageError(f"There is no command {arguments.command!r}")
+
+
+def _folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("The folder that this was started in is gone", "", "`cd` to one that exists.") from error
+
+
+def _stop_on(*numbers: int) -> None:
+    """Let these signals stop us as Ctrl-C does, so that no mngr is left running. Ignored ones stay ignored."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for number in numbers:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, stop)
+
+
+def _stopped() -> SelftestError:
+    stopped = SelftestError("Stopped")
+    stopped.exit_status = STOPPED_EARLY
+    return stopped
+
+
+def _complain(error: Exception, environ: Mapping[str, str], *, is_batch: bool) -> int:
+    from selftest_tui.complaint import complain
+
+    try:
+        return complain(error, environ, is_batch=is_batch)
+    except BrokenPipeError:
+        _forget_stdout()
+        return error.exit_status if isinstance(error, SelftestError) else 2
+
+
+def _open_missing_streams() -> None:
+    """Started with closed streams (`>&-`), we write to nowhere rather than fail, or write into a file of ours."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 -- lives as long as we do
+    for stream in (sys.stdout, sys.stderr):
+        # What cannot be written in this locale is written as `?`: names are not worth a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _forget_stdout() -> None:
+    """Let the interpreter's last flush go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,176 @@
+"""The commands, one function each: ask the core, print, and return the exit status.
+
+What is printed is made elsewhere (`listing`, `batch`, `selftest_core.shapes`); what goes wrong is raised, and shown by
+`complaint`. Nothing here is imported before its command runs, and only `supervise` and `demo` load Textual.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from selftest_core.config import Config
+
+DONE = 0
+SOMETHING_LEFT = 1
+
+
+def supervise(config: Config, environ: Mapping[str, str]) -> int:
+    """The screen."""
+    _need_terminal("`selftest-tui list` shows the fleet once, `selftest-tui list --batch` as JSON.")
+    from selftest_tui.app import run
+
+    return run(config, environ)
+
+
+def list_fleet(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """The fleet once. Providers that fail are part of the answer, not a failure of the command."""
+    from selftest_core.watch import observe_once, watch_settings
+    from selftest_tui.progress import Progress
+
+    with Progress("asking mngr"):
+        view = observe_once(environ, watch_settings(config, cwd), config.list_deadline, wait=not arguments.no_wait)
+    if arguments.json or arguments.batch:
+        from selftest_core.shapes import list_document
+
+        from selftest_tui import batch
+
+        document = list_document(view).model_dump(mode="json")
+        if arguments.batch:
+            batch.write_line(batch.line("summary", document))
+        else:
+            batch.write_document(document)
+        return DONE
+    from selftest_tui.listing import fleet_lines, problem_lines
+
+    width = shutil.get_terminal_size((80, 24)).columns
+    lines = fleet_lines(view, time.time(), width, colour=_may_colour(environ))
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+    for line in problem_lines(view.problems):
+        sys.stderr.write(line + "\n")
+    return DONE
+
+
+def doctor(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
+    """What is missing or wrong here."""
+    import asyncio
+
+    from selftest_core.doctor import diagnose
+    from selftest_tui import batch
+    from selftest_tui.present import clean
+    from selftest_tui.progress import Progress
+
+    with Progress("looking"):
+        checks = asyncio.run(diagnose(environ, cwd))
+    is_ok = all(check.status != "failed" for check in checks)
+    if arguments.json or arguments.batch:
+        document = {
+            "ok": is_ok,
+            "checks": [
+                {"name": check.name, "status": check.status, "says": check.says, "hint": check.hint} for check in checks
+            ],
+        }
+        if arguments.batch:
+            batch.write_line(batch.line("summary", document))
+        else:
+            batch.write_document(document)
+    else:
+        marks = {"ok": "✓", "warning": "!", "failed": "✗"}
+        longest = max(len(check.name) for check in checks)
+        for check in checks:
+            sys.stdout.write(f"{marks[check.status]} {check.name:<{longest}}  {clean(check.says)}\n")
+            if check.hint and check.status != "ok":
+                sys.stdout.write(f"  {'':<{longest}}  → {clean(check.hint)}\n")
+    return DONE if is_ok else SOMETHING_LEFT
+
+
+def schema(arguments: argparse.Namespace) -> int:
+    """The JSON Schema of everything that we print for programs."""
+    from selftest_core import shapes
+    from selftest_tui import batch
+
+    document = shapes.schema()
+    if arguments.batch:
+        batch.write_line(batch.line("summary", document))
+    else:
+        batch.write_document(document)
+    return DONE
+
+
+def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Remove what was left behind, after asking; under --batch only with --yes."""
+    from selftest_core import sweep as sweeping
+    from selftest_tui import batch
+    from selftest_tui.present import clean, plural
+
+    found = sweeping.leftovers(environ)
+    says = sys.stderr if arguments.batch else sys.stdout
+    for leftover in found:
+        says.write(f"{clean(leftover.says)}\n")
+    if not found:
+        says.write("Nothing was left behind.\n")
+    is_agreed = arguments.yes
+    if found and not is_agreed and not arguments.batch:
+        if not _has_terminal():
+            raise UsageError("There is no terminal to ask on", "", "`selftest-tui sweep --yes` removes it unasked.")
+        is_agreed = _asked(f"Remove {plural(len(found), 'leftover')}?")
+    swept = sweeping.sweep(found, environ) if is_agreed else ()
+    for one in swept:
+        for problem in one.problems:
+            says.write(f"! {clean(problem)}\n")
+    is_clear = not found or (is_agreed and all(one.ok for one in swept))
+    if arguments.batch:
+        ended = {one.leftover.folder.path: one for one in swept}
+        batch.write_line(
+            batch.line(
+                "summary",
+                {
+                    "leftovers": [
+                        {
+                            "path": str(leftover.folder.path),
+                            "says": leftover.says,
+                            "kept": leftover.is_kept,
+                            "removed": leftover.folder.path in ended and ended[leftover.folder.path].ok,
+                            "problems": list(ended[leftover.folder.path].problems)
+                            if leftover.folder.path in ended
+                            else [],
+                        }
+                        for leftover in found
+                    ]
+                },
+            )
+        )
+    elif swept and is_clear:
+        says.write(f"Removed {plural(len(swept), 'leftover')}.\n")
+    return DONE if is_clear else SOMETHING_LEFT
+
+
+def _asked(question: str) -> bool:
+    """Ask on the terminal; anything but yes is no."""
+    sys.stdout.write(f"{question} [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _need_terminal(advice: str) -> None:
+    if not _has_terminal():
+        raise UsageError("There is no terminal to show the screen on", "", advice)
+
+
+def _may_colour(environ: Mapping[str, str]) -> bool:
+    return not environ.get("NO_COLOR") and environ.get("TERM") not in (None, "", "dumb") and os.isatty(1)
