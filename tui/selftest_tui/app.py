@@ -1,0 +1,97 @@
+"""The program with a screen: one app, one fleet screen, themes, and the keys that work everywhere."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.command import CommandPalette
+from textual.widgets import Input, TextArea
+
+from selftest_tui import problems
+from selftest_tui.bindings import bindings_of
+from selftest_tui.keys import BY_ACTION, Where
+from selftest_tui.palette import Actions
+from selftest_tui.screens.fleet import FleetScreen
+from selftest_tui.screens.help import Page, help_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from textual.binding import BindingType
+
+    from selftest_core.config import Config
+    from selftest_core.view import FleetView
+    from selftest_tui.feed import MakeWatch, Watch
+
+TITLE = "selftest-tui"
+DARK = "textual-dark"
+
+
+class FleetApp(App[None]):
+    """Shows the fleet that `make_watch`'s watch publishes. Returns when the person quits; agents go on."""
+
+    TITLE = TITLE
+    # The palette is opened by a row of the key table, without the priority that would take ctrl+p from an agent.
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Where.APP)]
+
+    def __init__(
+        self,
+        make_watch: MakeWatch,
+        environ: Mapping[str, str],
+        *,
+        folder: Path,
+        theme: str = "",
+        clock: Callable[[], float] = time.time,
+        place: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place)
+        self._wanted_theme = theme
+
+    def on_mount(self) -> None:
+        """Colours first, then the one screen."""
+        if self._wanted_theme in self.available_themes:
+            self.theme = self._wanted_theme
+        self.push_screen(self.fleet)
+        if self._wanted_theme and self._wanted_theme not in self.available_themes:
+            known = ", ".join(sorted(self.available_themes))
+            self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """ctrl+c belongs to a field of text that copies with it, and to an agent that is typed into."""
+        if action == "press" and parameters == ("interrupt",):
+            return not (self.fleet.is_typing or isinstance(self.focused, Input | TextArea))
+        return super().check_action(action, parameters)
+
+    def action_press(self, action: str) -> None:
+        """A key that works everywhere was pressed."""
+        if action == "leave" or (action == "interrupt" and self.screen is self.fleet):
+            self.exit()
+        elif action == "interrupt":
+            self.screen.dismiss(None)
+        elif action == "help" and not isinstance(self.screen, Page):
+            self.push_screen(help_page())
+        elif action == "palette":
+            self.push_screen(CommandPalette(providers=[Actions], placeholder="What shall be done?"))
+        elif action == "no_quit":
+            toast = problems.refusal("ctrl+q", f"{BY_ACTION['no_quit'].help}. q quits.")
+            self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=8.0, markup=False)
+
+
+def run(config: Config, environ: Mapping[str, str]) -> int:
+    """Open the screen here, and return the exit status once the person has quit."""
+    from selftest_core.watch import FleetWatch, watch_settings  # not needed to drive the screen without agents
+
+    folder = Path.cwd()
+    settings = watch_settings(config, folder)
+
+    def make_watch(publish: Callable[[FleetView], None]) -> Watch:
+        return FleetWatch(settings, environ, publish)
+
+    app = FleetApp(make_watch, environ, folder=folder, theme=config.theme)
+    app.run()
+    return app.return_code or 0

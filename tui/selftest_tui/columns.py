@@ -1,0 +1,145 @@
+"""The columns of the agents table: which fit into a width, how wide each is, and what a line has in them. Pure.
+
+Widths depend on the width of the table alone, never on what is in it, so that nothing moves when the fleet changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from selftest_core.observations import TmuxSession
+from selftest_tui import present
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from selftest_core.view import Row
+
+GAP = 1
+PREFIX = 4
+"""Cells before the first column: mark, indent, symbol, space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `least` cells at any width, `good` cells before others may join, `share` of what is then left.
+
+    `cut`: which end goes when the text is too long ("right", "left"); numbers are aligned "right" by `is_number`.
+    """
+
+    name: str
+    title: str
+    least: int
+    good: int
+    share: int
+    text: Callable[[Row, float], str]
+    of_session: Callable[[TmuxSession, float], str] = lambda session, now: ""
+    is_number: bool = False
+    cuts_left: bool = False
+    is_timed: bool = False
+
+    def cell(self, line: Row | TmuxSession, now: float, width: int) -> str:
+        """What `line` has here, in exactly `width` cells, harmless."""
+        text = self.of_session(line, now) if isinstance(line, TmuxSession) else self.text(line, now)
+        if self.is_number:
+            return present.fit_right(text, width)
+        return present.fit_end(text, width) if self.cuts_left else present.fit(text, width)
+
+    def heading(self, width: int) -> str:
+        """Its title, aligned as its cells are."""
+        return present.fit_right(self.title, width) if self.is_number else present.fit(self.title, width)
+
+
+def _session_doing(session: TmuxSession, now: float) -> str:
+    return session.command or session.title
+
+
+def _session_reason(session: TmuxSession, now: float) -> str:
+    windows = present.plural(session.windows, "window")
+    return f"attached · {windows}" if session.attached else windows
+
+
+NAME = Column("name", "agent", 16, 26, 2, lambda row, now: row.agent.name, lambda session, now: session.ref.name)
+DOING = Column(
+    "doing", "test or branch", 12, 26, 3, lambda row, now: present.test_or_branch(row.agent), _session_doing,
+    cuts_left=True,
+)  # fmt: skip
+HOST = Column(
+    "host", "host", 7, 14, 0, lambda row, now: present.host_name(row.agent),
+    lambda session, now: session.ref.socket.rpartition("/")[2],
+)  # fmt: skip
+RUNNING = Column(
+    "running", "runs", 6, 6, 0, present.running_for,
+    lambda session, now: present.duration(now - session.created_at), is_number=True, is_timed=True,
+)  # fmt: skip
+IDLE = Column(
+    "idle", "idle", 6, 6, 0, present.idle_for,
+    lambda session, now: present.duration(now - session.activity_at), is_number=True, is_timed=True,
+)  # fmt: skip
+REASON = Column("reason", "needs you because", 14, 26, 3, present.reason, _session_reason, is_timed=True)
+DROPPED_FIRST = (DOING, RUNNING, HOST, IDLE)
+"""What goes where even the least widths do not fit."""
+ALWAYS = (NAME, DOING, HOST, RUNNING, IDLE, REASON)
+
+TYPE = Column("type", "type", 8, 10, 0, lambda row, now: row.agent.type, lambda session, now: "tmux")
+BRANCH = Column(
+    "branch", "branch", 16, 28, 2, lambda row, now: (row.agent.branch or "") if row.agent.test else "", cuts_left=True
+)
+RUN = Column("run", "run", 10, 16, 0, lambda row, now: row.agent.run or "")
+PROJECT = Column("project", "project", 8, 12, 0, lambda row, now: row.agent.project or "")
+TITLE = Column(
+    "title", "terminal title", 14, 24, 2, lambda row, now: row.title, lambda session, now: session.title
+)  # fmt: skip
+WORK_DIR = Column("work dir", "works in", 16, 30, 2, lambda row, now: row.agent.work_dir, cuts_left=True)
+IN_WIDE = (TYPE, BRANCH, RUN, PROJECT, TITLE, WORK_DIR)
+"""What joins when there is room, most wanted first."""
+
+_ORDER = ("name", "doing", "branch", "type", "host", "running", "idle", "reason", "title", "run", "project", "work dir")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A column at its place: `x` cells from the left edge of the table, `width` cells wide."""
+
+    column: Column
+    x: int
+    width: int
+
+
+@lru_cache(maxsize=64)
+def place(width: int) -> tuple[Placed, ...]:
+    """The columns of a table `width` cells wide; together with the prefix and the gaps they fill it."""
+    chosen = list(ALWAYS)
+    room = width - PREFIX - GAP
+    for column in DROPPED_FIRST:
+        if sum(one.least + GAP for one in chosen) > room:
+            chosen.remove(column)
+    for column in IN_WIDE:
+        if sum(one.good + GAP for one in [*chosen, column]) <= room:
+            chosen.append(column)
+    chosen.sort(key=lambda column: _ORDER.index(column.name))
+    widths = _share_out(chosen, room)
+    placed, x = [], PREFIX
+    for column, cells in zip(chosen, widths, strict=True):
+        placed.append(Placed(column, x, cells))
+        x += cells + GAP
+    return tuple(placed)
+
+
+def _share_out(columns: list[Column], room: int) -> list[int]:
+    """`least` for all, then towards `good` in proportion, then by `share`."""
+    widths = [column.least for column in columns]
+    spare = room - sum(widths) - GAP * len(columns)
+    for goals in ([column.good - column.least for column in columns], None):
+        weights = goals if goals is not None else [column.share for column in columns]
+        total = sum(weights)
+        if spare <= 0 or total == 0:
+            continue
+        given = min(spare, total) if goals is not None else spare
+        parts = [given * weight // total for weight in weights]
+        parts[weights.index(max(weights))] += given - sum(parts)
+        widths = [width + part for width, part in zip(widths, parts, strict=True)]
+        spare -= given
+    return widths

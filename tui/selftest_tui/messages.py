@@ -1,0 +1,38 @@
+"""What workers tell the screen: past participles, and nothing that a newer one would contradict.
+
+The two that come often carry no data: they say that something newer lies ready in the feed, so that a screen that was
+busy finds one message and the newest state, never a queue of old ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from selftest_core.errors import SelftestError
+
+
+class FleetSeen(Message):
+    """A newer view lies ready: `Feed.take()`."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Two of these say no more than one."""
+        return isinstance(message, FleetSeen)
+
+
+class WatchEnded(Message):
+    """The watch's thread ended by an error that nobody expected: nothing on the screen is live any more."""
+
+    def __init__(self, error: SelftestError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class PlaceFound(Message):
+    """Where we are: the repository's name and branch, or the folder's name."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place

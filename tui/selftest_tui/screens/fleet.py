@@ -1,0 +1,361 @@
+"""The fleet: agents on the left, what one of them shows on the right, its state at the top, keys at the bottom.
+
+This wires: keys to acts, the feed to the table, the cursor to the right pane. Every key arrives at `action_press`,
+which asks the key table whether it can do its work now and says why not. What keys do is in `fleet_keys`, what reaches
+agents in `acting`.
+"""
+
+from __future__ import annotations
+
+import time
+from inspect import isawaitable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Container, Horizontal
+from textual.content import Content
+from textual.screen import Screen
+
+from selftest_core.errors import SelftestError
+from selftest_core.tools.mngr import Mngr, find_mngr
+from selftest_core.view import FleetView, Problem
+from selftest_tui import feed, keys, present, problems
+from selftest_tui.arrangement import Group, SortBy
+from selftest_tui.bindings import bindings_of
+from selftest_tui.feed import Feed
+from selftest_tui.keys import Where
+from selftest_tui.screens.acting import Acting
+from selftest_tui.screens.fleet_keys import FleetKeys
+from selftest_tui.situation import Situation
+from selftest_tui.widgets.agent_table import AgentTable
+from selftest_tui.widgets.banner import Banner
+from selftest_tui.widgets.key_bar import KeyBar
+from selftest_tui.widgets.prompt import Prompt
+from selftest_tui.widgets.side_pane import SidePane
+from selftest_tui.widgets.status_bar import StatusBar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from selftest_core.agents import AgentKey
+    from selftest_core.view import Row
+    from selftest_tui.feed import MakeWatch
+    from selftest_tui.messages import PlaceFound, WatchEnded
+    from selftest_tui.problems import Severity, Toast
+    from selftest_tui.widgets.table_messages import LineVanished, NameChanged
+
+NARROW = 100
+"""Columns below which the right pane is a key away."""
+
+
+class FleetScreen(Screen[None]):
+    """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are."""
+
+    CSS_PATH = "fleet.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Where.FLEET)]
+    AUTO_FOCUS = "AgentTable"
+
+    def __init__(
+        self,
+        make_watch: MakeWatch,
+        environ: Mapping[str, str],
+        *,
+        folder: Path,
+        clock: Callable[[], float] = time.time,
+        place: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.environ = environ
+        self.clock = clock
+        self.view = FleetView(at=clock())
+        self._has_view = False
+        self._folder = folder
+        self._place = place
+        self._feed = Feed(make_watch, self.post_message)
+        self._own_problems: tuple[Problem, ...] = ()
+        self._shown_in_pane: object = None
+        self._acts = FleetKeys(self, Acting(self))
+
+    def compose(self) -> ComposeResult:
+        """The same places on every size."""
+        yield StatusBar()
+        with Horizontal(id="body"):
+            with Container(id="agents"):
+                yield AgentTable()
+            yield SidePane(self.clock)
+        yield Banner()
+        with Horizontal(id="bottom"):
+            yield KeyBar()
+            yield Prompt()
+
+    def on_mount(self) -> None:
+        """Show what is known, which is nothing yet; ask for more once that is on the screen."""
+        self._find_parts()
+        self._show_all()
+        if self._place is not None:
+            self._bar.show_place(self._place)
+        self.call_after_refresh(self._begin)
+
+    def _find_parts(self) -> None:
+        self.table = self.query_one(AgentTable)
+        self.pane = self.query_one(SidePane)
+        self._bar = self.query_one(StatusBar)
+        self._keys = self.query_one(KeyBar)
+        self.prompt = self.query_one(Prompt)
+        self._banner = self.query_one(Banner)
+        self._frame = self.query_one("#agents")
+
+    def _begin(self) -> None:
+        self._feed.start()
+        if self._place is None:
+            feed.find_place(self._folder, self.environ, self.post_message)
+        self.set_interval(1.0, self._tick)
+
+    def on_unmount(self) -> None:
+        """The watch ends with its screen."""
+        self._feed.stop()
+
+    # what acts need of the screen
+
+    @property
+    def mngr(self) -> Mngr:
+        """The mngr of this environment; raises ToolError where there is none."""
+        return Mngr(find_mngr(self.environ), self.environ, self._folder)
+
+    def watch_refresh(self) -> None:
+        """Ask for news now."""
+        self._feed.refresh()
+
+    def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
+        """A toast."""
+        self._toast(problems.Toast(text, title, kind))
+
+    def show_error(self, error: SelftestError) -> None:
+        """An act failed."""
+        self._toast(problems.act_failed(error))
+
+    def _toast(self, toast: Toast) -> None:
+        self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
+
+    def marked_rows(self) -> tuple[Row, ...]:
+        """The marked agents in order of the fleet."""
+        return tuple(row for row in self.view.rows if row.key in self.table.marks)
+
+    def select_keys(self, found: Iterable[AgentKey]) -> None:
+        """Make exactly these the marked agents, and go to the first of them that is shown."""
+        chosen = frozenset(found)
+        self.table.mark(chosen)
+        for key in sorted(chosen, key=lambda one: self.table.arranged.places.get(one, len(self.view.rows))):
+            if self.table.go_to_key(key):
+                break
+
+    @property
+    def is_narrow(self) -> bool:
+        """The right pane lies over the table, or is closed."""
+        return self.has_class("-narrow")
+
+    @property
+    def is_zoomed(self) -> bool:
+        """The right pane covers the table."""
+        return self.has_class("-zoomed")
+
+    @property
+    def pane_is_open(self) -> bool:
+        """The right pane is on the screen."""
+        return self.is_zoomed or not self.is_narrow
+
+    @property
+    def is_typing(self) -> bool:
+        """Every key goes to an agent."""
+        return self.is_mounted and self.pane.is_typing
+
+    def zoom(self, on: bool) -> None:
+        """The right pane over the table, or beside it (on narrow terminals: away)."""
+        self.set_class(on, "-zoomed")
+        self.show_frame()
+
+    # news
+
+    def on_fleet_seen(self) -> None:
+        """Go over to the newest view."""
+        view = self._feed.take()
+        if view is None:
+            return
+        before, self.view, self._has_view = self.view, view, True
+        self.table.show(view, self.clock())
+        self._show_all()
+        if view.sessions != before.sessions or view.servers != before.servers or view.lanes != before.lanes:
+            self._shown_in_pane = None
+
+    def on_watch_ended(self, event: WatchEnded) -> None:
+        """Nothing is live any more: say so for good."""
+        self._own_problems = (problems.lasting("watch", event.error),)
+        self._show_all()
+
+    def on_place_found(self, event: PlaceFound) -> None:
+        """Now we know where we are."""
+        self._bar.show_place(event.place)
+
+    def _tick(self) -> None:
+        now = self.clock()
+        self.table.tick(now)
+        self._bar.show(self.view, now)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that does not work right now, the gravest first."""
+        return problems.in_order([*self._own_problems, *self.view.problems])
+
+    def _show_all(self) -> None:
+        self._bar.show(self.view, self.clock())
+        self._banner.show(self.problems)
+        self.show_frame()
+
+    def show_frame(self) -> None:
+        """Say in the frame how things are laid out, and in the key line what works now."""
+        table, how = self.table, self.table.arrangement
+        title = ["agents", f"group: {how.grouped_by}"]
+        if how.sort is not SortBy.URGENCY:
+            title.append(f"sort: {how.sort.value}")
+        if how.only_me:
+            title.append("only what needs me")
+        if how.query:
+            title.append(f"/{present.clean(how.query)}")
+        shown, agents = table.arranged.shown, table.arranged.agents
+        subtitle = f"{shown} of {present.plural(agents, 'agent')}" if shown != agents else ""
+        if table.marks:
+            hidden = sum(1 for row in self.marked_rows() if row not in table.shown_rows())
+            marks = f"{len(table.marks)} marked" + (f" ({hidden} not shown)" if hidden else "")
+            subtitle = f"{subtitle} · {marks}" if subtitle else marks
+        self._frame.border_title = Content(" ─ ".join(title))
+        self._frame.border_subtitle = Content(subtitle)
+        view = self.view if self._has_view else None
+        table.show_placeholder(problems.instead_of_rows(view, table.arranged, how, self.problems))
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        mode = ""
+        if self.table.in_range:
+            mode = "RANGE  move to mark · V ends it · esc ends it too"
+        if self.pane.is_typing:
+            mode = "TYPING  every key goes to the agent · ^] leaves"
+        self._keys.show(self.situation(), mode)
+
+    # the table
+
+    def on_cursor_moved(self) -> None:
+        """Show on the right what is under the cursor, and which keys work there."""
+        self._show_pane()
+        self.show_frame()
+
+    def _show_pane(self) -> None:
+        line = self.table.line
+        if line is not self._shown_in_pane or line is None:
+            self._shown_in_pane = line
+            self.pane.show(self.table.row, self.table.session, self.view)
+
+    def on_marks_changed(self) -> None:
+        """Other keys may work."""
+        self.show_frame()
+
+    def on_line_opened(self) -> None:
+        """Clicked twice: as Enter."""
+        self.action_press("attach")
+
+    def on_line_vanished(self, event: LineVanished) -> None:
+        """Say what became of the agent that the person was looking at."""
+        now = event.now
+        name = "" if now is None or isinstance(now, Group) else present.line_name(now)
+        went = f"The cursor went to {name}." if name else ""
+        self.say(went or "It was the last one here.", f"{present.clean(event.gone.agent.name)} is gone", "warning")
+
+    def on_name_changed(self, event: NameChanged) -> None:
+        """Say that it is still the same agent."""
+        before, after = event.before.agent.name, event.after.agent.name
+        self.say(f"{present.clean(before)} is now called {present.clean(after)}.", "Renamed")
+
+    def on_prompt_typed(self, event: Prompt.Typed) -> None:
+        """Filter as it is typed."""
+        self._acts.prompt_typed(event)
+
+    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
+        """Keep the filter, or search."""
+        self._perform(lambda: self._acts.prompt_accepted(event))
+
+    def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
+        """Take the filter back."""
+        self._acts.prompt_cancelled(event)
+
+    def on_banner_clicked(self) -> None:
+        """All problems."""
+        self.action_press("problems")
+
+    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
+        """As if its key was pressed."""
+        self.call_later(self.run_press, event.key)
+
+    async def run_press(self, key: keys.Key) -> None:
+        """Press a key of the table, whoever has it."""
+        owner = self.app if key.where is Where.APP else self
+        await self.app.run_action(f"press('{key.action}')", owner)
+
+    def on_side_pane_typing_changed(self) -> None:
+        """Keys mean something else, or again what the line says."""
+        if not self.pane.is_typing:
+            self.table.focus()
+        self._show_keys()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Narrow terminals are one class."""
+        self.set_class(event.size.width < NARROW, "-narrow")
+
+    # keys
+
+    def situation(self) -> Situation:
+        """Where the person stands."""
+        table = self.table
+        marked = self.marked_rows()
+        how = table.arrangement
+        return Situation(
+            row=table.row,
+            session=table.session,
+            on_group=isinstance(table.line, Group),
+            targets=marked or ((table.row,) if table.row is not None else ()),
+            agents=len(self.view.rows),
+            shown=table.arranged.shown,
+            needing=len(table.arranged.needing),
+            problems=len(self.problems),
+            marked=len(marked),
+            to_clear=bool(marked or how.query or how.only_me or table.in_range or self.is_zoomed),
+            has_panes=bool(self.view.sessions) or any(row.session is not None for row in self.view.rows),
+            pane_is_open=self.pane_is_open,
+            is_filtered=bool(how.query or how.only_me),
+        )
+
+    def action_press(self, action: str) -> None:
+        """A key of the table was pressed, clicked, or chosen in the palette."""
+        key = keys.BY_ACTION[action]
+        why = key.why_not(self.situation())
+        if why is not None:
+            self._toast(problems.refusal(key.label, why))
+            return
+        self._perform(lambda: self._acts.do(action))
+
+    def _perform(self, act: Callable[[], object]) -> None:
+        try:
+            answer = act()
+        except SelftestError as error:
+            self.show_error(error)
+            return
+        if isawaitable(answer):
+            self.run_worker(self._finish(answer), group="acts")
+
+    async def _finish(self, answer: Awaitable[object]) -> None:
+        try:
+            await answer
+        except SelftestError as error:
+            self.show_error(error)

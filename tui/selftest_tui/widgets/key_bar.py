@@ -1,0 +1,103 @@
+"""The line at the bottom: the keys most wanted here, dimmed where they would refuse. Made from the key table.
+
+The keys keep their places; what does not fit is left out from the least wanted, and `?` always stays. A click presses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from selftest_tui import keys, present
+from selftest_tui.situation import Situation
+
+if TYPE_CHECKING:
+    from textual import events
+
+    from selftest_tui.keys import Key
+
+SPACE = "  "
+
+
+class KeyBar(Widget):
+    """Shows the key line for a Situation; `mode` replaces it while keys mean something else."""
+
+    DEFAULT_CSS = """
+    KeyBar { height: 1; background: $panel; color: $foreground; }
+    """
+
+    class Pressed(Message):
+        """A key was clicked."""
+
+        def __init__(self, key: Key) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._situation = Situation()
+        self._mode = ""
+        self._places: list[tuple[range, Key]] = []
+        self._shown = Content("")
+
+    def show(self, situation: Situation, mode: str = "") -> None:
+        """Go over to another situation, or to a mode (`RANGE  move marks · V ends it`)."""
+        self._situation, self._mode = situation, mode
+        self._repaint()
+
+    def on_resize(self) -> None:
+        """Other keys may fit."""
+        self._repaint()
+
+    def render(self) -> Content:
+        """The line."""
+        return self._shown
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key that was clicked."""
+        for cells, key in self._places:
+            if event.x in cells:
+                self.post_message(self.Pressed(key))
+
+    def _repaint(self) -> None:
+        line = self._line()
+        if line != self._shown:
+            self._shown = line
+            self.refresh()
+
+    def _line(self) -> Content:
+        self._places = []
+        width = self.size.width
+        if self._mode:
+            name, _, rest = present.clean(self._mode).partition("  ")
+            return Content.assemble((f" {name} ", "bold reverse $text-accent"), f"  {rest}").truncate(width)
+        left, right = keys.key_line()
+        tail_width = sum(_width(key) for key in right)
+        x = 1
+        pieces: list[tuple[str, str]] = [(" ", "")]
+        for key in left:
+            if x + _width(key) + tail_width > width:
+                continue
+            x = self._add(pieces, key, x)
+        gap = max(0, width - x - tail_width)
+        pieces.append((" " * gap, ""))
+        x += gap
+        for key in right:
+            x = self._add(pieces, key, x)
+        return Content.assemble(*pieces).truncate(width)
+
+    def _add(self, pieces: list[tuple[str, str]], key: Key, x: int) -> int:
+        refuses = key.why_not(self._situation) is not None
+        shows = key.shows.partition(" ")[0]
+        pieces.append((shows, "$text-disabled" if refuses else "bold $text-accent"))
+        pieces.append((f" {key.label}{SPACE}", "$text-disabled" if refuses else ""))
+        self._places.append((range(x, x + _width(key) - len(SPACE)), key))
+        return x + _width(key)
+
+
+def _width(key: Key) -> int:
+    return cell_len(key.shows.partition(" ")[0]) + 1 + cell_len(key.label) + len(SPACE)

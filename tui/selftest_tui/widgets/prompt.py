@@ -1,0 +1,132 @@
+"""The line into which a few words are typed: the filter, and the search over panes. It takes the key line's place.
+
+What is typed is told as it is typed; what it means is the screen's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Label
+
+from selftest_tui.bindings import bindings_of
+from selftest_tui.keys import Where
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+
+class Words(Input):
+    """The field itself: the keys that end it are the prompt's, all else edits."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings_of(Where.PROMPT),
+        Binding("ctrl+c", "screen.press('prompt_cancel')", show=False),
+    ]
+
+
+class Prompt(Horizontal):
+    """Hidden until `ask`; posts Typed with every change, then Accepted or Cancelled, and hides."""
+
+    DEFAULT_CSS = """
+    Prompt {
+        height: 1;
+        background: $panel;
+        display: none;
+        & > #sign { width: auto; color: $text-accent; text-style: bold; padding: 0 0 0 1; }
+        & > #hint { width: auto; color: $text-muted; padding: 0 1; }
+        & > Words { width: 1fr; background: $panel; }
+    }
+    """
+
+    class Typed(Message):
+        """The text is another."""
+
+        def __init__(self, purpose: str, text: str) -> None:
+            super().__init__()
+            self.purpose = purpose
+            self.text = text
+
+    class Accepted(Message):
+        """Enter was pressed. `with_history`: the search is to look into the scrollback too."""
+
+        def __init__(self, purpose: str, text: str, *, with_history: bool) -> None:
+            super().__init__()
+            self.purpose = purpose
+            self.text = text
+            self.with_history = with_history
+
+    class Cancelled(Message):
+        """Escape was pressed."""
+
+        def __init__(self, purpose: str) -> None:
+            super().__init__()
+            self.purpose = purpose
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.purpose = ""
+        self.with_history = False
+        self._hint = ""
+
+    def compose(self) -> ComposeResult:
+        """Sign, field, hint."""
+        yield Label("", id="sign", markup=False)
+        yield Words(compact=True, select_on_focus=False)
+        yield Label("", id="hint", markup=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Something is being asked."""
+        return self.display
+
+    @property
+    def text(self) -> str:
+        """What the field has."""
+        return self.query_one(Words).value
+
+    def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
+        """Open for `purpose` ("filter", "search_text"), with a sign before the field and a hint after it."""
+        self.purpose, self.with_history, self._hint = purpose, False, hint
+        self.query_one("#sign", Label).update(f"{sign} ")
+        field = self.query_one(Words)
+        with self.prevent(Input.Changed):
+            field.value = text
+        field.cursor_position = len(text)
+        self.display = True
+        self._show_hint()
+        field.focus()
+
+    def accept(self) -> None:
+        """Enter."""
+        self.display = False
+        self.post_message(self.Accepted(self.purpose, self.text, with_history=self.with_history))
+
+    def cancel(self) -> None:
+        """Escape."""
+        self.display = False
+        self.post_message(self.Cancelled(self.purpose))
+
+    def toggle_history(self) -> None:
+        """Whether the scrollback is to be searched too."""
+        self.with_history = not self.with_history
+        self._show_hint()
+
+    def _show_hint(self) -> None:
+        scope = "" if self.purpose != "search_text" else f"[{'x' if self.with_history else ' '}] alt+h scrollback  "
+        self.query_one("#hint", Label).update(scope + self._hint)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Tell of it."""
+        event.stop()
+        if self.is_open:
+            self.post_message(self.Typed(self.purpose, event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        event.stop()
+        self.accept()

@@ -1,0 +1,132 @@
+"""The line at the top of every screen: where we are, how the fleet does, how old the news is.
+
+Every number has a place of its own that does not move when it grows, up to the number of all agents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.widget import Widget
+
+from selftest_core.view import Category, FleetView
+from selftest_tui import present
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COUNTED = (
+    Category.WORKING,
+    Category.NEEDS_YOU,
+    Category.WAITING,
+    Category.DONE,
+    Category.FAILED,
+    Category.STOPPED,
+)
+STYLES = {
+    Category.WORKING: "$text-success",
+    Category.NEEDS_YOU: "$text-warning",
+    Category.WAITING: "$text-primary",
+    Category.DONE: "$text-success",
+    Category.FAILED: "$text-error",
+    Category.STOPPED: "$text-muted",
+    Category.UNKNOWN: "$text-muted",
+}
+AGE_WIDTH = 15
+LEAST_COUNT_WIDTH = 2
+
+type Piece = tuple[str, str]
+
+
+class StatusBar(Widget):
+    """Shows a place and a FleetView. `news` says what is still on its way."""
+
+    DEFAULT_CSS = """
+    StatusBar { height: 1; background: $panel; color: $foreground; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.place = ""
+        self._view = FleetView(at=0.0)
+        self._now = 0.0
+        self._shown = Content("")
+
+    def show(self, view: FleetView, now: float) -> None:
+        """Go over to a newer view, or a later moment."""
+        self._view, self._now = view, now
+        self._repaint()
+
+    def show_place(self, place: str) -> None:
+        """Go over to another place."""
+        self.place = place
+        self._repaint()
+
+    def _repaint(self) -> None:
+        line = self._line()
+        if line != self._shown:
+            self._shown = line
+            self.refresh()
+
+    def on_resize(self) -> None:
+        """Other words may fit."""
+        self._repaint()
+
+    def render(self) -> Content:
+        """The line."""
+        return self._shown
+
+    def _line(self) -> Content:
+        width = self.size.width
+        age = present.fit_right(present.list_age(self._view.lanes, self._now), AGE_WIDTH)
+        tail: list[Piece] = [(age, "$text-muted"), (" ", "")]
+        counts = _counts(self._view, in_words=True)
+        # 34 cells: room for a name and a place beside the counts.
+        if _width(counts) + _width(tail) + 34 > width:
+            counts = _counts(self._view, in_words=False)
+        if _width(counts) + _width(tail) + 12 > width:
+            tail = [(" ", "")]
+        room = width - _width(counts) - _width(tail)
+        head: list[Piece] = [(" selftest ", "bold $text-accent")]
+        news = on_their_way(self._view)
+        place_room = room - cell_len(" selftest ") - (cell_len(news) + 2 if news else 0) - 1
+        if place_room >= 4:
+            place = present.clean(self.place)
+            shown = place if cell_len(place) <= place_room else present.fit(place, place_room)
+            head.append((f" {shown}", ""))
+        if news and _width(head) + cell_len(news) + 2 <= room:
+            head.append((f"  {news}", "italic $text-muted"))
+        gap = max(0, room - _width(head))
+        return Content.assemble(*head, " " * gap, *counts, *tail).truncate(width)
+
+
+def on_their_way(view: FleetView) -> str:
+    """What has not answered yet, in words."""
+    if not view.expecting:
+        return ""
+    names = sorted(present.clean(name) for name in view.expecting if name != "remote")
+    if not names:
+        return "◌ remote on their way"
+    return f"◌ {', '.join(names[:3])}{' …' if len(names) > 3 else ''} on their way"
+
+
+def _counts(view: FleetView, *, in_words: bool) -> list[Piece]:
+    counts = view.counts
+    digits = max(LEAST_COUNT_WIDTH, len(str(len(view.rows))))
+    categories = [*COUNTED, *([Category.UNKNOWN] if counts[Category.UNKNOWN] else [])]
+    pieces: list[Piece] = []
+    for category in categories:
+        count = counts[category]
+        style = STYLES[category] if count else "$text-disabled"
+        if count and category in (Category.NEEDS_YOU, Category.FAILED):
+            style = f"bold {style}"
+        word = f" {present.WORDS[category]}" if in_words else ""
+        pieces.append((f"{present.SYMBOLS[category]}{count:>{digits}}{word}", style))
+        pieces.append(("  " if in_words else " ", ""))
+    return pieces
+
+
+def _width(pieces: Sequence[Piece]) -> int:
+    return sum(cell_len(text) for text, _ in pieces)
