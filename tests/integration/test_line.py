@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.repositories import Repository
+from selftest_core.integration.changes import read_changes
+from selftest_core.integration.dependents import find_dependents
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.line import Decision, Item, Line, Status, lay
 
@@ -198,3 +200,57 @@ def test_any_order_and_any_decisions_give_the_tree_of_cherry_pick(
         told = {one.item.oid: one.status.value for one in line.items if one.status is not Status.DROPPED}
         assert told == became
         assert line.tree == tree
+
+
+def test_joint_items_share_a_commit_and_are_reverted_one_by_one(repository: Repository, engine: Engine) -> None:
+    base = repository.commit("Start", {"a": "1\n"})
+    tests = [repository.commit(f"Test {n}", {f"tests/test_{n}.py": f"{n}\n"}, f"Agent{n}") for n in range(3)]
+    fix = repository.commit("Mend a", {"a": "2\n"})
+    members = [item(engine, oid) for oid in tests]
+    whole = lay(engine, base, engine.tree_of(base), [item(engine, fix)], {}, joint=members)
+    assert len({one.commit for one in whole.items}) == 2
+    assert engine.git.ask("rev-list", "--count", f"{base}..{whole.tip}").strip() == "2"
+    message = engine.git.ask("log", "-1", "--format=%B", f"{whole.tip}~1")
+    assert "- Test 0\n- Test 1\n- Test 2\n" in message
+    assert "Co-authored-by: Agent2 <agent2@example.org>" in message
+    decided = {tests[1]: Decision.REVERT}
+    without = lay(engine, base, engine.tree_of(base), [item(engine, fix)], decided, joint=members)
+    names = engine.git.ask("ls-tree", "-r", "--name-only", without.tip).split()
+    assert names == ["a", "tests/test_0.py", "tests/test_2.py"]
+    assert "Agent1" not in engine.git.ask("log", "--format=%B", f"{base}..{without.tip}")
+
+
+def test_dropping_one_says_what_it_breaks_and_what_it_lets_in(repository: Repository, engine: Engine) -> None:
+    base = repository.commit("Start", {"a": "1\n2\n3\n", "far": "x\n"})
+    first = repository.commit("Add a function", {"a": "1\n2\n3\ndef f\n"})
+    second = repository.commit("Use it", {"a": "1\n2\n3\ndef f\nuse f\n"})
+    far = repository.commit("Elsewhere", {"far": "y\n"})
+    repository.git("checkout", "-q", "-f", "-b", "other", base)
+    rival = repository.commit("Another function", {"a": "1\n2\n3\ndef g\n"})
+    order = [item(engine, oid) for oid in (first, second, far, rival)]
+    paths = read_changes(engine.git, [one.oid for one in order])
+    found = find_dependents(engine, base, engine.tree_of(base), order, {}, paths)
+    assert found.needed_by == {first: (second,)}
+    # With the first gone the second is held, so the rival has nobody in its way.
+    assert found.lets_in == {first: (rival,)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dependents_are_what_laying_everything_again_gives(repository: Repository, engine: Engine, seed: int) -> None:
+    base, oids = random_history(repository, random.Random(100 + seed))
+    items = [item(engine, oid) for oid in oids]
+    tree = engine.tree_of(base)
+    found = find_dependents(engine, base, tree, items, {}, read_changes(engine.git, oids))
+    before = {one.item.oid: one.status for one in lay(engine, base, tree, items, {}).items}
+    for oid in oids:
+        if before[oid] is not Status.LAID:
+            continue
+        again = lay(engine, base, tree, items, {oid: Decision.REVERT}).items
+        broken = tuple(
+            one.item.oid for one in again if one.status is Status.HELD and before[one.item.oid] is Status.LAID
+        )
+        freed = tuple(
+            one.item.oid for one in again if one.status is Status.LAID and before[one.item.oid] is Status.HELD
+        )
+        assert found.needed_by.get(oid, ()) == broken
+        assert found.lets_in.get(oid, ()) == freed

@@ -7,7 +7,7 @@ more is void. Nothing in here knows git: trees are merged and commits written th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -84,27 +84,75 @@ class Objects(Protocol):
         ...
 
 
-def lay(objects: Objects, base: str, base_tree: str, items: Sequence[Item], decisions: Mapping[str, Decision]) -> Line:
-    """Lay the items in their order, those decided as revert left out; an item without a decision is undecided."""
-    tip, tree = base, base_tree
-    laid: list[Laid] = []
+def lay(
+    objects: Objects,
+    base: str,
+    base_tree: str,
+    items: Sequence[Item],
+    decisions: Mapping[str, Decision],
+    *,
+    joint: Sequence[Item] = (),
+) -> Line:
+    """Lay the items in their order, those decided as revert left out; an item without a decision is undecided.
+
+    `joint` items come first and become one commit together, yet each is merged, held or dropped by itself, so that
+    reverting one leaves all others as they are.
+    """
+    ground = _Ground(objects, base, base_tree, decisions)
+    members = [ground.put(item) for item in joint]
+    laid = [member for member in members if member.status is Status.LAID]
+    if laid:
+        commit = ground.commit(_joint_author(laid), joint_message([member.item for member in laid]))
+        members = [replace(one, commit=commit) if one.status is Status.LAID else one for one in members]
     for item in items:
-        if decisions.get(item.oid, Decision.UNDECIDED) is Decision.REVERT:
-            laid.append(Laid(item, Status.DROPPED))
-            continue
-        merged = objects.merge(item.base_tree, tree, item.tree)
+        placed = ground.put(item)
+        if placed.status is Status.LAID:
+            placed = replace(placed, commit=ground.commit(item.author, item.message))
+        members.append(placed)
+    return Line(base, ground.tip, ground.tree, tuple(members))
+
+
+class _Ground:
+    """What the next item is laid on."""
+
+    def __init__(self, objects: Objects, base: str, tree: str, decisions: Mapping[str, Decision]) -> None:
+        self._objects = objects
+        self._decisions = decisions
+        self.tip = base
+        self.tree = tree
+
+    def put(self, item: Item) -> Laid:
+        if self._decisions.get(item.oid, Decision.UNDECIDED) is Decision.REVERT:
+            return Laid(item, Status.DROPPED)
+        merged = self._objects.merge(item.base_tree, self.tree, item.tree)
         if not merged.is_clean:
-            laid.append(Laid(item, Status.HELD, None, merged.conflicts))
-        elif merged.tree == tree:
-            laid.append(Laid(item, Status.VOID))
-        else:
-            tree = merged.tree
-            tip = objects.write_commit(_commit(item, tree, tip))
-            laid.append(Laid(item, Status.LAID, tip))
-    return Line(base, tip, tree, tuple(laid))
+            return Laid(item, Status.HELD, None, merged.conflicts)
+        if merged.tree == self.tree:
+            return Laid(item, Status.VOID)
+        self.tree = merged.tree
+        return Laid(item, Status.LAID)
+
+    def commit(self, author: bytes, message: bytes) -> str:
+        # The committer's date is the author's: the same decisions must give the same ids on any day and machine.
+        date = b" ".join(author.split()[-2:])
+        made = Commit(self.tree, (self.tip,), author, COMMITTER + b" " + date, message)
+        self.tip = self._objects.write_commit(made)
+        return self.tip
 
 
-def _commit(item: Item, tree: str, parent: str) -> Commit:
-    # The committer's date is the author's: the same decisions must give the same ids on any day and machine.
-    date = b" ".join(item.author.split()[-2:])
-    return Commit(tree, (parent,), item.author, COMMITTER + b" " + date, item.message)
+def joint_message(items: Sequence[Item]) -> bytes:
+    """The message of the joint commit: each member's subject, and everybody credited once."""
+    count = len(items)
+    what = "change" if count == 1 else "changes"
+    lines = [f"Tests, docs and build files: {count} {what}".encode(), b""]
+    lines += [b"- " + item.message.lstrip(b"\n").split(b"\n", 1)[0].strip() for item in items]
+    authors = dict.fromkeys(item.author.rpartition(b">")[0] + b">" for item in items)
+    credited = [line for item in items for line in item.message.splitlines() if line.startswith(b"Co-authored-by: ")]
+    people = dict.fromkeys([*(b"Co-authored-by: " + author for author in authors), *credited])
+    return b"\n".join([*lines, b"", *people]) + b"\n"
+
+
+def _joint_author(laid: Sequence[Laid]) -> bytes:
+    """Ours, dated as the newest member: the time must come from the members, not from a clock."""
+    newest = max(laid, key=lambda one: (int(one.item.author.split()[-2]), one.item.oid))
+    return COMMITTER + b" " + b" ".join(newest.item.author.split()[-2:])
