@@ -48,6 +48,7 @@ _INHERITED = (
     signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
     signal.SIGCHLD,
 )  # fmt: skip
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _RESET_AND_EXEC = (
     "import os,signal,sys\n"
     "for n in sys.argv[1].split(','): signal.signal(int(n), signal.SIG_DFL)\n"
@@ -338,10 +339,11 @@ def _start(
     if program is None:
         hint = _INSTALL.get(name, f"Install {name}, or put its folder on PATH.")
         raise ToolMissingError(f"{name} is not installed", f"`{argv[0]}` was looked for on {path}", hint, argv=argv)
-    ignored = [str(int(number)) for number in _INHERITED if signal.getsignal(number) is signal.SIG_IGN]
+    ignored = [number for number in _INHERITED if signal.getsignal(number) is signal.SIG_IGN]
     words = [program, *argv[1:]]
     if ignored:
-        words = [sys.executable, "-I", "-S", "-c", _RESET_AND_EXEC, ",".join(ignored), *words]
+        numbers = ",".join(str(int(number)) for number in (*ignored, *_IGNORED_BY_PYTHON))
+        words = [sys.executable, "-I", "-S", "-c", _RESET_AND_EXEC, numbers, *words]
     try:
         return subprocess.Popen(
             words,
