@@ -42,7 +42,6 @@ def list_fleet(arguments: argparse.Namespace, config: Config, environ: Mapping[s
         view = observe_once(environ, watch_settings(config, cwd), config.list_deadline, wait=not arguments.no_wait)
     if arguments.json or arguments.batch:
         from selftest_core.shapes import list_document
-
         from selftest_tui import batch
 
         document = list_document(view).model_dump(mode="json")
@@ -108,6 +107,27 @@ def schema(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str]) -> int:
+    """Scripted agents in a world of their own: on the screen, or as lines of JSON."""
+
+    def say(line: str) -> None:
+        from selftest_tui.present import clean
+
+        sys.stderr.write(clean(line) + "\n")
+        sys.stderr.flush()
+
+    if arguments.batch:
+        from selftest_core.demo.headless import run_demo_batch
+        from selftest_tui import batch
+
+        return run_demo_batch(environ, arguments.agents, arguments.keep, batch.write_line, say)
+    _need_terminal("`selftest-tui demo --batch` prints what happens as JSON Lines instead.")
+    from selftest_core.demo.show import run_demo
+    from selftest_tui.app import run
+
+    return run_demo(environ, arguments.agents, arguments.keep, lambda world: run(config, world.environ), say)
+
+
 def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Remove what was left behind, after asking; under --batch only with --yes."""
     from selftest_core import sweep as sweeping
@@ -121,10 +141,11 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if not found:
         says.write("Nothing was left behind.\n")
     is_agreed = arguments.yes
-    if found and not is_agreed and not arguments.batch:
-        if not _has_terminal():
-            raise UsageError("There is no terminal to ask on", "", "`selftest-tui sweep --yes` removes it unasked.")
-        is_agreed = _asked(f"Remove {plural(len(found), 'leftover')}?")
+    if found and not is_agreed:
+        if _has_terminal() and not arguments.batch:
+            is_agreed = _asked(f"Remove {plural(len(found), 'leftover')}?")
+        else:
+            sys.stderr.write("Nothing was removed: `selftest-tui sweep --yes` removes it without asking.\n")
     swept = sweeping.sweep(found, environ) if is_agreed else ()
     for one in swept:
         for problem in one.problems:
