@@ -33,8 +33,8 @@ _QUESTION_TIMEOUT = 2.0
 class AttachPlan:
     """What to run. `kind` "hand over": on our terminal until it ends; "window": returns at once, a window opens.
 
-    `warning` says what it does and how one comes back. `socket` is the server whose keys the person will press, None
-    where it is on another host.
+    `warning` says what it does and how one comes back. `socket` is the server whose keys the person will press, and
+    `session` the one shown there; None where it is on another host.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +43,7 @@ class AttachPlan:
     warning: str
     title: str = ""
     socket: str | None = None
+    session: SessionRef | None = None
 
 
 def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]) -> AttachPlan:
@@ -113,7 +114,7 @@ def _local(ref: SessionRef, name: str, environ: Mapping[str, str], others: int =
     if own is not None and _is_same(own[0], ref.socket) and _own_session(own, environ) == ref.name:
         raise RefusedError(f"You are in {ref.name} already", "Attaching it to itself would show it in itself.")
     shared = "Somebody else is attached too: you share its size and its keys. " if others else ""
-    return _placed(attach_argv(ref, environ), name, environ, shared, _prefix_key(ref.socket, environ), ref.socket)
+    return _placed(attach_argv(ref, environ), name, environ, shared, _prefix_key(ref.socket, environ), ref)
 
 
 def _remote(ssh: Ssh, session: str, name: str, environ: Mapping[str, str]) -> AttachPlan:
@@ -124,13 +125,14 @@ def _remote(ssh: Ssh, session: str, name: str, environ: Mapping[str, str]) -> At
 
 
 def _placed(
-    inner: tuple[str, ...], name: str, environ: Mapping[str, str], note: str, key: str, socket: str | None
+    inner: tuple[str, ...], name: str, environ: Mapping[str, str], note: str, key: str, ref: SessionRef | None
 ) -> AttachPlan:
     env = tmux_environment(environ)
     own = own_server(environ)
+    socket = ref.socket if ref else None
     if own is None:
         warning = f"{note}Your terminal shows {name} until you detach with {key} d; the agent goes on without you."
-        return AttachPlan(inner, env, "hand over", warning, name, socket)
+        return AttachPlan(inner, env, "hand over", warning, name, socket, ref)
     outer = _prefix_key(own[0], environ)
     detach = f"{outer} {key} d" if outer != key else f"{key} {key} d"
     warning = (
@@ -138,7 +140,7 @@ def _placed(
         f"leave it with {detach}; closing that window only detaches."
     )
     window = _window_name(name)
-    return AttachPlan(window_argv(own[0], own[1], window, inner), env, "window", warning, name, socket)
+    return AttachPlan(window_argv(own[0], own[1], window, inner), env, "window", warning, name, socket, ref)
 
 
 def _window_name(name: str) -> str:

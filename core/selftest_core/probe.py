@@ -139,7 +139,7 @@ class Probe:
         named only where there is no session, and a start is what would be written.
         """
         agents_dir = self._files.agents_dir
-        folders = [_nearest(agents_dir), _nearest(tmux_folder(self._environ))]
+        folders = [_nearest(self._files.host_dir), agents_dir, _nearest(tmux_folder(self._environ))]
         for agent_id, has_session in self._has_session.items():
             folder = agents_dir / agent_id
             folders += [folder] if has_session else [folder, folder / "activity"]
