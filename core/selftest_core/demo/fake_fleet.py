@@ -1,0 +1,145 @@
+"""Lays out a fleet of agents that cost next to nothing, for `fake_mngr` and for the real probe to find.
+
+Each has mngr's files, and most have a session on the world's own tmux server, whose pane runs one sleeping process.
+All sessions are made by one tmux process. The states are mixed as on a busy day, by number, so that two fleets of
+one size are the same. It must only be used in a `PrivateWorld`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from selftest_core.demo.fake_mngr import MARKER
+from selftest_core.errors import ToolFailedError
+from selftest_core.tools.process import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from selftest_core.demo.private import PrivateWorld
+
+HOST_ID = "host-fa4e0000000000000000000000000000"
+COMMAND = "sleep 100000"
+_TOPICS = ("login", "cart", "pay", "search", "mail", "admin", "import", "tax")
+_CASES = ("redirect", "empty", "limit", "refund", "merge", "retry", "unicode", "timeout", "guest", "large")
+_FIRST = 1_795_250_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class FakeAgent:
+    """One agent of a fake fleet. `kind`: working, waiting, asking, done, failed or stopped."""
+
+    id: str
+    name: str
+    kind: str
+    folder: Path
+    work_dir: Path
+
+    @property
+    def has_session(self) -> bool:
+        """True for one whose terminal is there."""
+        return self.kind != "stopped"
+
+
+def fake_agents(world: PrivateWorld, count: int) -> tuple[FakeAgent, ...]:
+    """The agents of a fleet of this size, not yet laid out."""
+    return tuple(
+        FakeAgent(
+            id=f"agent-{number:032x}",
+            name=f"st-7f-{_TOPICS[number % 8]}-{_CASES[number // 8 % 10]}-{number}",
+            kind=_kind(number),
+            folder=world.host_dir / "agents" / f"agent-{number:032x}",
+            work_dir=world.root / "w" / str(number),
+        )
+        for number in range(count)
+    )
+
+
+def lay_out(world: PrivateWorld, count: int, *, sessions: bool = True) -> tuple[FakeAgent, ...]:
+    """Make the fleet: files, sessions unless told otherwise, and a `mngr` program in `bin_folder(world)`."""
+    agents = fake_agents(world, count)
+    (world.host_dir / MARKER).touch()
+    (world.host_dir / "host_id").write_text(HOST_ID, encoding="utf-8")
+    for number, agent in enumerate(agents):
+        _write(agent, number)
+    program = bin_folder(world) / "mngr"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m selftest_core.demo.fake_mngr "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    if sessions:
+        _make_sessions(world, [agent for agent in agents if agent.has_session])
+    return agents
+
+
+def bin_folder(world: PrivateWorld) -> Path:
+    """Where the fake `mngr` is."""
+    return world.root / "bin"
+
+
+def fake_environ(world: PrivateWorld, environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment of the world in which `mngr` is the fake one."""
+    return {**environ, "PATH": f"{bin_folder(world)}{os.pathsep}{environ.get('PATH', os.defpath)}"}
+
+
+def _kind(number: int) -> str:
+    """Of ten: six work, two wait, one asks or is stopped, one is done or failed."""
+    tenth, turn = number % 10, number // 10 % 4
+    if tenth < 6:
+        return "working"
+    if tenth < 8:
+        return "waiting"
+    if tenth == 8:
+        return "asking" if turn else "stopped"
+    return "done" if turn else "failed"
+
+
+def _write(agent: FakeAgent, number: int) -> None:
+    agent.folder.mkdir(parents=True)
+    (agent.work_dir / ".selftest/out").mkdir(parents=True)
+    data = {
+        "id": agent.id,
+        "name": agent.name,
+        "type": "command",
+        "work_dir": str(agent.work_dir),
+        "create_time": datetime.fromtimestamp(_FIRST + number, UTC).isoformat(timespec="microseconds"),
+        "command": COMMAND,
+        "additional_commands": [],
+        "initial_message": None,
+        "resume_message": None,
+        "ready_timeout_seconds": None,
+        "start_on_boot": False,
+        "labels": {"project": "acme-shop", "selftest_run": "7f", "selftest_test": f"tests/test_{number}.py::test_it"},
+        "created_branch_name": f"mngr/{agent.name}",
+        "checked_out_branch_name": f"mngr/{agent.name}",
+        "tmux": {"width": None, "height": None, "window_size": None},
+    }
+    (agent.folder / "data.json").write_text(json.dumps(data, indent=2), encoding="utf-8")
+    if agent.kind == "working":
+        (agent.folder / "active").touch()
+    if agent.kind == "asking":
+        (agent.folder / "permissions_waiting").touch()
+    if agent.kind in ("done", "failed"):
+        status = "3" if agent.kind == "failed" else "0"
+        (agent.work_dir / ".selftest/out/exit_status").write_text(status, encoding="utf-8")
+
+
+def _make_sessions(world: PrivateWorld, agents: list[FakeAgent]) -> None:
+    world.socket.parent.mkdir(mode=0o700, exist_ok=True)
+    lines = ["set-option -g default-shell /bin/sh", "set-option -g exit-empty off", "set-option -g history-limit 500"]
+    for agent in agents:
+        last = "exec sh" if agent.kind in ("done", "failed") else f"exec {COMMAND}"
+        text = f"printf 'agent %s\\\\n' {agent.name}; {last}"
+        lines.append(f'new-session -d -s mngr-{agent.name} -n agent -x 120 -y 40 -c "{agent.work_dir}" "{text}"')
+        lines.append(f"set-option -t =mngr-{agent.name}: @mngr_agent_id {agent.id}")
+    argv = ("tmux", "-f", "/dev/null", "-S", world.socket, "start-server", ";", "source-file", "-")
+    done = run(argv, timeout=300, cwd=world.root, env=world.tools_environ, input="\n".join(lines) + "\n")
+    if not done.ok:
+        raise ToolFailedError(
+            "tmux could not make the sessions", done.stderr_end, argv=done.argv, exit_status=done.exit_status
+        )
