@@ -52,7 +52,7 @@ class PromptArea(TextArea):
             self.insert("\n")
 
 
-class Composer(ModalScreen[Composed]):
+class Composer(ModalScreen["Composed | None"]):
     """Writes one text for the targets that it names. With `asks_enter` it also asks whether Enter follows the text."""
 
     CSS_PATH = "composer.tcss"

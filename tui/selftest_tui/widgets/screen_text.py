@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import get_character_cell_size
 from rich.color import Color
@@ -24,6 +24,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from selftest_tui.present import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _TOKEN = re.compile(
     r"\x1b\[(?P<params>[0-?]{0,256})[ -/]{0,8}(?P<final>[@-~])"
@@ -169,12 +172,11 @@ def _runs(line: str, pen: Pen) -> tuple[list[tuple[str, Pen]], Pen]:
     return runs, pen
 
 
-def strips(text: str, first: int = 0, last: int | None = None) -> tuple[Strip, ...]:
+def strips(lines: Sequence[str], first: int = 0, last: int | None = None) -> tuple[Strip, ...]:
     """The lines `first` up to (not with) `last` of a captured pane. Lines before count only for the pen they leave.
 
     tmux carries attributes from one line into the next, so a line cannot be read alone.
     """
-    lines = text.removesuffix("\n").split("\n")
     pen = _PLAIN
     for line in lines[_last_reset(lines, first) : first]:
         pen = _runs(line, pen)[1]
@@ -189,7 +191,7 @@ def _drawn(run: str, pen: Pen) -> str:
     return (run.translate(_LINE_DRAWING) if pen.line_drawing else run).translate(_ON_SCREEN)
 
 
-def _last_reset(lines: list[str], before: int) -> int:
+def _last_reset(lines: Sequence[str], before: int) -> int:
     """The last line before line `before` that resets every attribute, else the first: reading may begin there."""
     for at in range(min(before, len(lines)) - 1, -1, -1):
         if _RESET.search(lines[at]) and "\x0e" not in lines[at]:

@@ -1,0 +1,85 @@
+"""The last messages of the selected agent, as its transcript tells them.
+
+Asking costs a second of mngr, so it is asked once when the tab is looked at and again on request, never in a loop;
+a question that is overtaken by another selection is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from selftest_core.errors import SelftestError
+from selftest_tui.present import clean
+from selftest_tui.widgets.screen_text import block
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from textual.app import ComposeResult
+
+    from selftest_core.view import Row
+
+LIMIT = 20
+"""How many messages are asked for."""
+
+
+class AgentMessages(VerticalScroll, can_focus=False):
+    """What was last said in the selected agent. `ask` is given by whoever knows mngr."""
+
+    def __init__(self, ask: Callable[[Row], Awaitable[tuple[str, ...]]]) -> None:
+        super().__init__(id="messages")
+        self._ask = ask
+        self._row: Row | None = None
+        self._is_answered = False
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="said")
+
+    def on_show(self) -> None:
+        self.ask_again(only_if_new=True)
+
+    def show(self, row: Row | None) -> None:
+        """Show this agent's messages, once they are looked at."""
+        if row is not None and self._row is not None and row.key == self._row.key:
+            self._row = row
+            return
+        self._row = row
+        self._is_answered = False
+        if self.is_on_screen:
+            self.ask_again()
+
+    def ask_again(self, *, only_if_new: bool = False) -> None:
+        """Ask mngr for them now."""
+        row = self._row
+        if row is None:
+            self._say(Content("Only agents have messages."))
+        elif not (only_if_new and self._is_answered):
+            self._say(Content(f"Asking mngr for the messages of {clean(row.agent.name)} …"))
+            self.run_worker(self._answer(row), group="messages", exclusive=True)
+
+    async def _answer(self, row: Row) -> None:
+        try:
+            messages = await self._ask(row)
+        except SelftestError as error:
+            parts = [error.title, error.detail.strip(), error.hint]
+            self._say(Content(block("\n".join(part for part in parts if part))))
+        else:
+            self._say(_shown(messages))
+        self._is_answered = True
+
+    def _say(self, text: Content) -> None:
+        for shown in self.query("#said").results(Static):
+            shown.update(text)
+        self.scroll_end(animate=False)
+
+
+def _shown(messages: tuple[str, ...]) -> Content:
+    """The messages one below the other, a line between."""
+    if not messages:
+        return Content("No messages: only agents that keep a transcript (as Claude does) have any.")
+    rule = Content.styled("\n────\n", "$text-muted")
+    return rule.join(Content(block(message)) for message in messages)
