@@ -139,8 +139,10 @@ class FleetWatch:
             blocking.shutdown()
 
     async def _remember(self, blocking: ThreadPoolExecutor) -> None:
-        known = await asyncio.get_running_loop().run_in_executor(blocking, _remembered, self._environ)
-        providers = {known_agent.agent.host.provider for known_agent in known.agents} - {LOCAL_PROVIDER}
+        known, says = await asyncio.get_running_loop().run_in_executor(blocking, _remembered, self._environ)
+        if says:
+            self._troubles["memory"] = _forgotten(says)
+        providers = {each.agent.host.provider for each in known.agents} - {LOCAL_PROVIDER}
         self._cadence = pacing.start(self._settings.pace, providers, only_local=not self._settings.remote)
         self._fleet = fold.apply(self._fleet, known)
 
@@ -288,7 +290,8 @@ async def _observe_once(
     wait: bool,
 ) -> FleetView:
     sources = Sources(settings, environ)
-    fleet = fold.apply(Fleet(), _remembered(environ))
+    known, says = _remembered(environ)
+    fleet = fold.apply(Fleet(), known)
     fleet = fold.apply(fleet, sources.look())
     if wait:
         answer = await sources.ask(ALL if settings.remote else LOCAL, deadline)
@@ -299,11 +302,17 @@ async def _observe_once(
         else:
             with contextlib.suppress(OSError):  # the answer counts, not that the next process may know it too
                 remembered.save(remembered.state_folder(environ), fold.to_remember(fleet))
-    return fold.view(fleet, time.time())
+    view = fold.view(fleet, time.time())
+    return replace(view, problems=(*view.problems, _forgotten(says))) if says else view
 
 
-def _remembered(environ: Mapping[str, str]) -> Remembered:
-    return Remembered(time.time(), remembered.load(remembered.state_folder(environ)))
+def _remembered(environ: Mapping[str, str]) -> tuple[Remembered, str]:
+    memory = remembered.recall(remembered.state_folder(environ))
+    return Remembered(time.time(), memory.agents), memory.says
+
+
+def _forgotten(says: str) -> Problem:
+    return Problem("memory", "What was known of the fleet before is lost", says, "The next answers are saved anew.")
 
 
 def _states(rows: tuple[Row, ...]) -> list[object]:

@@ -48,9 +48,9 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message[:1].upper() + message[1:], "", f"See `{self.prog} --help`.")
 
 
-def _common(*, at_top: bool) -> argparse.ArgumentParser:
+def _common(*, at_top: bool) -> _Parser:
     """The options that may stand before or after the command. Behind it they must not undo what stood before."""
-    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options = _Parser(add_help=False, allow_abbrev=False)
     group = options.add_argument_group("options of every command")
     group.add_argument(
         "--batch",

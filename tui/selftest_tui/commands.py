@@ -44,11 +44,7 @@ def list_fleet(arguments: argparse.Namespace, config: Config, environ: Mapping[s
         from selftest_core.shapes import list_document
         from selftest_tui import batch
 
-        document = list_document(view).model_dump(mode="json")
-        if arguments.batch:
-            batch.write_line(batch.line("summary", document))
-        else:
-            batch.write_document(document)
+        batch.write_answer(list_document(view).model_dump(mode="json"), is_batch=arguments.batch)
         return DONE
     from selftest_tui.listing import fleet_lines, problem_lines
 
@@ -66,7 +62,6 @@ def doctor(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path)
     import asyncio
 
     from selftest_core.doctor import diagnose
-    from selftest_tui import batch
     from selftest_tui.present import clean
     from selftest_tui.progress import Progress
 
@@ -74,16 +69,10 @@ def doctor(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path)
         checks = asyncio.run(diagnose(environ, cwd))
     is_ok = all(check.status != "failed" for check in checks)
     if arguments.json or arguments.batch:
-        document = {
-            "ok": is_ok,
-            "checks": [
-                {"name": check.name, "status": check.status, "says": check.says, "hint": check.hint} for check in checks
-            ],
-        }
-        if arguments.batch:
-            batch.write_line(batch.line("summary", document))
-        else:
-            batch.write_document(document)
+        from selftest_core.shapes import doctor_document
+        from selftest_tui import batch
+
+        batch.write_answer(doctor_document(checks).model_dump(mode="json"), is_batch=arguments.batch)
     else:
         marks = {"ok": "✓", "warning": "!", "failed": "✗"}
         longest = max(len(check.name) for check in checks)
@@ -99,11 +88,7 @@ def schema(arguments: argparse.Namespace) -> int:
     from selftest_core import shapes
     from selftest_tui import batch
 
-    document = shapes.schema()
-    if arguments.batch:
-        batch.write_line(batch.line("summary", document))
-    else:
-        batch.write_document(document)
+    batch.write_answer(shapes.schema(), is_batch=arguments.batch)
     return DONE
 
 
@@ -131,7 +116,6 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
 def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Remove what was left behind, after asking; under --batch only with --yes."""
     from selftest_core import sweep as sweeping
-    from selftest_tui import batch
     from selftest_tui.present import clean, plural
 
     found = sweeping.leftovers(environ)
@@ -152,26 +136,23 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
             says.write(f"! {clean(problem)}\n")
     is_clear = not found or (is_agreed and all(one.ok for one in swept))
     if arguments.batch:
+        from selftest_core.shapes import LeftoverItem, SweepDocument
+        from selftest_tui import batch
+
         ended = {one.leftover.folder.path: one for one in swept}
-        batch.write_line(
-            batch.line(
-                "summary",
-                {
-                    "leftovers": [
-                        {
-                            "path": str(leftover.folder.path),
-                            "says": leftover.says,
-                            "kept": leftover.is_kept,
-                            "removed": leftover.folder.path in ended and ended[leftover.folder.path].ok,
-                            "problems": list(ended[leftover.folder.path].problems)
-                            if leftover.folder.path in ended
-                            else [],
-                        }
-                        for leftover in found
-                    ]
-                },
+        items = []
+        for leftover in found:
+            done = ended.get(leftover.folder.path)
+            items.append(
+                LeftoverItem(
+                    path=str(leftover.folder.path),
+                    says=leftover.says,
+                    kept=leftover.is_kept,
+                    removed=done is not None and done.ok,
+                    problems=list(done.problems) if done is not None else [],
+                )
             )
-        )
+        batch.write_answer(SweepDocument(leftovers=items).model_dump(mode="json"), is_batch=True)
     elif swept and is_clear:
         says.write(f"Removed {plural(len(swept), 'leftover')}.\n")
     return DONE if is_clear else SOMETHING_LEFT

@@ -31,9 +31,9 @@ def complain(error: Exception, environ: Mapping[str, str], *, is_batch: bool) ->
         sys.stderr.write("".join(clean(line) + "\n" for line in _lines("".join(traceback.format_exception(error)))))
     sys.stderr.flush()
     if is_batch:
-        from selftest_tui.batch import error_line, write_line
+        from selftest_tui.batch import write_error
 
-        write_line(error_line(error))
+        write_error(error)
     return error.exit_status
 
 
