@@ -6,7 +6,8 @@ STORY is a list of steps as `scenarios` describes; SPEED divides every pause; PA
 for a person before it goes on by itself (0: for ever). What it edits, tests and commits is real, in its folder.
 
 It runs by itself, apart from the rest of the package: plain standard library, and nothing imported that is slow.
-It keeps mngr's `active` file as coding agents do: there while it works, gone while it waits for a person.
+It keeps mngr's marker files as coding agents do: `active` during a turn, `permissions_waiting` beside it while a
+question holds the turn up.
 """
 
 from __future__ import annotations
@@ -183,8 +184,7 @@ class Actor:
             self.perform(steps)
 
     def crash(self, why: str) -> None:
-        """The end of an agent that met something it did not expect."""
-        self._rest()
+        """The end of an agent that met something it did not expect. Nobody takes its markers away: as in life."""
         self.write(
             f'{RED}Traceback (most recent call last):\n  File "agent.py", line 212, in run\n{BOLD}{why}{PLAIN}\n'
         )
@@ -219,7 +219,7 @@ class Actor:
     def _hear(self, prompt: str, otherwise: str, *, is_permission: bool) -> str:
         """Wait for words of a person; `otherwise` when patience ends first."""
         self._rest(is_permission=is_permission)
-        self.write(("\a" if is_permission else "") + prompt)
+        self.write(prompt)
         until = time.monotonic() + self.patience if self.patience else None
         words: str | None = None
         while not words:
@@ -233,13 +233,14 @@ class Actor:
         return words or ""
 
     def _work(self) -> None:
-        (self.state / "permissions_waiting").unlink(missing_ok=True)
         (self.state / "active").touch()
+        (self.state / "permissions_waiting").unlink(missing_ok=True)
 
     def _rest(self, *, is_permission: bool = False) -> None:
-        if is_permission:
+        if is_permission:  # a question in the middle of a turn: the turn, and so `active`, goes on
             (self.state / "permissions_waiting").touch()
-        (self.state / "active").unlink(missing_ok=True)
+        else:
+            (self.state / "active").unlink(missing_ok=True)
 
 
 def printable(words: str) -> str:

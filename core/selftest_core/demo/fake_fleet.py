@@ -102,7 +102,7 @@ def _kind(number: int) -> str:
 def _write(agent: FakeAgent, number: int) -> None:
     agent.folder.mkdir(parents=True)
     (agent.work_dir / ".selftest/out").mkdir(parents=True)
-    data = {
+    data: dict[str, object] = {
         "id": agent.id,
         "name": agent.name,
         "type": "command",

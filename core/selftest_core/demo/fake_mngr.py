@@ -30,7 +30,7 @@ MARKER = "fake-mngr"
 _SHELLS = frozenset({"bash", "sh", "zsh", "fish", "dash", "ksh", "tcsh", "csh"})
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """What mngr would say on stderr, and its exit status."""
 
     def __init__(self, says: str, exit_status: int) -> None:
@@ -43,11 +43,11 @@ class FakeMngr:
 
     def __init__(self, host_dir: Path) -> None:
         if not (host_dir / MARKER).exists():
-            raise Refusal(f"Error: {host_dir} is not a fake fleet: this is not mngr", 1)
+            raise RefusalError(f"Error: {host_dir} is not a fake fleet: this is not mngr", 1)
         self.host_dir = host_dir
         self.host_id = (host_dir / "host_id").read_text(encoding="utf-8").strip()
 
-    def list(self, words: Sequence[str]) -> dict[str, Any]:
+    def listing(self, words: Sequence[str]) -> dict[str, Any]:
         """`list`: every agent with its state, oldest first."""
         time.sleep(float(os.environ.get("FAKE_MNGR_SECONDS") or 0))
         provider = _option(words, "--provider")
@@ -116,7 +116,7 @@ class FakeMngr:
     def destroy(self, words: Sequence[str]) -> dict[str, Any] | None:
         """`destroy -f`: ends the sessions and forgets the agents. Says nothing where it found none."""
         if "-f" not in words and "--force" not in words:
-            raise Refusal("Aborted!", 1)
+            raise RefusalError("Aborted!", 1)
         named = self._named(words, is_strict=False)
         for data in named:
             _tmux("kill-session", "-t", f"=mngr-{data['name']}")
@@ -150,7 +150,7 @@ class FakeMngr:
             sys.stderr.write(f"WARNING: Agent lookup failed for {unknown[0]}; discovery returned: {about}\n")
             if is_strict:
                 is_id = unknown[0].startswith("agent-")
-                raise Refusal(
+                raise RefusalError(
                     f"Error: Agent not found: No agent(s) found matching: {', '.join(unknown)}"
                     "  [Use 'mngr list' to see available agents.]",
                     8 if is_id else 1,
@@ -278,16 +278,16 @@ def main(words: Sequence[str]) -> int:
     try:
         fake = FakeMngr(Path(os.environ.get("MNGR_HOST_DIR") or "~/.mngr").expanduser())
         acts: dict[str, Callable[[Sequence[str]], dict[str, Any] | None]] = {
-            "list": fake.list,
+            "list": fake.listing,
             "message": fake.message,
             "stop": fake.stop,
             "start": fake.start,
             "destroy": fake.destroy,
         }
         if not words or words[0] not in acts:
-            raise Refusal(f"Error: No such command '{words[0] if words else ''}'.", 2)
+            raise RefusalError(f"Error: No such command '{words[0] if words else ''}'.", 2)
         answer = acts[words[0]](words[1:])
-    except Refusal as refusal:
+    except RefusalError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exit_status
     if answer is not None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.demo.scenarios import RUN
 from selftest_core.demo.show import a_demo
+from selftest_core.shapes import agent_item
 from selftest_core.view import Category, FleetView
 from selftest_core.watch import FleetWatch, WatchSettings
 
@@ -27,6 +29,8 @@ type WriteLine = Callable[[Mapping[str, Any]], None]
 
 PATIENCE = 4.0
 """Seconds that an agent waits for somebody who is not there."""
+_SETTLED = 3.0
+"""Seconds after its making in which an agent that left no exit status may just not have been looked at again."""
 _ENDED = frozenset({Category.DONE, Category.FAILED, Category.STOPPED})
 STOPPED_EARLY = 3
 
@@ -91,15 +95,17 @@ class _Told:
         self._write_line = write_line
         self._say = say
         self._rows: dict[str, Row] = {}
+        self._documents: dict[str, dict[str, Any]] = {}
+        self._seen_at = 0.0
         self._expected = 0
-        self._made = 0
+        self._made_at: dict[str, float] = {}
         self._not_launched: list[str] = []
 
     @property
     def is_over(self) -> bool:
         """True when every agent was made, or given up, and has ended."""
-        ended = sum(row.category in _ENDED for row in self._rows.values())
-        return self._made + len(self._not_launched) == self._expected and ended >= self._made
+        ended = sum(self._has_ended(row) for row in self._rows.values())
+        return len(self._made_at) + len(self._not_launched) == self._expected and ended >= len(self._made_at)
 
     @property
     def has_failed(self) -> bool:
@@ -113,20 +119,25 @@ class _Told:
     def launched(self, progress: Progress) -> None:
         counts = {"made": progress.made, "not_made": progress.failed, "of": progress.total}
         if progress.error is None:
-            self._made += 1
+            self._made_at[progress.name] = time.time()
             self._line("launched", {"name": progress.name, **counts})
         else:
             self._not_launched.append(progress.name)
             error = {"title": progress.error.title, "detail": progress.error.detail, "hint": progress.error.hint}
             self._line("not_launched", {"name": progress.name, "error": error, **counts})
-            self._say(str(progress.error))
+            for line in str(progress.error).splitlines():
+                self._say(line)
 
     def seen(self, view: FleetView) -> None:
+        self._seen_at = view.at
         for row in view.rows:
+            if row.agent.name not in self._made_at and row.category in _ENDED and row.exit_status is None:
+                continue  # mngr is still making it: its terminal or its program is not there yet
             before = self._rows.get(row.agent.id)
             self._rows[row.agent.id] = row
+            self._documents[row.agent.id] = agent_item(row, row.stale_since or view.at).model_dump(mode="json")
             if before is None or _news(before) != _news(row):
-                self._line("agent", _document(row))
+                self._line("agent", self._documents[row.agent.id])
                 self._say(f"{row.agent.name}: {row.category.value}{f' ({row.attention})' if row.attention else ''}")
 
     def summary(self, *, is_stopped: bool) -> None:
@@ -135,12 +146,19 @@ class _Told:
         self._line(
             "summary",
             {
-                "agents": [_document(row) for row in rows],
+                "agents": list(self._documents.values()),
                 "counts": counts,
                 "not_launched": self._not_launched,
                 "stopped": is_stopped,
             },
         )
+
+    def _has_ended(self, row: Row) -> bool:
+        """True for good: while an agent is being made, its terminal is first absent, then a shell with no program."""
+        if row.exit_status is not None:
+            return True
+        made_at = self._made_at.get(row.agent.name)
+        return made_at is not None and row.category in _ENDED and self._seen_at > made_at + _SETTLED
 
     def _line(self, event: str, fields: Mapping[str, Any]) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -149,25 +167,3 @@ class _Told:
 
 def _news(row: Row) -> tuple[object, ...]:
     return (row.agent.name, row.agent.state, row.category, row.attention, row.exit_status)
-
-
-def _document(row: Row) -> dict[str, Any]:
-    agent = row.agent
-    return {
-        "id": agent.id,
-        "name": agent.name,
-        "type": agent.type,
-        "state": agent.state_word,
-        "category": row.category.value,
-        "attention": row.attention is not None,
-        "reason": row.attention or "",
-        "stale": row.stale_since is not None,
-        "provider": agent.host.provider,
-        "host": {"id": agent.host.id, "name": agent.host.name},
-        "branch": agent.branch,
-        "labels": dict(agent.labels),
-        "session": row.session.name if row.session else None,
-        "run": agent.run,
-        "test": agent.test,
-        "exit_status": row.exit_status,
-    }

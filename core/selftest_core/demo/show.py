@@ -47,7 +47,9 @@ def run_demo(
         with _inside(demo.repository):
             status = show(demo)
     if failures:
-        write(f"{len(failures)} of {len(demo.roles)} agents could not be made. The first said:\n{failures[0]}")
+        write(f"{len(failures)} of {len(demo.roles)} agents could not be made. The first said:")
+        for line in str(failures[0]).splitlines():
+            write(line)
         return max(status, 1)
     return status
 
@@ -70,7 +72,8 @@ def a_demo(
     for problem in problems:
         write(f"Left behind: {problem}. `selftest-tui sweep --yes` tries again.")
     if keep:
-        write(demo.how_to_reach())
+        for line in demo.how_to_reach().splitlines():
+            write(line)
 
 
 @contextlib.contextmanager
