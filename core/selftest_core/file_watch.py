@@ -8,6 +8,7 @@ caller polls anyway, so nothing is lost but speed.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,8 @@ class FileWatch:
 
         try:
             changes = watch(
-                *paths,
+                # A folder of somebody else's must not cost the watch of all the others.
+                *(path for path in paths if os.access(path, os.R_OK) or not path.exists()),
                 watch_filter=_is_telling,
                 debounce=DEBOUNCE_MILLISECONDS,
                 step=STEP_MILLISECONDS,
@@ -97,7 +99,8 @@ class FileWatch:
                 yield_on_timeout=had_trouble,
                 raise_interrupt=False,
                 recursive=False,
-                ignore_permission_denied=True,
+                # True would keep silent about every other refusal of the kernel too.
+                ignore_permission_denied=False,
             )
             for seen in changes:
                 if had_trouble:

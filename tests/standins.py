@@ -1,0 +1,39 @@
+"""Programs that stand in for mngr where its misbehaviour is what is tested: small shell scripts, first on PATH."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from worlds import World
+
+EMPTY = '{"agents": [], "errors": []}'
+
+
+def mngr_that(world: World, listing: str, *, version: str = "mngr 0.3.0") -> Path:
+    """Put an mngr first on the world's PATH that runs these shell lines for `list`, and counts its calls."""
+    folder = world.root / "standin"
+    folder.mkdir(exist_ok=True)
+    program = folder / "mngr"
+    draft = folder / "draft"
+    draft.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$1" = --version ]; then echo "{version}"; exit 0; fi\n'
+        f'echo "$@" >> {folder}/calls\n'
+        f"{listing}\n"
+    )
+    draft.chmod(0o755)
+    # Replaced whole: a script that a shell reads just now must not change under it.
+    draft.replace(program)
+    path = world.environment["PATH"]
+    if not path.startswith(str(folder)):
+        world.extra["PATH"] = f"{folder}:{path}"
+    return program
+
+
+def calls(world: World) -> list[str]:
+    """The arguments of every `list` that the stand-in was run for."""
+    file = world.root / "standin" / "calls"
+    return file.read_text().splitlines() if file.exists() else []
