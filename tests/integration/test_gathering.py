@@ -116,3 +116,11 @@ def test_crossed_branches_still_have_an_order(repository: Repository, engine: En
     changes = gather(engine, base(repository), branches).changes
     assert sorted(one.change.oid for one in rank(changes)) == sorted(change.oid for change in changes)
     assert len(changes) == 2
+
+
+def test_a_change_made_taken_back_and_made_again_is_three(repository: Repository, engine: Engine) -> None:
+    on, off = {"src/a.py": "on\n"}, {"src/a.py": FILE}
+    ada = branch(repository, "ada", ("On", on), ("Off", off), ("On again", on))
+    bob = branch(repository, "bob", ("On", on))
+    changes = gather(engine, base(repository), [ada, bob]).changes
+    assert [change.agents for change in changes] == [("ada", "bob"), ("ada",), ("ada",)]

@@ -6,7 +6,7 @@ their patches are the same wherever they stand. Nothing is dropped here: each so
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from selftest_core.integration.line import Item
 from selftest_core.integration.objects import Commit, is_oid, trailers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from selftest_core.integration.engine import Engine
     from selftest_core.integration.merging import Side
@@ -99,35 +99,47 @@ def read_branch(engine: Engine, base: str, branch: Branch) -> tuple[Source, ...]
 
 def gather(engine: Engine, base: str, branches: Sequence[Branch]) -> Gathered:
     """Read all branches and collapse identical changes. A branch that cannot be read is left out with its reason."""
-    met: dict[str, list[Source]] = {}
+    met: list[Source] = []
     left_out: list[tuple[str, str]] = []
     for branch in branches:
         try:
-            for source in read_branch(engine, base, branch):
-                met.setdefault(source.oid, []).append(source)
+            met += read_branch(engine, base, branch)
         except UsageError as error:
             left_out.append((branch.agent, f"{error.title}: {error.detail}"))
-    paths = read_changes(engine.git, list(met))
-    groups = _groups(engine, met, paths)
-    changes = tuple(_change(engine, [source for oid in group for source in met[oid]], paths) for group in groups)
+    paths = read_changes(engine.git, list(dict.fromkeys(source.oid for source in met)))
+    changes = tuple(_change(engine, sources, paths) for sources in _groups(engine, met, paths))
     return Gathered(base, changes, tuple(left_out))
 
 
-def _groups(engine: Engine, oids: Iterable[str], paths: dict[str, tuple[PathChange, ...]]) -> list[list[str]]:
-    """Ids that make the same change, in the order of the first of each. A commit that changes nothing is by itself."""
-    patches = _patch_ids(engine, list(oids))
-    leader: dict[object, str] = {}
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for oid in oids:
-        signs: list[object] = [paths[oid]] if paths[oid] else [oid]
-        if oid in patches:
+def _groups(
+    engine: Engine, sources: Sequence[Source], paths: Mapping[str, tuple[PathChange, ...]]
+) -> list[list[Source]]:
+    """Sources that make the same change, in the order of the first of each.
+
+    A branch that makes a change, takes it back and makes it again has three changes: its second time is only ever
+    the same as somebody's second time. A commit that changes nothing is like no other.
+    """
+    patches = _patch_ids(engine, list(paths))
+    times: Counter[tuple[str, object]] = Counter()
+    leader: dict[object, int] = {}
+    groups: list[list[Source]] = []
+    for source in sources:
+        touched = paths[source.oid]
+        signs: list[object] = [touched or source.oid]
+        if touched and source.oid in patches:
             # A patch id knows nothing of modes, so they are compared beside it.
-            signs.append((patches[oid], tuple((one.path, _mode(one.before), _mode(one.after)) for one in paths[oid])))
-        first = next((leader[sign] for sign in signs if sign in leader), oid)
-        for sign in signs:
-            leader.setdefault(sign, first)
-        groups[first].append(oid)
-    return list(groups.values())
+            signs.append(
+                (patches[source.oid], tuple((one.path, _mode(one.before), _mode(one.after)) for one in touched))
+            )
+        keys: list[object] = [(sign, times[source.agent, sign]) for sign in signs]
+        times.update((source.agent, sign) for sign in signs)
+        place = next((leader[key] for key in keys if key in leader), len(groups))
+        if place == len(groups):
+            groups.append([])
+        for key in keys:
+            leader.setdefault(key, place)
+        groups[place].append(source)
+    return groups
 
 
 def _mode(side: Side | None) -> str | None:
@@ -158,7 +170,7 @@ def _patch_ids(engine: Engine, oids: Sequence[str]) -> dict[str, str]:
     return {oid: patch for patch, oid in pairs if oid not in binary}
 
 
-def _change(engine: Engine, sources: list[Source], paths: dict[str, tuple[PathChange, ...]]) -> Change:
+def _change(engine: Engine, sources: Sequence[Source], paths: Mapping[str, tuple[PathChange, ...]]) -> Change:
     # The source with the fewest commits before it needs the least of its own branch.
     laid = min(sources, key=lambda source: (source.position, source.oid))
     commit = laid.commit

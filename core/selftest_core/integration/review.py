@@ -1,0 +1,149 @@
+"""One review: branches in, decisions applied, the line laid, and what a script is told about it.
+
+`open_review` gathers and ranks; `lay_review` is a fold of that plan and the decisions, done again whenever a decision
+changes; `publish_review` hands over what is kept. All of it works without a run, on any branches of anybody's making.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import UsageError
+from selftest_core.integration.decisions import Decisions, decide, in_order
+from selftest_core.integration.dependents import Dependents, find_dependents
+from selftest_core.integration.gathering import Branch, Change, gather
+from selftest_core.integration.line import Decision, Line, Status, lay
+from selftest_core.integration.publishing import prove, publish
+from selftest_core.integration.ranking import Ranked, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.integration.engine import Engine
+    from selftest_core.tools.git import Git
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is reviewed. `is_linear`: one branch, whose order is its own until somebody moves something.
+
+    `name` is the review's id; `left_out` says which branches could not be taken and why.
+    """
+
+    name: str
+    base: str
+    ranked: tuple[Ranked, ...]
+    is_linear: bool
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes in the order of the plan."""
+        return tuple(one.change for one in self.ranked)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A plan with its decisions, laid: `line` has everything that is not reverted."""
+
+    plan: Plan
+    decisions: Decisions
+    decided: Mapping[str, Decision]
+    order: tuple[Change, ...]
+    line: Line
+    dependents: Dependents
+
+    @property
+    def open(self) -> tuple[Change, ...]:
+        """The changes that still need a decision or are held."""
+        held = {placed.item.oid for placed in self.line.items if placed.status is Status.HELD}
+        void = {placed.item.oid for placed in self.line.items if placed.status is Status.VOID}
+        return tuple(
+            change
+            for change in self.order
+            if change.oid in held or (self.decided[change.oid] is Decision.UNDECIDED and change.oid not in void)
+        )
+
+
+def split_range(text: str) -> tuple[str, str]:
+    """`BASE..BRANCH` as its two halves. Raises UsageError for anything else, `BASE...BRANCH` included."""
+    base, dots, branch = text.partition("..")
+    if not dots or not base or not branch or branch.startswith("."):
+        raise UsageError(f"{text!r} is no range", "", "Write BASE..BRANCH, as in `main..fixes`.")
+    return base, branch
+
+
+def open_range(engine: Engine, user: Git, base_name: str, branch_name: str) -> Plan:
+    """Plan the review of one linear branch. Raises UsageError for a base that it does not build on, or no commit."""
+    base, tip = user.resolve(base_name), user.resolve(branch_name)
+    if not user.run("merge-base", "--is-ancestor", base, tip).ok:
+        hint = f"Review it with `--base {base_name} {branch_name}`, which lays its commits on that base."
+        raise UsageError(f"{branch_name} does not build on {base_name}", "The base is no ancestor of it.", hint)
+    return _plan(engine, base, [Branch(branch_name, tip)], is_linear=True)
+
+
+def open_branches(engine: Engine, user: Git, base_name: str, branch_names: Sequence[str]) -> Plan:
+    """Plan the review of many branches on one base."""
+    base = user.resolve(base_name)
+    branches = [Branch(name, user.resolve(name)) for name in dict.fromkeys(branch_names)]
+    return _plan(engine, base, branches, is_linear=False)
+
+
+def _plan(engine: Engine, base: str, branches: Sequence[Branch], *, is_linear: bool) -> Plan:
+    gathered = gather(engine, base, branches)
+    if not gathered.changes:
+        detail = "\n".join(f"{name}: {why}" for name, why in gathered.left_out)
+        hint = "Nothing is on these branches that the base does not have."
+        raise UsageError("There is nothing to review", detail, "" if detail else hint)
+    tips = sorted(branch.tip for branch in branches)
+    tip = tips[0] if len(tips) == 1 else hashlib.sha256("\n".join(tips).encode()).hexdigest()
+    ranked = rank(gathered.changes)
+    if is_linear:
+        why = {one.change.oid: one.why for one in ranked}
+        ranked = tuple(Ranked(change, why[change.oid]) for change in gathered.changes)
+    return Plan(f"review-{base[:8]}-{tip[:8]}", base, ranked, is_linear, gathered.left_out)
+
+
+def lay_review(engine: Engine, plan: Plan, decisions: Decisions) -> Reviewed:
+    """Lay the line of a plan under these decisions. Raises UsageError for decisions that do not fit the plan."""
+    decided = decide(plan.changes, decisions)
+    order = in_order(plan.changes, decisions)
+    joint, single = _halves(plan, order)
+    base_tree = engine.tree_of(plan.base)
+    items = [change.item for change in single]
+    members = [change.item for change in joint]
+    line = lay(engine, plan.base, base_tree, items, decided, joint=members)
+    paths = {change.oid: change.paths for change in order}
+    dependents = find_dependents(engine, plan.base, base_tree, [*members, *items], decided, paths)
+    return Reviewed(plan, decisions, decided, (*joint, *single), line, dependents)
+
+
+def publish_review(
+    engine: Engine, user: Git, reviewed: Reviewed, branch: str, folder: Path, environ: Mapping[str, str]
+) -> tuple[str, Line]:
+    """Publish base plus what is kept; undecided is never published. Returns the ref and the line that it holds.
+
+    Raises RefusedError as `publishing.publish` does, and where there is nothing to publish or a held change forbids it.
+    """
+    plan = reviewed.plan
+    only_kept = {
+        oid: Decision.REVERT if decision is Decision.UNDECIDED else decision
+        for oid, decision in reviewed.decided.items()
+    }
+    joint, single = _halves(plan, reviewed.order)
+    items = [change.item for change in single]
+    members = [change.item for change in joint]
+    line = lay(engine, plan.base, engine.tree_of(plan.base), items, only_kept, joint=members)
+    prove(line, folder, user.git_dir, environ, items, only_kept, members)
+    return publish(engine, user, plan.name, branch, line), line
+
+
+def _halves(plan: Plan, order: Sequence[Change]) -> tuple[list[Change], list[Change]]:
+    """What is laid together, and what gets a commit of its own; of one branch each commit stays its own."""
+    if plan.is_linear:
+        return [], list(order)
+    joint = [change for change in order if not change.kind.is_implementation]
+    return joint, [change for change in order if change.kind.is_implementation]
