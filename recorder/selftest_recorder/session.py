@@ -1,0 +1,210 @@
+"""A program in a terminal of its own: keys go in, the screen comes out.
+
+The terminal is a session of a private tmux server (libtmux), so that what is read is what a person would see, and so
+that nothing of the person's tmux is touched: own socket, no configuration file, an environment given by the caller
+alone. Waiting is for a condition, never for a time: `patience` only decides when to call it a failure.
+
+It must not know what the program is. The whole server, and the program with it, end with the session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from libtmux import Pane, Server
+
+PATIENCE = 60.0
+"""Seconds before something that never appears is called a failure. A deadline, not a measure."""
+_LOOK_AGAIN = 0.05
+_TERM = "screen-256color"
+# What a dead pane says of itself would push its first line off the screen (tmux 3.2 knows no way to be quiet).
+_OPTIONS = (("remain-on-exit", "on"), ("remain-on-exit-format", ""), ("status", "off"), ("escape-time", "0"))
+
+
+class Session:
+    """One program, one window. Made by `open_session`."""
+
+    def __init__(self, server: Server, pane: Pane) -> None:
+        self._server = server
+        self._pane = pane
+
+    def send_keys(self, *keys: str) -> None:
+        """Press keys by tmux's names ("Enter", "C-c", "BTab", "q"), one after another."""
+        self._tmux("send-keys", "-t", self._target, "--", *keys)
+
+    def type_text(self, text: str) -> None:
+        """Type a text as it stands, with nothing in it taken for a key's name."""
+        self._tmux("send-keys", "-t", self._target, "-l", "--", text)
+
+    def screen(self) -> str:
+        """What the terminal shows: its lines, without trailing blanks."""
+        return "\n".join(self._tmux("capture-pane", "-p", "-t", self._target))
+
+    def screen_with_colours(self) -> str:
+        """The same with the escape sequences of its colours and styles."""
+        return "\n".join(self._tmux("capture-pane", "-p", "-e", "-t", self._target))
+
+    def wait_for(self, wanted: str | re.Pattern[str], patience: float = PATIENCE) -> str:
+        """Wait until a text is on the screen (or a pattern is found in it) and return that screen.
+
+        Raises AssertionError with the last screen after `patience` seconds, or when the program ends before.
+        """
+        found = wanted.search if isinstance(wanted, re.Pattern) else (lambda screen: wanted in screen)
+        return self.wait_until(lambda screen: bool(found(screen)), str(wanted), patience)
+
+    def wait_until(self, holds: Callable[[str], bool], what: str, patience: float = PATIENCE) -> str:
+        """Wait until a condition on the screen holds and return that screen. `what`: its name, for a failure."""
+        deadline = time.monotonic() + patience
+        while True:
+            # Asked before the look: what a program prints as its last is on the screen once it has ended.
+            ended = self.exit_status
+            screen = self.screen()
+            if holds(screen):
+                return screen
+            if ended is not None:
+                raise AssertionError(f"ended with {ended} before {what!r} came; the screen:\n{screen}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{what!r} did not come in {patience:g} s; the screen:\n{screen}")
+            time.sleep(_LOOK_AGAIN)  # tmux has no event for "the screen changed"
+
+    def wait_for_end(self, patience: float = PATIENCE) -> int:
+        """Wait until the program has ended and return its exit status, negative for a signal."""
+        deadline = time.monotonic() + patience
+        while (status := self.exit_status) is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"did not end in {patience:g} s; the screen:\n{self.screen()}")
+            time.sleep(_LOOK_AGAIN)
+        return status
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while the program runs; then its exit status, negative for a signal."""
+        # tmux 3.2 has no pane_dead_signal: there it stays empty, and a death by signal reads as 0.
+        shown = self._ask("#{pane_dead} #{pane_dead_status} #{pane_dead_signal}").split(" ")
+        if shown[0] != "1":
+            return None
+        status, number = (*shown[1:], "", "")[:2]
+        return -int(number) if number else int(status or 0)
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the program has ended; its last screen can still be read."""
+        return self.exit_status is not None
+
+    @property
+    def socket(self) -> Path:
+        """The private tmux server's socket."""
+        assert self._server.socket_path is not None, "the server was made with one"
+        return Path(self._server.socket_path)
+
+    @property
+    def pid(self) -> int:
+        """The program's process."""
+        return int(self._ask("#{pane_pid}"))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        columns, lines = self._ask("#{pane_width} #{pane_height}").split()
+        return int(columns), int(lines)
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Give the terminal another size; the program gets SIGWINCH."""
+        self._tmux("resize-window", "-t", self._target, "-x", str(columns), "-y", str(lines))
+
+    def kill(self) -> None:
+        """End the program as `kill -9` does."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    @property
+    def _target(self) -> str:
+        target = self._pane.pane_id
+        assert target is not None, "libtmux made a pane without an id"
+        return target
+
+    def _ask(self, question: str) -> str:
+        return "".join(self._tmux("display-message", "-p", "-t", self._target, question))
+
+    def _tmux(self, *arguments: str) -> list[str]:
+        done = self._server.cmd(*arguments)
+        if done.stderr:
+            raise AssertionError(f"tmux {shlex.join(arguments)}: {' '.join(done.stderr)}")
+        return list(done.stdout)
+
+
+@contextlib.contextmanager
+def open_session(
+    argv: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str],
+    cwd: Path,
+    columns: int = 100,
+    lines: int = 30,
+    grace: float = 5.0,
+) -> Iterator[Session]:
+    """Run a program in a terminal of this size, with exactly this environment (TERM aside); it ends with the block.
+
+    `grace`: seconds that it has after its terminal is gone (SIGHUP), to clean up, before it is killed.
+    """
+    from libtmux import Server
+
+    # A Unix socket's path has some hundred bytes at most, and the usual temporary folder may be deep.
+    folder = Path(tempfile.mkdtemp(prefix="st-", dir="/tmp" if Path("/tmp").is_dir() else None))
+    server = Server(socket_path=str(folder / "s"), config_file="/dev/null")
+    named = {**environment, "TERM": _TERM, "COLORTERM": "truecolor"}
+    command = ["env", "-i", *(f"{name}={value}" for name, value in named.items()), *map(str, argv)]
+    pid = 0
+    try:
+        # `exec`: the program itself is the pane's process, so that its end and its status are the pane's.
+        session = server.new_session("s", x=columns, y=lines, start_directory=cwd, window_command=_holding(command))
+        pane = session.active_pane
+        assert pane is not None, "libtmux made a session without a pane"
+        made = Session(server, pane)
+        for option, value in _OPTIONS:
+            server.cmd("set-option", "-g", option, value)
+        made.resize(columns, lines)
+        pid = made.pid
+        server.cmd("wait-for", "-S", "go")
+        yield made
+    finally:
+        server.cmd("kill-server")
+        _end(pid, grace)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _holding(command: Sequence[str]) -> str:
+    """A shell line that starts the program once the terminal is as it shall be: a quick one would end before."""
+    return f"tmux wait-for go; exec {shlex.join(command)}"
+
+
+def _end(pid: int, grace: float) -> None:
+    """Closing its terminal ended the program; one that ignores that is killed, with its process group."""
+    deadline = time.monotonic() + grace
+    while pid and _is_alive(pid):
+        if time.monotonic() > deadline:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            return
+        time.sleep(_LOOK_AGAIN)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return False  # the number belongs to somebody else by now
+    return True
