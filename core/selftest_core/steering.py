@@ -80,9 +80,12 @@ async def steer(
     targets: Sequence[Target],
     text: str = "",
     on_result: Callable[[ActResult], None] | None = None,
+    *,
+    timeout: float = TIMEOUT,
 ) -> tuple[ActResult, ...]:
     """Do it to each target, and return one result per target, in their order. Raises no ToolError: results say all.
 
+    `timeout` is in seconds, for one call of mngr.
     `on_result` is called as soon as mngr has answered for a target, and again where listing again says otherwise.
     Cancelling ends the running mngr; agents that it had reached by then stay as they are.
     """
@@ -100,7 +103,7 @@ async def steer(
 
     async def one_group(group: tuple[Target, ...]) -> None:
         async with turns:
-            await _Steering(mngr, act, text, group, results).run()
+            await _Steering(mngr, act, text, group, results, timeout).run()
 
     async with asyncio.TaskGroup() as tasks:
         for group in _groups(act, unique, mngr):
@@ -159,12 +162,16 @@ def _needs_restart(act: Act, target: Target) -> bool:
 class _Steering:
     """One act on the targets of one group, call after call."""
 
-    def __init__(self, mngr: Mngr, act: Act, text: str, targets: tuple[Target, ...], results: _Results) -> None:
+    def __init__(
+        self, mngr: Mngr, act: Act, text: str, targets: tuple[Target, ...], results: _Results, timeout: float
+    ) -> None:
         self._mngr = mngr
         self._act = act
         self._text = text
         self._targets = targets
         self._results = results
+        self._timeout = timeout
+        self._settled: set[AgentKey] = set()
         self._socket = targets[0].socket
         self._provider = targets[0].provider
 
@@ -198,7 +205,7 @@ class _Steering:
             # It may have died after some were sent, so nothing is sent again.
             self._fail(batch, failure("mngr message", stderr=done.stderr, exit_status=done.exit_status))
         else:
-            await self._one_by_one(unanswered)
+            await self._take_apart(unanswered)
 
     async def _call(self, batch: Sequence[Target]) -> Completed:
         addresses = [target.address for target in batch]
@@ -212,7 +219,7 @@ class _Steering:
             case Act.DESTROY:
                 arguments = destroy_arguments(addresses)
         text = self._text if self._act is Act.MESSAGE else None
-        return await self._mngr.call(arguments, timeout=TIMEOUT, text=text, tmux_socket=self._socket)
+        return await self._mngr.call(arguments, timeout=self._timeout, text=text, tmux_socket=self._socket)
 
     def _take(self, batch: Sequence[Target], answers: Mapping[str, Answer]) -> tuple[Target, ...]:
         """Note what mngr answered; returns the targets that it said nothing of."""
@@ -237,15 +244,19 @@ class _Steering:
             return tuple(targets)
         return tuple(replace(target, name=names.get(target.key, target.name)) for target in targets)
 
-    async def _one_by_one(self, targets: Sequence[Target]) -> None:
-        """mngr did nothing for any of them, most likely since one is gone: leave that out, and ask for each."""
+    async def _take_apart(self, targets: Sequence[Target]) -> None:
+        """mngr did nothing for any of them, most likely since one is gone: without that, or each by itself."""
         try:
             listed = await self._list()
         except ToolError:
-            listed = None  # the calls themselves will say what is wrong
-        for target in targets:
-            if listed is None or not self._settle_from(listed, target):
+            left = tuple(targets)  # the calls themselves will say what is wrong
+        else:
+            left = tuple(target for target in targets if not self._settle_from(listed, target))
+        if len(left) == len(targets):
+            for target in left:
                 await self._batch((target,))
+        elif left:
+            await self._batch(left)
 
     def _settle_from(self, listed: Listed, target: Target) -> bool:
         """Note what the listing decides without another call: that it is gone, or already as wanted."""
@@ -254,10 +265,13 @@ class _Steering:
             if _may_hide(listed, target):
                 return False
             self._results.put(_gone(self._act, target))
+            self._settled.add(target.key)
             return True
+        # Of one that is as wanted already nothing is asked again.
         is_restarted = _needs_restart(self._act, target) and agent.state in (State.RUNNING, State.WAITING)
         if is_restarted or (self._act is Act.STOP and agent.state is State.STOPPED):
             self._results.put(ActResult(target, True, DONE_WORD[self._act]))
+            self._settled.add(target.key)
             return True
         return False
 
@@ -289,6 +303,9 @@ class _Steering:
 
     async def _verify(self, targets: Sequence[Target]) -> None:
         """Judge each by a new listing: what mngr shows now outweighs what it said that it did."""
+        targets = [target for target in targets if target.key not in self._settled]
+        if not targets:
+            return
         try:
             listed = await self._list()
         except ToolError as error:
