@@ -110,13 +110,14 @@ class Preview(Widget):
     DEFAULT_CSS = "Preview { width: 1fr; height: 1fr; }"
 
     class Looked(Message):
-        """A look at a pane has ended: with what it showed, or with an error."""
+        """A look at a pane, `back` lines back, has ended: with what it showed, or with an error."""
 
         def __init__(
-            self, pane: PaneRef, text: str, shown: Shown | None = None, error: SelftestError | None = None
+            self, pane: PaneRef, back: int, text: str, shown: Shown | None = None, error: SelftestError | None = None
         ) -> None:
             super().__init__()
             self.pane = pane
+            self.back = back
             self.text = text
             self.shown = shown
             self.error = error
@@ -235,9 +236,9 @@ class Preview(Widget):
         try:
             captured = panes.capture(pane.session, pane.pane_id, lines_of_history=back + 2 * rows if back else 0)
         except SelftestError as error:
-            self.post_message(self.Looked(pane, "", error=error))
+            self.post_message(self.Looked(pane, back, "", error=error))
             return
-        self.post_message(self.Looked(pane, captured.text, part_of(captured, rows, back, history_then)))
+        self.post_message(self.Looked(pane, back, captured.text, part_of(captured, rows, back, history_then)))
 
     def on_preview_looked(self, event: Looked) -> None:
         event.stop()
@@ -246,6 +247,8 @@ class Preview(Widget):
             self._look_in(0.0)
             return
         if event.shown is not None:
+            if event.back == self._back:  # else it was scrolled meanwhile
+                self._back = event.shown.back
             self._take(event.shown, event.text)
         elif event.error is not None:
             self._shown = None
@@ -262,8 +265,6 @@ class Preview(Widget):
     def _take(self, shown: Shown, text: str) -> None:
         is_changed = text != self._last_text
         self._interval = BUSY if is_changed else min(IDLE, self._interval * _SLOWER)
-        if self._back and not self._is_asked_again:
-            self._back = shown.back
         self._last_text = text
         if self._pane is not None:
             self._known[self._pane] = shown

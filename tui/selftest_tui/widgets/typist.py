@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 LEAVE = "ctrl+]"
 _LEAVE_KEYS = frozenset({"ctrl+right_square_bracket", "ctrl+]"})
+# Names of Textual's that Unicode does not know by that name.
+_NAMED_CHARACTERS = {"space": " ", "backslash": "\\", "underscore": "_", "at": "@", "minus": "-", "plus": "+"}
 
 
 def keystroke(key: str, character: str | None) -> Keystroke | None:
@@ -45,7 +47,7 @@ def keystroke(key: str, character: str | None) -> Keystroke | None:
     named = Keystroke(name=base, ctrl=ctrl, alt=alt, shift=shift)
     if base != "space" and is_sendable(named):
         return named
-    text = " " if base == "space" else key_to_character(base)
+    text = _NAMED_CHARACTERS.get(base) or key_to_character(base)
     if text is None or len(text) != 1 or not text.isprintable():
         return None
     return Keystroke(text=text.upper() if shift else text, ctrl=ctrl, alt=alt, shift=shift)

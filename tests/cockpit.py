@@ -1,0 +1,137 @@
+"""The real screen over real terminals: agents whose sessions run in a world's own tmux, folded as the probe's would be.
+
+No mngr is needed for what a pane shows or takes: an agent is a look of the probe that names a real session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import scenes
+from selftest_core.agents import State
+from selftest_core.observations import Probed, SessionRef, TmuxServer, TmuxSession
+from selftest_tui.app import FleetApp
+from selftest_tui.widgets.preview import Preview
+from selftest_tui.widgets.side_pane import SidePane
+from selftest_tui.world import StillWatch
+from worlds import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+    from selftest_core.observations import LocalAgent
+    from selftest_core.view import FleetView
+    from worlds import World
+
+
+@dataclass
+class Seats:
+    """Agents and sessions of one world, in the order they were seated."""
+
+    world: World
+    agents: list[LocalAgent] = field(default_factory=list)
+    others: list[TmuxSession] = field(default_factory=list)
+
+    @property
+    def socket(self) -> str:
+        return str(self.world.socket)
+
+    def seat(self, name: str, command: str | Path, *, width: int = 80, height: int = 24) -> SessionRef:
+        """An agent whose session runs `command`."""
+        ref, pane = self._session(f"mngr-{name}", command, width, height)
+        number = len(self.agents) + 1
+        look = scenes.a_look(scenes.an_agent(number, name, age=600.0 - number))
+        self.agents.append(replace(look, session=ref, pane_id=pane, work_dir=str(self.world.root)))
+        return ref
+
+    def stopped(self, name: str) -> None:
+        """An agent without a session."""
+        number = len(self.agents) + 1
+        self.agents.append(scenes.a_look(scenes.an_agent(number, name, State.STOPPED, age=600.0 - number)))
+
+    def other(self, name: str, command: str | Path) -> SessionRef:
+        """A session that belongs to no agent."""
+        ref, _ = self._session(name, command, 80, 24)
+        self.others.append(replace(scenes.a_session(name), ref=ref))
+        return ref
+
+    def _session(self, name: str, command: str | Path, width: int, height: int) -> tuple[SessionRef, str]:
+        size = ("-x", str(width), "-y", str(height))
+        pane = self.world.tmux(
+            "-f", "/dev/null", "new-session", "-d", *size, "-s", name, "-P", "-F", "#{pane_id}", str(command)
+        )
+        return SessionRef(self.socket, name), pane.strip()
+
+    def view(self) -> FleetView:
+        """The fleet as the fold shows it."""
+        server = TmuxServer(self.socket, is_default=True, sessions=tuple(self.others))
+        looked = Probed(scenes.NOW, scenes.LOCAL.id, scenes.LOCAL.name, tuple(self.agents), (server,))
+        return scenes.scene(looked).view
+
+
+class Driven:
+    """One running app, with what tests ask of it."""
+
+    def __init__(self, app: FleetApp, pilot: Pilot[None], watch: StillWatch) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.watch = watch
+
+    @property
+    def pane(self) -> SidePane:
+        return self.app.fleet.query_one(SidePane)
+
+    @property
+    def preview(self) -> str:
+        """What the preview shows, line by line."""
+        preview = self.app.fleet.query_one(Preview)
+        return "\n".join(preview.render_line(y).text.rstrip() for y in range(preview.size.height)).rstrip()
+
+    @property
+    def toasts(self) -> str:
+        """Every toast so far that has not gone yet."""
+        return "\n".join(f"{note.title}: {note.message}" for note in self.app._notifications)
+
+    async def until(self, ask: Callable[[], object], what: str = "") -> None:
+        """Let the app run until the condition holds."""
+        deadline = time.monotonic() + PATIENCE
+        while not ask():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"never came: {what or ask}; preview:\n{self.preview}\ntoasts: {self.toasts}")
+            await self.pilot.pause()
+            await asyncio.sleep(0.02)  # lets threads and outside programs go on
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def go_to(self, name: str) -> None:
+        """Put the cursor on an agent."""
+        row = next(row for row in self.app.fleet.view.rows if row.agent.name == name)
+        assert self.app.fleet.table.go_to_key(row.key)
+        await self.until(lambda: self.pane.border_title and name in self.pane.border_title, f"{name} selected")
+
+
+@asynccontextmanager
+async def driven(seats: Seats, size: tuple[int, int] = (140, 40)) -> AsyncIterator[Driven]:
+    """The app over these seats, once they are on the screen."""
+    watches: list[StillWatch] = []
+
+    def make_watch(publish: Callable[[FleetView], None]) -> StillWatch:
+        watches.append(StillWatch(seats.view(), publish))
+        return watches[0]
+
+    app = FleetApp(
+        make_watch, seats.world.environment, folder=seats.world.root, clock=lambda: scenes.NOW, place="acme/api"
+    )
+    async with app.run_test(size=size) as pilot:
+        it = Driven(app, pilot, watches[0])
+        await it.until(lambda: app.fleet.is_mounted and app.fleet.view.has_local_answer, "the first view")
+        yield it
