@@ -29,6 +29,9 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "fish", "dash", "ksh", "tcsh", "csh"})
 # The process that each type runs: for "command" types the first word of the command, for these a fixed name.
 _PROCESS_OF_TYPE = {"claude": "claude"}
 _COMMAND_TYPES = frozenset({"command", "headless_command"})
+_DEAD_PANE = "its pane is dead"
+_SETTLING = 2.0
+"""Seconds after its creation or start in which an agent that seems stopped or done may only be on its way."""
 _SERVER_DEADLINE = 2.0
 _SERVER_REST = 10.0
 """Seconds before a server that did not answer is asked again: one that hangs must not slow every look."""
@@ -56,7 +59,7 @@ def judge(
 ) -> Judged:
     """The state of an agent whose session is there. `is_active`, `is_blocked`: mngr's marker files."""
     if pane.is_dead:
-        return Judged(State.DONE, None, "its pane is dead")
+        return Judged(State.DONE, None, _DEAD_PANE)
     expected = expected_process(agent_type, command)
     is_known = agent_type in _COMMAND_TYPES or agent_type in _PROCESS_OF_TYPE
     below = list(table.descendants(pane.pid))
@@ -168,6 +171,7 @@ class Probe:
             agent = seen.agent(folder)
             if agent.state not in (State.RUNNING, State.WAITING) and agent.work_dir and shared[agent.work_dir] == 1:
                 agent = _with_exit_status(agent, self._files.exit_status(agent.work_dir))
+            agent = _unless_settling(agent, now)
             agents.append(agent)
         self._pids = frozenset(seen.pids)
         self._has_session = {agent.id: agent.session is not None for agent in agents}
@@ -298,6 +302,18 @@ def _with_exit_status(agent: LocalAgent, status: int | None) -> LocalAgent:
     if status is None:
         return agent
     return replace(agent, exit_status=status, says=(*agent.says, f"its wrapper wrote exit status {status}"))
+
+
+def _unless_settling(agent: LocalAgent, now: float) -> LocalAgent:
+    """mngr writes an agent's files, then makes its session, then types its command: no state is to flash by meanwhile.
+
+    An exit status or an end of the pane itself is no such flash.
+    """
+    began = max(agent.created_at or 0.0, agent.started_at or 0.0)
+    is_flash = agent.state is State.STOPPED or (agent.state is State.DONE and agent.exit_status is None)
+    if not is_flash or not 0.0 <= now - began < _SETTLING or _DEAD_PANE in agent.says:
+        return agent
+    return replace(agent, state=None, says=(*agent.says, "but it was made or started a moment ago"))
 
 
 def _told(server: _Server, is_default: bool) -> TmuxServer:

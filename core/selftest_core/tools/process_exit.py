@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import select
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _POLL_SECONDS = 2.0
+_SETTLED_SECONDS = 0.2
+"""An ended process stays in the process table until its parent has looked, and a shell needs another moment to take
+the terminal back: so the end is told a second time, when that is over as a rule."""
 _SPARE_FILES = 64
 """Files that are left to the rest of the program."""
 
@@ -38,7 +42,10 @@ class _Waiter(Protocol):
 
 
 class ExitWatch:
-    """Calls `on_exit` in the event loop when any watched process has ended. For one running loop, from its thread."""
+    """Calls `on_exit` in the event loop when any watched process has ended, and once more a moment later.
+
+    For one running loop, from its thread.
+    """
 
     def __init__(self, on_exit: Callable[[], None]) -> None:
         self._on_exit = on_exit
@@ -104,6 +111,7 @@ class ExitWatch:
         if self._loop is not None and not self._is_called:
             self._is_called = True
             self._loop.call_soon(self._call)
+            self._loop.call_later(_SETTLED_SECONDS, self._call)
 
     def _call(self) -> None:
         self._is_called = False
@@ -224,7 +232,5 @@ class _KqueueWaiter:
 
 def _files_allowed() -> int:
     """How many files may be spent on this: what the system allows us, but for some to spare."""
-    import resource
-
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 4096 if soft == resource.RLIM_INFINITY else max(0, soft - 4 * _SPARE_FILES)
