@@ -4,7 +4,7 @@ A demo's folder carries a marker that its process holds locked (`flock`) for as 
 lock however the process ends, kill -9 included, and never confuses it with a later process of the same number. The
 marker appears already locked, by a rename, so that nobody can find it between making and locking.
 
-Folders are found by their names in the temporary folders, and by notes in the state folder for demos that were
+Folders are found by their names in the temporary folder, and by notes in the state folder for demos that were
 started with another TMPDIR. Nothing counts as ours unless it is a real folder of this user whose marker names that
 very folder: a copy of a demo, or a link to one, is somebody's own and never touched.
 """
@@ -95,8 +95,7 @@ def forget(environ: Mapping[str, str], path: Path) -> None:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    for parent in {Path(tempfile.gettempdir()), Path("/tmp"), _short_folder(environ)}:
-        yield from parent.glob(f"{PREFIX}*")
+    yield from _short_folder(environ).glob(f"{PREFIX}*")
     for note in _notes(environ).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, UnicodeDecodeError):  # removed meanwhile, or no note of ours
             path = Path(note.read_text(encoding="utf-8"))
@@ -143,8 +142,8 @@ def _notes(environ: Mapping[str, str]) -> Path:
 def _short_folder(environ: Mapping[str, str]) -> Path:
     """Where a demo's sockets have short enough paths and its programs may run."""
     longest = len(os.fsencode(f"/{PREFIX}12345678/t/tmux-{os.getuid()}/default"))
-    for folder in (environ.get("TMPDIR"), tempfile.gettempdir(), "/tmp"):
-        if folder and Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
+    for folder in (environ.get("TMPDIR") or "/tmp", "/tmp"):
+        if Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
             resolved = Path(folder).resolve()
             if len(os.fsencode(resolved)) + longest <= _SOCKET_LIMIT:
                 return resolved
