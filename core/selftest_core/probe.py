@@ -32,7 +32,7 @@ _COMMAND_TYPES = frozenset({"command", "headless_command"})
 _DEAD_PANE = "its pane is dead"
 _SETTLING = 2.0
 """Seconds after its creation or start in which an agent that seems stopped or done may only be on its way."""
-_SERVER_DEADLINE = 2.0
+_SERVER_DEADLINE = 5.0
 _SERVER_REST = 10.0
 """Seconds before a server that did not answer is asked again: one that hangs must not slow every look."""
 
@@ -149,7 +149,7 @@ class Probe:
         return tuple(dict.fromkeys(path for path in folders if path.is_dir()))
 
     def look(self, now: float) -> Probed:
-        """One look, at the time `now`. Blocks for some milliseconds; two seconds for a server that hangs."""
+        """One look, at the time `now`. Blocks for some milliseconds; five seconds for a server that hangs."""
         began = time.perf_counter()
         folders = self._files.look(now)
         servers, tmux_trouble = self._ask_servers(now)
