@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -105,7 +105,8 @@ async def _mngr_settings(mngr: Mngr) -> Check:
         if not done.stdout.strip():
             raise failure("mngr list --hosts", stderr=done.stderr, exit_status=done.exit_status)
     except ToolError as error:
-        return _of_error("mngr settings", error)
+        mended = f"Mend what it names; mngr's settings are in {host_dir_of(mngr.environ)}."
+        return replace(_of_error("mngr settings", error), hint=error.hint or mended)
     return Check("mngr settings", "ok", f"mngr answered in {done.seconds:.1f} s")
 
 

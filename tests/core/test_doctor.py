@@ -1,0 +1,125 @@
+"""The doctor: each thing that is missing or wrong is named, with the command that mends it, and hides no other."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selftest_core.doctor import Check, diagnose
+from worlds import BIN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from worlds import World
+
+
+async def checks(environ: Mapping[str, str], cwd: Path) -> dict[str, Check]:
+    found = {check.name: check for check in await diagnose(environ, cwd)}
+    # Whatever else is said: what is not well comes with what to do.
+    assert all(check.says for check in found.values())
+    assert all(check.hint for check in found.values() if check.status != "ok")
+    return found
+
+
+def program(folder: Path, name: str, says: str, status: int = 0) -> None:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{says}'\nexit {status}\n")
+    path.chmod(0o755)
+
+
+async def test_a_whole_world_is_found_well(world: World) -> None:
+    (world.host_dir / "agents" / "agent-1").mkdir(parents=True)
+    world.tmux("new-session", "-d", "sleep 1000")
+    found = await checks(world.environment, world.root)
+    ill = {name: check for name, check in found.items() if check.status == "failed"}
+    assert ill == {}
+    assert found["mngr"].says.startswith("0.3.")
+    assert str(BIN / "mngr") in found["mngr"].says
+    assert "on PATH" in found["mngr"].says
+    assert found["mngr settings"].status == "ok"
+    assert found["tmux servers"].says == "mngr's own answers"
+    assert found["agents"].says == f"1 in {world.host_dir}"
+    assert "16 million colours" in found["terminal"].says
+
+
+async def test_without_any_program_each_one_is_named(world: World, tmp_path: Path) -> None:
+    found = await checks({"PATH": str(tmp_path), "HOME": str(world.home)}, world.root)
+    for name in ("tmux", "git", "rsync"):
+        assert found[name].status == "failed"
+        assert f"apt install {name}" in found[name].hint
+    assert found["asciinema"].status == "warning"
+    # mngr needs no PATH: the one beside us is taken, and said to be.
+    assert "beside our own Python" in found["mngr"].says
+    assert found["terminal"].status == "warning"
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "status"),
+    [
+        ("tmux", "tmux 3.1c", "failed"),
+        ("tmux", "tmux 3.2", "ok"),
+        ("tmux", "tmux next-3.7", "ok"),
+        ("tmux", "tmux master", "warning"),
+        ("git", "git version 2.37.9", "failed"),
+        ("git", "git version 2.38.0", "ok"),
+        ("git", "git version 2.50.1 (Apple Git-155)", "ok"),
+        ("mngr", "mngr, version 0.2.1", "failed"),
+        ("mngr", "mngr, version 0.3.5", "ok"),
+        ("mngr", "mngr, version 0.4.0", "warning"),
+    ],
+)
+async def test_versions_are_judged(tmp_path: Path, name: str, says: str, status: str) -> None:
+    program(tmp_path / "bin", name, says)
+    home = tmp_path / "home"
+    found = await checks({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(home)}, tmp_path)
+    assert found[name].status == status
+    (number,) = re.findall(r"[0-9.]+[a-z]?$|[0-9.]{4,}(?= )|master", says)
+    assert number in found[name].says
+
+
+async def test_a_program_that_fails_is_no_healthy_one(tmp_path: Path) -> None:
+    program(tmp_path / "bin", "git", "dyld: library not loaded", 134)
+    found = await checks({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
+    assert found["git"].status == "failed"
+    assert "dyld" in found["git"].says
+    assert found["tmux"].status == "ok"
+
+
+async def test_settings_that_cannot_be_read_are_named_theirs_and_ours(world: World) -> None:
+    (world.host_dir / "config.toml").write_text("this is no TOML")
+    (world.root / "selftest-tui.toml").write_text("no_such_key = 1\n")
+    found = await checks(world.environment, world.root)
+    assert found["mngr settings"].status == "failed"
+    assert "config" in found["mngr settings"].says
+    assert found["settings"].status == "failed"
+    assert "no_such_key" in found["settings"].says
+
+
+async def test_a_tmux_that_is_not_mngrs_is_warned_of(world: World) -> None:
+    other = str(world.socket.with_name("other"))
+    world.socket.parent.mkdir(mode=0o700, parents=True)
+    world.run(["tmux", "-S", other, "new-session", "-d", "sleep 1000"])
+    inside = {**world.environment, "TMUX": f"{other},1,0"}
+    found = await checks(inside, world.root)
+    assert other in found["tmux servers"].says
+    assert found["TMUX"].status == "warning"
+    assert "env -u TMUX mngr" in found["TMUX"].hint
+    assert "TMUX" not in await checks({**world.environment, "TMUX": f"{world.socket},1,0"}, world.root)
+
+
+async def test_a_folder_of_agents_that_is_no_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("")
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "MNGR_HOST_DIR": str(tmp_path / "m")}
+    found = await checks(environ, tmp_path / "gone")
+    assert found["agents"].status == "failed"
+    assert str(tmp_path / "m") in found["agents"].says
+    environ["MNGR_HOST_DIR"] = str(tmp_path / "none")
+    found = await checks(environ, tmp_path)
+    assert found["agents"].status == "ok"
+    assert "no agent was made so far" in found["agents"].says
+    assert not (tmp_path / "none").exists()
