@@ -13,15 +13,18 @@ from integration.repositories import Repository
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.integration.decisions import Decisions, parse_decisions, read_decisions
 from selftest_core.integration.engine import Engine
+from selftest_core.integration.headless import Request, review
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.review import (
     Plan,
     lay_review,
-    open_branches,
-    open_range,
+    make_plan,
     publish_review,
+    resolve_branches,
+    resolve_range,
     split_range,
 )  # fmt: skip
+from selftest_core.integration.review_shapes import review_document
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ class Desk:
         return self.repository.git("rev-parse", name)
 
     def plan(self) -> Plan:
-        return open_branches(self.engine, self.user, "main", ["ada", "bob", "eve"])
+        return make_plan(self.engine, resolve_branches(self.user, "main", ["ada", "bob", "eve"]))
 
 
 @pytest.fixture
@@ -90,13 +93,13 @@ def test_reverting_the_rival_lets_the_held_one_in(desk: Desk) -> None:
 
 
 def test_the_same_decisions_give_the_same_line_whatever_order_the_branches_come_in(desk: Desk) -> None:
-    other = open_branches(desk.engine, desk.user, "main", ["eve", "bob", "ada"])
+    other = make_plan(desk.engine, resolve_branches(desk.user, "main", ["eve", "bob", "ada"]))
     assert lay_review(desk.engine, other, Decisions()).line == lay_review(desk.engine, desk.plan(), Decisions()).line
     assert other.name == desk.plan().name
 
 
 def test_one_branch_keeps_its_order_and_its_commits(desk: Desk) -> None:
-    plan = open_range(desk.engine, desk.user, "main", "ada")
+    plan = make_plan(desk.engine, resolve_range(desk.user, "main", "ada"))
     reviewed = lay_review(desk.engine, plan, Decisions())
     assert [change.oid for change in reviewed.order] == [desk.oid("ada~1"), desk.oid("ada")]
     assert reviewed.line.tree == desk.oid("ada^{tree}")
@@ -126,18 +129,18 @@ def test_what_is_no_range_is_said(text: str) -> None:
 
 def test_a_base_that_the_branch_does_not_build_on_is_said(desk: Desk) -> None:
     with pytest.raises(UsageError, match="does not build on"):
-        open_range(desk.engine, desk.user, "ada", "bob")
+        resolve_range(desk.user, "ada", "bob")
 
 
 @pytest.mark.parametrize("name", ["--output=x", "nobody", "main:src", "HEAD^{tree}", "$(touch x)", ""])
 def test_what_is_no_commit_is_said(desk: Desk, name: str) -> None:
     with pytest.raises(UsageError, match="is no commit here"):
-        open_branches(desk.engine, desk.user, "main", [name])
+        resolve_branches(desk.user, "main", [name])
 
 
 def test_a_branch_without_anything_new_is_said(desk: Desk) -> None:
     with pytest.raises(UsageError, match="nothing to review"):
-        open_range(desk.engine, desk.user, "ada", "ada")
+        make_plan(desk.engine, resolve_range(desk.user, "ada", "ada"))
 
 
 @pytest.mark.parametrize(
@@ -170,3 +173,40 @@ def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:
 def test_an_oid_that_is_not_in_the_plan_is_named(desk: Desk) -> None:
     with pytest.raises(UsageError, match="ffff is not in the plan"):
         lay_review(desk.engine, desk.plan(), Decisions(items={"f" * 40: Decision.KEEP}))
+
+
+def test_onto_a_newer_base_what_is_there_already_is_void(desk: Desk) -> None:
+    before = desk.plan()
+    desk.repository.git("cherry-pick", desk.oid("bob"))
+    targets = resolve_branches(desk.user, "main~1", ["ada", "bob", "eve"], "main")
+    plan = make_plan(desk.engine, targets)
+    assert (plan.name, plan.base) == (before.name, desk.oid("main"))
+    statuses = {one.item.oid: one.status for one in lay_review(desk.engine, plan, Decisions()).line.items}
+    assert statuses[desk.oid("bob")] is Status.VOID
+
+
+def test_a_review_without_a_screen_leaves_only_what_is_its_own(desk: Desk) -> None:
+    top = desk.repository.folder
+    request = Request(("ada", "bob", "eve"), base="main", publish="fixes")
+    answer = review(request, top / "src", os.environ)
+    assert not answer.is_done
+    assert answer.published is not None
+    document = review_document(answer.reviewed, answer.candidate, answer.published[0])
+    assert document.published == "refs/heads/fixes"
+    assert [item.decision for item in document.items] == ["keep"] * 3 + ["undecided"] * 3
+    refs = set(desk.user.refs())
+    own = {f"refs/selftest/{document.review}/{name}" for name in ("candidate", "published/fixes")}
+    assert refs - own == {f"refs/heads/{name}" for name in ("main", "ada", "bob", "eve", "fixes")}
+    assert desk.repository.git("status", "--porcelain") == ""
+    json.loads(document.model_dump_json())
+
+
+def test_a_conflict_can_be_made_to_forbid_publishing(desk: Desk) -> None:
+    decisions = desk.folder / "decisions.json"
+    decisions.write_text('{"default": "keep", "on_conflict": "fail"}')
+    request = Request(("ada", "bob", "eve"), base="main", publish="fixes", decisions=decisions)
+    answer = review(request, desk.repository.folder, os.environ)
+    assert (answer.published, answer.is_done) == (None, False)
+    assert "refs/heads/fixes" not in desk.user.refs()
+    everything_else = Request(("bob",), base="main", publish="fixes", decisions=decisions)
+    assert review(everything_else, desk.repository.folder, os.environ).is_done

@@ -1,6 +1,6 @@
 """One review: branches in, decisions applied, the line laid, and what a script is told about it.
 
-`open_review` gathers and ranks; `lay_review` is a fold of that plan and the decisions, done again whenever a decision
+`make_plan` gathers and ranks; `lay_review` is a fold of that plan and the decisions, done again whenever a decision
 changes; `publish_review` hands over what is kept. All of it works without a run, on any branches of anybody's making.
 """
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class Plan:
     """What is reviewed. `is_linear`: one branch, whose order is its own until somebody moves something.
 
-    `name` is the review's id; `left_out` says which branches could not be taken and why.
+    `name` is the review's id, from where it was opened; `base` is what the line is laid on, another commit where it was
+    re-laid; `left_out` says which branches could not be taken and why.
     """
 
     name: str
@@ -76,35 +77,56 @@ def split_range(text: str) -> tuple[str, str]:
     return base, branch
 
 
-def open_range(engine: Engine, user: Git, base_name: str, branch_name: str) -> Plan:
-    """Plan the review of one linear branch. Raises UsageError for a base that it does not build on, or no commit."""
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a review is of, resolved once: ids from here on, never names. `ground` is what the line is laid on."""
+
+    base: str
+    ground: str
+    branches: tuple[Branch, ...]
+    is_linear: bool
+
+    @property
+    def name(self) -> str:
+        """The review's id, `review-<base8>-<tip8>`: the same for the same commits, in whatever order they came."""
+        tips = sorted({branch.tip for branch in self.branches})
+        tip = tips[0] if len(tips) == 1 else hashlib.sha256("\n".join(tips).encode()).hexdigest()
+        return f"review-{self.base[:8]}-{tip[:8]}"
+
+
+def resolve_range(user: Git, base_name: str, branch_name: str, onto: str | None = None) -> Targets:
+    """One linear branch, laid on its base or on the commit that `onto` names.
+
+    Raises UsageError for a base that it does not build on, or no commit.
+    """
     base, tip = user.resolve(base_name), user.resolve(branch_name)
     if not user.run("merge-base", "--is-ancestor", base, tip).ok:
         hint = f"Review it with `--base {base_name} {branch_name}`, which lays its commits on that base."
         raise UsageError(f"{branch_name} does not build on {base_name}", "The base is no ancestor of it.", hint)
-    return _plan(engine, base, [Branch(branch_name, tip)], is_linear=True)
+    ground = base if onto is None else user.resolve(onto)
+    return Targets(base, ground, (Branch(branch_name, tip),), is_linear=True)
 
 
-def open_branches(engine: Engine, user: Git, base_name: str, branch_names: Sequence[str]) -> Plan:
-    """Plan the review of many branches on one base."""
+def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], onto: str | None = None) -> Targets:
+    """Many branches on one base, laid on it or on the commit that `onto` names. Raises UsageError for no commit."""
     base = user.resolve(base_name)
-    branches = [Branch(name, user.resolve(name)) for name in dict.fromkeys(branch_names)]
-    return _plan(engine, base, branches, is_linear=False)
+    branches = tuple(Branch(name, user.resolve(name)) for name in dict.fromkeys(branch_names))
+    ground = base if onto is None else user.resolve(onto)
+    return Targets(base, ground, branches, is_linear=False)
 
 
-def _plan(engine: Engine, base: str, branches: Sequence[Branch], *, is_linear: bool) -> Plan:
-    gathered = gather(engine, base, branches)
+def make_plan(engine: Engine, targets: Targets) -> Plan:
+    """Gather and rank. Raises UsageError where there is nothing that the base does not have."""
+    gathered = gather(engine, targets.base, targets.branches)
     if not gathered.changes:
         detail = "\n".join(f"{name}: {why}" for name, why in gathered.left_out)
         hint = "Nothing is on these branches that the base does not have."
         raise UsageError("There is nothing to review", detail, "" if detail else hint)
-    tips = sorted(branch.tip for branch in branches)
-    tip = tips[0] if len(tips) == 1 else hashlib.sha256("\n".join(tips).encode()).hexdigest()
     ranked = rank(gathered.changes)
-    if is_linear:
+    if targets.is_linear:
         why = {one.change.oid: one.why for one in ranked}
         ranked = tuple(Ranked(change, why[change.oid]) for change in gathered.changes)
-    return Plan(f"review-{base[:8]}-{tip[:8]}", base, ranked, is_linear, gathered.left_out)
+    return Plan(targets.name, targets.ground, ranked, targets.is_linear, gathered.left_out)
 
 
 def lay_review(engine: Engine, plan: Plan, decisions: Decisions) -> Reviewed:

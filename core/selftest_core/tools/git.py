@@ -9,6 +9,7 @@ full hexadecimal, paths are separated by NUL, and refs are resolved once, behind
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from selftest_core.errors import ToolFailedError, UsageError
 from selftest_core.tools.process import Completed, Running, run, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 TIMEOUT = 120.0
 """Seconds for one call; no call of ours reaches a network."""
@@ -131,15 +132,32 @@ class Git:
         return found
 
 
-def find_git_dir(folder: Path, environ: Mapping[str, str]) -> Path:
-    """The common git folder (absolute) of the repository that `folder` is in. Raises UsageError where it is in none.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a person stands: the common git folder, and the top of the work tree (the git folder where it is bare)."""
+
+    git_dir: Path
+    top: Path
+
+
+def find_place(folder: Path, environ: Mapping[str, str]) -> Place:
+    """The repository that `folder` is in, all paths absolute. Raises UsageError where it is in none.
 
     This one call searches, so it runs where the person stands, with their notion of which owners are safe.
     """
     kept = {name: environ[name] for name in ("PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME") if name in environ}
-    argv: Sequence[str] = ("git", "rev-parse", "--path-format=absolute", "--git-common-dir")
+    argv = ("git", "rev-parse", "--path-format=absolute", "--git-common-dir", "--is-bare-repository")
     done = run(argv, timeout=TIMEOUT, cwd=folder, env={**kept, "LC_ALL": "C"})
     if not done.ok:
         hint = "Start it inside a repository, or make one: `git init`."
         raise UsageError(f"{folder} is in no git repository", done.stderr_end, hint)
-    return Path(done.stdout.removesuffix("\n"))
+    git_dir, is_bare, _ = done.stdout.rsplit("\n", 2)
+    if is_bare == "true":
+        return Place(Path(git_dir), Path(git_dir))
+    top = run(
+        ("git", "rev-parse", "--path-format=absolute", "--show-toplevel"),
+        timeout=TIMEOUT, cwd=folder, env={**kept, "LC_ALL": "C"},
+    )  # fmt: skip
+    if not top.ok:
+        raise UsageError(f"{folder} is inside a git folder", top.stderr_end, "Start it in the work tree.")
+    return Place(Path(git_dir), Path(top.stdout.removesuffix("\n")))
