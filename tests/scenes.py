@@ -415,7 +415,7 @@ def two_of_one_name() -> Scene:
     return scene(a_list([here, there, same_id]), a_probe([a_look(here)]))
 
 
-def changed(before: Scene, name: str, *, seconds: float = 1.0, **fields: object) -> Scene:
+def changed(before: Scene, name: str, /, *, seconds: float = 1.0, **fields: object) -> Scene:
     """The scene `seconds` later, after the probe saw other values for the local agent of that name.
 
     `fields` are those of `LocalAgent`, so `state=State.DONE, exit_status=0` ends it and `name=…` renames it.

@@ -94,6 +94,7 @@ def _need(standing: Standing) -> str | None:
         return "waits for permission"
     if agent.state is State.WAITING and not is_plain_command(agent.type) and standing.has_had_a_turn:
         return "its turn ended"
-    if standing.bell:
+    # tmux keeps the bell until somebody looks, so one that works again has gone on by itself.
+    if standing.bell and agent.state is State.WAITING:
         return "rang the bell"
     return None

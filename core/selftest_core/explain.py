@@ -63,10 +63,12 @@ def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, told: Told | Non
     if local.state is None:
         word = "no state" if local.session is not None else "its tmux session is gone"
         yield Evidence("probe", at, f"{word}: {said}" if said else word, stands)
-        if stands and row.agent.state is State.UNKNOWN:
+        if stands and row.agent.state is State.UNKNOWN and local.session is not None:
             yield Evidence("probe", at, "it has a tmux session, so it is not stopped; its type says no more than that")
     else:
         yield Evidence("probe", at, f"{local.state}: {said}" if said else str(local.state), stands)
+    if fleet.entries[row.key].circumstances.is_starting and row.agent.state is State.UNKNOWN:
+        yield Evidence("probe", at, "it has only just been made, so it may not run yet")
     if local.session is not None and not _on_default_server(fleet, local):
         remark = f"its tmux session is on {local.session.socket}, a server on which mngr does not look by itself"
         if told is not None and told.agent.state is State.STOPPED and row.agent.state is not State.STOPPED:

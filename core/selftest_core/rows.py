@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _CHANGES_KEPT = 8
 _NEVER = -math.inf
+_STARTING_SECONDS = 3.0
+"""An agent that only the probe knows is being made for this long, unless it says otherwise."""
 _UNREADABLE = "its data.json cannot be read"
 
 
@@ -115,7 +117,13 @@ def _circumstances(
     stale_since = None
     if local.state is None and told is not None and not told.is_remembered and local.session is not None:
         stale_since = _staleness(fleet, told)[0]
-    return Circumstances(list_is_newer, on_default, stale_since, None, has_run)
+    is_starting = (
+        told is None
+        and local.exit_status is None
+        and local.created_at is not None
+        and 0.0 <= fleet.probed.at - local.created_at < _STARTING_SECONDS
+    )
+    return Circumstances(list_is_newer, on_default, stale_since, None, has_run, is_starting)
 
 
 def _has_run(old: Entry) -> bool:

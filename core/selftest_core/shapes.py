@@ -53,7 +53,7 @@ type Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"}, e
 class Shape(BaseModel):
     """Anything that is printed as JSON."""
 
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, json_schema_serialization_defaults_required=True)
 
 
 class HostItem(Shape):
@@ -190,6 +190,51 @@ class SweepLine(Line, SweepDocument):
     event: Literal["summary"] = "summary"
 
 
+class FailureItem(Shape):
+    """Why something was not done."""
+
+    title: Text
+    detail: Text
+    hint: Text
+
+
+class LaunchedLine(Line):
+    """`selftest-tui demo --batch`: an agent was made."""
+
+    event: Literal["launched"] = "launched"
+    name: Text
+    made: int = Field(description="How many were made so far.")
+    not_made: int
+    of: int
+
+
+class NotLaunchedLine(Line):
+    """`selftest-tui demo --batch`: an agent could not be made."""
+
+    event: Literal["not_launched"] = "not_launched"
+    name: Text
+    error: FailureItem
+    made: int
+    not_made: int
+    of: int
+
+
+class AgentLine(Line, AgentItem):
+    """`selftest-tui demo --batch`: an agent is new, or changed."""
+
+    event: Literal["agent"] = "agent"
+
+
+class DemoLine(Line):
+    """`selftest-tui demo --batch`, at its end. `counts`: agents per category. `stopped`: it was ended early."""
+
+    event: Literal["summary"] = "summary"
+    agents: list[AgentItem]
+    counts: dict[str, int]
+    not_launched: list[Text]
+    stopped: bool
+
+
 class ErrorLine(Line):
     """The line that a command ends with when it failed."""
 
@@ -300,6 +345,10 @@ _DOCUMENTS: dict[str, type[Shape]] = {
     "doctor --json": DoctorDocument,
     "doctor --batch": DoctorLine,
     "sweep --batch": SweepLine,
+    "demo --batch, an agent made": LaunchedLine,
+    "demo --batch, an agent not made": NotLaunchedLine,
+    "demo --batch, an agent changed": AgentLine,
+    "demo --batch, the summary": DemoLine,
     "--batch, a line": Line,
     "--batch, an error": ErrorLine,
 }

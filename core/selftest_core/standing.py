@@ -44,6 +44,7 @@ class Circumstances(NamedTuple):
     stale_since: float | None = None
     silence: str | None = None
     has_run: bool = False
+    is_starting: bool = False
 
 
 def stand(
@@ -80,6 +81,9 @@ def standing_state(told: Told | None, local: LocalAgent | None, circumstances: C
     if local is None:
         assert told is not None
         return told.agent.state, "remembered" if told.is_remembered else "mngr"
+    if circumstances.is_starting and (local.session is None or local.state is State.DONE):
+        # While mngr makes an agent it has no session yet, and then a shell in which its program does not run yet.
+        return State.UNKNOWN, "probe"
     words = told.agent.state if told is not None and not told.is_remembered else None
     if local.state is None:
         if words is None:

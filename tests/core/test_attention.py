@@ -1,0 +1,131 @@
+"""Which agents need a person, and why in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import scenes
+from scenes import BOX, NOW, a_list, a_look, a_probe, an_agent, scene
+from selftest_core.agents import State
+from selftest_core.attention import Standing, judge
+from selftest_core.view import Category
+
+COMMAND = an_agent(1, "plain", State.WAITING)
+CLAUDE = an_agent(1, "claude", State.WAITING, type="claude")
+
+
+@pytest.mark.parametrize(
+    ("state", "category"),
+    [
+        (State.RUNNING, Category.WORKING),
+        (State.RUNNING_UNKNOWN_AGENT_TYPE, Category.WORKING),
+        (State.WAITING, Category.WAITING),
+        (State.DONE, Category.DONE),
+        (State.STOPPED, Category.STOPPED),
+        (State.REPLACED, Category.UNKNOWN),
+        (State.UNKNOWN, Category.UNKNOWN),
+    ],
+)
+def test_a_plain_command_agent_needs_nobody_in_any_state(state: State, category: Category) -> None:
+    agent = replace(COMMAND, state=state)
+    assert judge(Standing(agent, has_had_a_turn=True, exit_status=0)) == (category, None)
+    assert judge(Standing(replace(agent, type="headless_command"), has_had_a_turn=True)) == (category, None)
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.RUNNING, State.UNKNOWN])
+def test_a_permission_dialog_needs_you(state: State) -> None:
+    standing = Standing(replace(CLAUDE, state=state), waits_for_permission=True)
+    assert judge(standing) == (Category.NEEDS_YOU, "waits for permission")
+
+
+def test_what_mngr_says_of_permissions_counts_too() -> None:
+    assert judge(Standing(replace(CLAUDE, waiting_reason="PERMISSIONS")))[1] == "waits for permission"
+    # A marker that outlived its turn.
+    assert judge(Standing(replace(CLAUDE, waiting_reason="PERMISSIONS", state=State.STOPPED)))[1] is None
+
+
+def test_a_turn_that_ended_needs_you_and_one_that_never_began_does_not() -> None:
+    assert judge(Standing(CLAUDE, has_had_a_turn=True)) == (Category.NEEDS_YOU, "its turn ended")
+    assert judge(Standing(CLAUDE)) == (Category.WAITING, None)
+
+
+def test_starting_up_raises_no_attention() -> None:
+    # mngr gives END_OF_TURN to an agent that has had no turn at all.
+    fresh = replace(CLAUDE, waiting_reason="END_OF_TURN", agent_activity_at=None)
+    assert scene(a_list([fresh])).row("claude").attention is None
+    restarted = replace(fresh, agent_activity_at=NOW - 900, started_at=NOW - 5)
+    assert scene(a_list([restarted])).row("claude").attention is None
+    acted = replace(fresh, agent_activity_at=NOW - 2, started_at=NOW - 5)
+    assert scene(a_list([acted])).row("claude").attention == "its turn ended"
+
+
+def test_an_agent_that_was_seen_to_run_has_had_a_turn() -> None:
+    shown = scene(a_probe([a_look(CLAUDE)]))
+    assert shown.row("claude").attention is None
+    ran = scenes.changed(shown, "claude", state=State.RUNNING)
+    assert ran.row("claude").category is Category.WORKING
+    ended = scenes.changed(ran, "claude", state=State.WAITING)
+    assert ended.row("claude").attention == "its turn ended"
+    later = scenes.changed(ended, "claude", title="still")
+    assert later.row("claude").attention == "its turn ended"
+    stopped = scenes.changed(later, "claude", state=State.STOPPED, session=None)
+    again = scenes.changed(stopped, "claude", state=State.WAITING)
+    assert again.row("claude").attention is None
+
+
+def test_an_answered_permission_needs_nobody() -> None:
+    asking = replace(CLAUDE, waiting_reason="PERMISSIONS")
+    shown = scene(a_list([asking]), a_probe([replace(a_look(asking), waits_for_permission=True)]))
+    assert shown.row("claude").attention == "waits for permission"
+    answered = scenes.changed(shown, "claude", waits_for_permission=False, state=State.RUNNING)
+    assert answered.row("claude").attention is None
+    assert answered.row("claude").agent.waiting_reason is None
+
+
+def test_an_exit_status_makes_done_failed() -> None:
+    done = replace(COMMAND, state=State.DONE)
+    assert judge(Standing(done, exit_status=3)) == (Category.FAILED, "ended with exit status 3")
+    assert judge(Standing(done, exit_status=0)) == (Category.DONE, None)
+    assert judge(Standing(done)) == (Category.DONE, None)
+    # A restarted agent runs whatever its last run left; a stopped one was stopped by a person.
+    for state in (State.RUNNING, State.STOPPED):
+        assert judge(Standing(replace(done, state=state), exit_status=3))[1] is None
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CRASHED"])
+def test_a_host_that_failed_fails_its_agents(state: str) -> None:
+    agent = replace(COMMAND, host=replace(BOX, state=state, failure_reason="no disk"))
+    assert judge(Standing(agent)) == (Category.FAILED, "its host failed: no disk")
+    assert judge(Standing(replace(agent, host=replace(BOX, state=state))))[1] == f"its host is {state}"
+
+
+def test_a_host_that_wants_a_login_needs_you() -> None:
+    agent = replace(COMMAND, host=replace(BOX, state="UNAUTHENTICATED"))
+    assert judge(Standing(agent)) == (Category.NEEDS_YOU, "its host needs you to log in")
+
+
+def test_a_silent_host_is_attention_and_leaves_the_group() -> None:
+    standing = Standing(replace(COMMAND, state=State.RUNNING), host_silence="its host box does not answer")
+    assert judge(standing) == (Category.WORKING, "its host box does not answer")
+    assert judge(standing._replace(waits_for_permission=True)) == (Category.NEEDS_YOU, "waits for permission")
+
+
+def test_a_bell_needs_you_while_it_waits() -> None:
+    assert judge(Standing(COMMAND, bell=True)) == (Category.NEEDS_YOU, "rang the bell")
+    assert judge(Standing(replace(COMMAND, state=State.STOPPED), bell=True)) == (Category.STOPPED, None)
+    # tmux keeps the mark of a bell until somebody looks.
+    assert judge(Standing(replace(COMMAND, state=State.RUNNING), bell=True)) == (Category.WORKING, None)
+
+
+def test_archived_agents_need_nobody() -> None:
+    done = replace(COMMAND, state=State.DONE, labels={"archived_at": "2026-11-20T08:00:00Z"})
+    assert judge(Standing(done, exit_status=9, bell=True, host_silence="silent")) == (Category.DONE, None)
+
+
+def test_reasons_hold_no_clock() -> None:
+    for shown in (scenes.few(), scenes.hundred(), scenes.provider_down()):
+        for row in shown.view.rows:
+            later = shown.and_then(replace(shown.probed, at=NOW + 500), now=NOW + 500).view.by_key[row.key]
+            assert later.attention == row.attention
