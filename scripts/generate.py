@@ -1,0 +1,74 @@
+"""Write the parts of the documents that come from code: README's tables and docs/schema.json.
+
+    generate.py           write them
+    generate.py --check   say what is stale, and end with 1 where anything is
+
+In the README a part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. Nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from selftest_core.config import CONFIG_KEYS
+from selftest_core.shapes import schema
+from selftest_tui.keys import readme_table
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+SCHEMA = ROOT / "docs" / "schema.json"
+
+
+def config_table() -> str:
+    """The settings as Markdown: key, default, meaning, environment variable."""
+    lines = ["| setting | default | meaning | environment |", "| --- | --- | --- | --- |"]
+    for key in CONFIG_KEYS:
+        lines.append(f"| `{key.name}` | `{key.default_text}` | {key.says} | `{key.environment_name}` |")
+    return "\n".join(lines) + "\n"
+
+
+def readme(text: str) -> str:
+    """The README with its generated parts written anew. Raises ValueError where a part's marks are missing."""
+    for name, part in (("keys", readme_table()), ("settings", config_table())):
+        begin, end = f"<!-- generated: {name} -->\n", f"<!-- end of {name} -->\n"
+        before, found_begin, rest = text.partition(begin)
+        _, found_end, after = rest.partition(end)
+        if not (found_begin and found_end):
+            raise ValueError(f"README.md has no {begin.strip()} … {end.strip()}")
+        text = f"{before}{begin}\n{part}\n{end}{after}"
+    return text
+
+
+def generated() -> dict[Path, str]:
+    """Every file that has generated parts, with the text that it should have."""
+    return {
+        README: readme(README.read_text(encoding="utf-8")),
+        SCHEMA: json.dumps(schema(), indent=2, ensure_ascii=False, sort_keys=True) + "\n",
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or compare with `--check`."""
+    stale = [
+        path
+        for path, text in generated().items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]  # fmt: skip
+    if arguments == ["--check"]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is stale: run `make generate`", file=sys.stderr)
+        return 1 if stale else 0
+    if arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    for path, text in generated().items():
+        if path in stale:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(ROOT)}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

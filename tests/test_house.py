@@ -1,0 +1,209 @@
+"""The rules of the house that no single module can keep: who imports whom, what is locked, what a file may hold."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from worlds import BIN, ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOMS = {"core": "selftest_core", "recorder": "selftest_recorder", "tui": "selftest_tui"}
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LOCK = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+
+
+def tracked() -> list[Path]:
+    """The files that git knows, and those that it would add; of a copy without git, all that would be."""
+    argv = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode == 0 and done.stdout:
+        names = [ROOT / name for name in done.stdout.split("\0") if name]
+    else:
+        hidden = {".venv", ".git", "__pycache__", ".mypy_cache", ".ruff_cache", ".hypothesis"}
+        names = [path for path in ROOT.rglob("*") if not hidden.intersection(path.relative_to(ROOT).parts)]
+    return sorted(path for path in names if path.is_file())
+
+
+def own_code() -> list[Path]:
+    """The Python files of the three rooms."""
+    return [path for room, package in ROOMS.items() for path in (ROOT / room / package).rglob("*.py")]
+
+
+def test_imports_point_one_way() -> None:
+    done = subprocess.run([BIN / "lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"Contracts: \d+ kept, 0 broken", done.stdout)
+
+
+def test_the_whole_core_loads_no_terminal_ui_and_nothing_heavy() -> None:
+    modules = sorted(
+        ".".join(path.relative_to(ROOT / "core").with_suffix("").parts).removesuffix(".__init__")
+        for path in own_code()
+        if path.is_relative_to(ROOT / "core") and path.stem != "__main__"
+    )
+    assert "selftest_core.view" in modules
+    code = f"""
+import importlib, sys
+for name in {modules!r}: importlib.import_module(name)
+print([name for name in ("textual", "rich", "modal", "git", "libtmux", "imbue", "pytest") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd="/", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
+def test_help_loads_neither_textual_nor_pydantic() -> None:
+    code = """
+import sys
+from selftest_tui.cli import main
+try: main(["--help"])
+except SystemExit: pass
+print([name for name in ("textual", "rich", "pydantic", "asyncio", "libtmux") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd="/", capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "[]"
+
+
+def test_one_module_starts_programs() -> None:
+    starters = {
+        str(path.relative_to(ROOT))
+        for path in own_code()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Import) and any(name.name == "subprocess" for name in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module == "subprocess")
+        or (isinstance(node, ast.Attribute) and node.attr in ("create_subprocess_exec", "create_subprocess_shell"))
+    }
+    assert starters == {"core/selftest_core/tools/process.py"}
+
+
+def test_the_version_stands_in_one_place() -> None:
+    from selftest_core import __version__
+
+    assert "version" in PROJECT["project"]["dynamic"]
+    assert Version(__version__) == Version(_installed("selftest-tui"))
+    spellings = [
+        str(path.relative_to(ROOT))
+        for path in tracked()
+        if path.suffix in (".py", ".toml") and f'"{__version__}"' in path.read_text(encoding="utf-8", errors="replace")
+    ]
+    assert spellings == ["core/selftest_core/__init__.py"]
+    assert f"\n## {__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def _installed(name: str) -> str:
+    from importlib.metadata import version
+
+    return version(name)
+
+
+def _pins() -> dict[str, tuple[str, str]]:
+    """Each package of the lock: its version, and its whole entry."""
+    entries = re.findall(r"^(?=\S)(?!#).*(?:\n[ \t].*)*", LOCK, re.MULTILINE)
+    found: dict[str, tuple[str, str]] = {}
+    for entry in entries:
+        match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", entry)
+        assert match, f"not a pin: {entry.splitlines()[0]}"
+        found[str(canonicalize_name(match[1]))] = (match[2], entry)
+    return found
+
+
+def test_the_lock_pins_everything_with_hashes_and_names_no_address() -> None:
+    pins = _pins()
+    assert len(pins) > 50
+    assert [name for name, (_, entry) in pins.items() if "--hash=sha256:" not in entry] == []
+    assert not re.search(r"://|index-url|find-links|@ ", LOCK)
+
+
+@pytest.mark.parametrize("group", ["dependencies", "mngr", "dev"])
+def test_the_lock_agrees_with_the_project(group: str) -> None:
+    project = PROJECT["project"]
+    requirements = {
+        "dependencies": project["dependencies"],
+        "mngr": project["optional-dependencies"]["mngr"],
+        "dev": PROJECT["dependency-groups"]["dev"],
+    }[group]
+    pins = _pins()
+    for line in requirements:
+        requirement = Requirement(line)
+        version = pins[canonicalize_name(requirement.name)][0]
+        assert requirement.specifier.contains(version), f"{line} against the locked {version}: run `make lock`"
+
+
+def test_the_build_backend_is_locked_too() -> None:
+    pins = _pins()
+    for line in PROJECT["build-system"]["requires"]:
+        requirement = Requirement(line)
+        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)][0])
+
+
+def test_no_file_names_a_machine_or_a_registry() -> None:
+    # A folder directly under a home or a work folder, and addresses that only one network has.
+    machine = re.compile(
+        r"(?<![\w.$}])/(?:root|home/(?!dev\b|me\b|you\b)\w+|work|Users/(?!dev\b|me\b|you\b)\w+)/"
+        r"|index-url\s*=|extra-index|\b10\.\d+\.\d+\.\d+\b"
+    )
+    allowed = {ROOT / "tests" / "test_house.py"}
+    found = []
+    for path in tracked():
+        if path in allowed or "fixtures" in path.parts:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+            if machine.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
+    assert found == []
+
+
+def test_long_files_are_justified() -> None:
+    documented = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    justified = documented.partition("## Files over 400 lines")[2]
+    long = [
+        str(path.relative_to(ROOT))
+        for path in tracked()
+        if path.suffix == ".py" and len(path.read_text(encoding="utf-8").splitlines()) > 400
+    ]
+    assert [name for name in long if f"`{name}`" not in justified] == []
+
+
+def test_every_package_is_typed_and_says_what_it_is() -> None:
+    for room, package in ROOMS.items():
+        assert (ROOT / room / package / "py.typed").is_file()
+    undocumented = [
+        str(path.relative_to(ROOT))
+        for path in [*own_code(), *(ROOT / "scripts").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
+        if (text := path.read_text(encoding="utf-8")).strip() and ast.get_docstring(ast.parse(text)) is None
+    ]
+    assert undocumented == []
+
+
+def test_the_wheel_holds_the_three_packages_and_their_data(tmp_path: Path) -> None:
+    import zipfile
+
+    code = "import sys\nfrom hatchling.build import build_wheel\nprint(build_wheel(sys.argv[1]))"
+    argv = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        entry_points = wheel.read(next(n for n in wheel.namelist() if n.endswith("entry_points.txt"))).decode()
+        metadata = wheel.read(next(n for n in wheel.namelist() if n.endswith("METADATA"))).decode()
+    expected = {
+        str(path.relative_to(ROOT / room))
+        for room, package in ROOMS.items()
+        for path in (ROOT / room / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert names == expected
+    assert "selftest-tui = selftest_tui.cli:main" in entry_points
+    assert "selftest = selftest_recorder.pytest_plugin" in entry_points
+    assert {"mngr", "modal"} == set(re.findall(r"^Provides-Extra: (\S+)", metadata, re.MULTILINE))
