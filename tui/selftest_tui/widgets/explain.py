@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rich.cells import chop_cells
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
 from selftest_tui.present import ago, clean, symbol
+from selftest_tui.widgets.screen_text import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,14 +30,14 @@ def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) ->
         Content(""),
     ]
     if row.attention:
-        lines[1:1] = [Content(part) for part in chop_cells(f"It needs you: {clean(row.attention)}", max(8, width))]
+        lines[1:1] = [Content(part) for part in wrapped(f"It needs you: {row.attention}", max(8, width))]
     if not evidence:
         lines.append(Content("No source has said anything about it yet."))
     source_width = max((len(clean(said.source)) for said in evidence), default=0)
     for said in evidence:
         head = f"{'▶' if said.stands else ' '} {clean(said.source).ljust(source_width)}  {ago(now - said.at):>6} ago  "
         room = max(8, width - len(head))
-        parts = [part for line in said.says.split("\n") for part in chop_cells(clean(line), room)] or [""]
+        parts = wrapped(said.says, room)
         lines.append(Content.styled(head, "bold" if said.stands else "$text-muted") + Content(parts[0]))
         lines.extend(Content(" " * len(head) + part) for part in parts[1:])
     if any(said.stands for said in evidence):

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from textual.message import Message
@@ -27,7 +26,7 @@ from textual.widget import Widget
 from selftest_core import panes
 from selftest_core.errors import SelftestError
 from selftest_tui.present import clean
-from selftest_tui.widgets.screen_text import block, strips, with_cursor
+from selftest_tui.widgets.screen_text import strips, with_cursor, wrapped
 
 if TYPE_CHECKING:
     from textual import events
@@ -321,7 +320,7 @@ class Preview(Widget):
         return strip.crop_extend(left, left + width, None).apply_style(style)
 
     def _wrapped_words(self, width: int) -> list[str]:
-        return [part for line in block(self._words).split("\n") for part in chop_cells(line, max(1, width)) or [""]]
+        return wrapped(self._words, width)
 
 
 def _line(text: str, width: int, style: Style) -> Strip:

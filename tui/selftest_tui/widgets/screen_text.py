@@ -14,10 +14,11 @@ Pure; must not know where the text came from.
 from __future__ import annotations
 
 import re
+import textwrap
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import get_character_cell_size
+from rich.cells import chop_cells, get_character_cell_size
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
@@ -220,3 +221,12 @@ def block(text: str, most: int = 20_000) -> str:
     """Several lines that are safe to show, the last `most` characters of them; escapes are removed."""
     cut = ("…" + text[-most:]) if len(text) > most else text
     return "\n".join(clean(line.expandtabs(4)) for line in cut.replace("\r\n", "\n").split("\n"))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text, broken between words into at most `width` cells; at least one line. Made safe to show."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        for part in textwrap.wrap(clean(line), max(1, width)) or [""]:
+            lines.extend(chop_cells(part, max(1, width)) or [""])  # wide characters take two cells
+    return lines
