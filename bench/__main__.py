@@ -1,0 +1,84 @@
+"""`python -m bench [--only PART,…] [--agents N] [--fakes N] [--idle SECONDS]`; ends with 0 whatever it measured."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+from bench import core_rows, headless_rows, screen_rows
+from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
+from bench.measure import Result, print_table, write_results
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARTS = ("import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory")
+_REAL = ("refresh", "screen", "change", "idle")
+_FAKE = ("refresh1000", "keys")
+
+
+def main() -> int:
+    """Measure what was asked for, print it, and add it to the results."""
+    arguments = _arguments()
+    # Who installs a program has its bytecode: measuring compilation would be measuring something else.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    wanted = arguments.only or PARTS
+    results: dict[str, Result] = {}
+
+    def take(part: str, measured: Callable[[], dict[str, Result]]) -> None:
+        if part not in wanted:
+            return
+        sys.stderr.write(f"measuring {part} …\n")
+        try:
+            rows = measured()
+        except Exception as error:
+            traceback.print_exc()
+            rows = {part: Result(None, "", ok=None, note=f"could not be measured: {error}")}
+        print_table(rows)
+        results.update(rows)
+        write_results(rows)
+
+    take("import", core_rows.core_import)
+    take("pilot", lambda: headless_rows.keys(arguments.fakes))
+    take("memory", lambda: headless_rows.memory(arguments.fakes, arguments.refreshes))
+    if "paint" in wanted:
+        with a_world() as world:
+            take("paint", lambda: screen_rows.first_paint(MeasuredFleet(world, world.environ, {}, is_real=True)))
+    if set(_REAL) & set(wanted):
+        with real_fleet(arguments.agents) as fleet:
+            take("refresh", lambda: core_rows.refresh(fleet, 50.0))
+            take("screen", lambda: screen_rows.agents_on_screen(fleet))
+            take("change", lambda: screen_rows.change_to_screen(fleet))
+            take("idle", lambda: screen_rows.idle(fleet, arguments.idle))
+    if set(_FAKE) & set(wanted):
+        with fake_fleet(arguments.fakes) as fleet:
+            take("refresh1000", lambda: core_rows.refresh(fleet, 250.0, rounds=10))
+            take("keys", lambda: screen_rows.keys(fleet))
+    print("\nAll of this run:\n")
+    print_table(results)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--only", type=_parts, default=(), metavar="PART,…", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--agents", type=int, default=100, help="real agents (a second each to make)")
+    parser.add_argument("--fakes", type=int, default=1000, help="fake agents")
+    parser.add_argument("--idle", type=float, default=60.0, help="seconds of idling that are measured")
+    parser.add_argument("--refreshes", type=int, default=3600, help="refreshes for the memory row")
+    return parser.parse_args()
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    unknown = set(parts) - set(PARTS)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return parts
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

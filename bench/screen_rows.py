@@ -1,0 +1,194 @@
+"""The rows that need the real program in a real terminal."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.measure import Result, cpu_of_process, median, percentile, result
+from bench.pty_screen import PtyScreen
+
+if TYPE_CHECKING:
+    from bench.fleets import MeasuredFleet
+
+_BARE = """
+from textual.app import App
+from textual.widgets import Static
+class Bare(App):
+    def compose(self):
+        yield Static("bare app is here")
+Bare().run()
+"""
+_PROGRAM = str(Path(sys.executable).parent / "selftest-tui")
+_HEADER = "selftest"
+_QUIET = ("--set", "poll_local=3600", "--set", "poll_all=3600", "--set", "poll_remote=3600")
+"""mngr is asked once, at the start."""
+
+
+def _open(fleet: MeasuredFleet, *arguments: str, rows: int = 50) -> PtyScreen:
+    return PtyScreen((_PROGRAM, *arguments), cwd=fleet.cwd, env=fleet.environ, rows=rows)
+
+
+def first_paint(fleet: MeasuredFleet, rounds: int = 7) -> dict[str, Result]:
+    """From the start of the program to its header on the terminal, by turns with a bare Textual app."""
+    ours, bare = [], []
+    for _ in range(rounds):
+        with PtyScreen((sys.executable, "-c", _BARE), cwd=fleet.cwd, env=fleet.environ) as screen:
+            bare.append((screen.painted("bare app is here") - screen.began) * 1000)
+        with _open(fleet) as screen:
+            ours.append((screen.painted(_HEADER) - screen.began) * 1000)
+    ratio = median(ours) / median(bare)
+    return {
+        "first_paint": result(
+            ratio, "x", 1.5, against=f"a bare Textual app in the same run: {median(bare):.0f} ms",
+            note=f"ours {median(ours):.0f} ms; start of the process to the first text, real pty, median of {rounds}",
+        ),
+    }  # fmt: skip
+
+
+def agents_on_screen(fleet: MeasuredFleet, rounds: int = 5) -> dict[str, Result]:
+    """From the start of the program to the first agent's and the last visible agent's name on the terminal."""
+    first, whole, before_list = [], [], 0
+    names = list(fleet.folders)
+    for _ in range(rounds):
+        with _open(fleet, rows=len(names) + 20) as screen:
+            first.append(min(screen.painted(name) for name in names[:1]) - screen.began)
+            whole.append(max(screen.painted(name) for name in names) - screen.began)
+            before_list += not _list_has_answered(screen.pid)
+    return {
+        f"agents_on_screen_{fleet.size}": result(
+            median(whole), "s", 1.0, against=f"mngr list was still running or not begun in {before_list} of {rounds}",
+            note=f"{fleet.name}, all of them painted; the first after {median(first):.2f} s; real pty, median",
+        ),
+    }  # fmt: skip
+
+
+def change_to_screen(fleet: MeasuredFleet, changes: int = 40) -> dict[str, Result]:
+    """From a change of an agent's state on disk to its name being painted in its new place."""
+    samples = []
+    with _open(fleet, *_QUIET, rows=fleet.size + 20) as screen:
+        for name in fleet.folders:
+            screen.painted(name)
+        _wait_for_list(screen.pid)
+        order = list(fleet.folders.items())
+        random.Random(7).shuffle(order)
+        for number in range(changes):
+            name, folder = order[number % len(order)]
+            screen.quiet(0.4, patience=5)
+            before = screen.position
+            began = time.perf_counter()
+            if (folder / "active").exists():
+                (folder / "active").unlink()
+            else:
+                (folder / "active").touch()
+            samples.append((screen.painted(name, before, patience=20) - began) * 1000)
+    return {
+        f"change_to_screen_{fleet.size}": result(
+            percentile(samples, 95), "ms", 300.0, against="mngr list alone would show it seconds later",
+            note=f"{fleet.name}, p95 of {changes}; median {median(samples):.0f} ms; marker file to paint, real pty",
+        ),
+    }  # fmt: skip
+
+
+def idle(fleet: MeasuredFleet, seconds: float) -> dict[str, Result]:
+    """CPU of the program and of the tmux clients that it starts, while nothing changes and no mngr runs."""
+    with _open(fleet, *_QUIET) as screen:
+        screen.painted(next(iter(fleet.folders)))
+        _wait_for_list(screen.pid)
+        time.sleep(2.0)
+        own, children = cpu_of_process(screen.pid)
+        began = time.perf_counter()
+        time.sleep(seconds)
+        own_after, children_after = cpu_of_process(screen.pid)
+        wall = time.perf_counter() - began
+    used = own_after - own + children_after - children
+    return {
+        f"idle_cpu_{fleet.size}": result(
+            used / wall * 100, "%", 3.0, against="mngr list, which is not counted, and was not run meanwhile",
+            note=f"{fleet.name}, {wall:.0f} s of one core; ours {(own_after - own) / wall * 100:.2f} %, "
+            f"the tmux clients that it ran {(children_after - children) / wall * 100:.2f} %",
+        ),
+    }  # fmt: skip
+
+
+def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
+    """From a key to the row that it selects being painted, while agents change all the time."""
+    samples: list[float] = []
+    stop = threading.Event()
+    with _open(fleet, rows=50) as screen:
+        screen.quiet(1.0, patience=20)
+        rows = _names_in_order(screen.text(), fleet)
+        visible = rows[2:22]
+        movable = [
+            folder
+            for name, folder in fleet.folders.items()
+            if name not in rows and ((folder / "active").exists() or not (folder / "permissions_waiting").exists())
+        ]
+
+        def keep_changing() -> None:
+            chosen = random.Random(7)
+            while not stop.wait(0.05):
+                folder = chosen.choice(movable)
+                if (folder / "active").exists():
+                    (folder / "active").unlink()
+                else:
+                    (folder / "active").touch()
+
+        place = _place_of_cursor(screen, visible)
+        changer = threading.Thread(target=keep_changing, daemon=True)
+        changer.start()
+        try:
+            step = 1
+            for _ in range(presses):
+                if not 0 <= place + step < len(visible):
+                    step = -step
+                place += step
+                time.sleep(random.Random(place).uniform(0.05, 0.15))
+                before, began = screen.press(b"\x1b[B" if step > 0 else b"\x1b[A")
+                samples.append((screen.painted(visible[place], before, patience=10) - began) * 1000)
+        finally:
+            stop.set()
+            changer.join()
+    return {
+        f"key_to_paint_pty_{fleet.size}": result(
+            percentile(samples, 95), "ms", 33.0, against="a frame and a half at 60 a second",
+            note=f"{fleet.name}, p95 of {presses} cursor keys, median {median(samples):.0f} ms; real pty, real watch, "
+            "an agent changing 20 times a second",
+        ),
+    }  # fmt: skip
+
+
+def _place_of_cursor(screen: PtyScreen, names: list[str]) -> int:
+    """Bring the cursor to the first of the names, by going up to the top and down until it is painted."""
+    screen.press(b"\x1b[H")
+    screen.quiet(0.5, patience=5)
+    for _ in range(12):
+        before, _ = screen.press(b"\x1b[B")
+        screen.quiet(0.3, patience=3)
+        if names[0].encode() in screen.text()[before:]:
+            return 0
+    return 0
+
+
+def _names_in_order(output: bytes, fleet: MeasuredFleet) -> list[str]:
+    """The agents' names in the order in which they were first painted."""
+    found = re.findall(rb"st-7f-[a-z0-9-]+", output)
+    return [name for name in dict.fromkeys(word.decode() for word in found) if name in fleet.folders]
+
+
+def _list_has_answered(pid: int) -> bool:
+    """True when the program's first mngr has come and gone: CPU of a child that has ended."""
+    return cpu_of_process(pid)[1] > 0.5
+
+
+def _wait_for_list(pid: int, patience: float = 120.0) -> None:
+    """Wait until the first `mngr list` has ended."""
+    deadline = time.perf_counter() + patience
+    while not _list_has_answered(pid) and time.perf_counter() < deadline:
+        time.sleep(0.1)
+    time.sleep(1.0)
