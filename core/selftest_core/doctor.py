@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from selftest_core.agent_files import host_dir_of
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError
 from selftest_core.listing import failure
+from selftest_core.tools.installing import install_hint
 from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, find_mngr, parse_version
 from selftest_core.tools.process import run_async
 from selftest_core.tools.tmux import default_socket, own_server, sockets_of
@@ -119,7 +120,7 @@ async def _tool(
         return _of_error(name, error)
     first = (done.stdout.strip() or done.stderr.strip() or "it said nothing").splitlines()[0][:100]
     if not done.ok:
-        return Check(name, "failed", f"{name} ended with {done.exit_status}: {first}", _install(name))
+        return Check(name, "failed", f"{name} ended with {done.exit_status}: {first}", install_hint(name))
     number = _NUMBER.search(first)
     at = shutil.which(name, path=environ.get("PATH", ""))
     says = f"{number[0]} at {at}" if number is not None else f"{first}, at {at}"
@@ -127,15 +128,17 @@ async def _tool(
         return Check(name, "ok", says)
     wanted = ".".join(map(str, needed))
     if number is None:
-        return Check(name, "warning", f"{says}; {wanted} or newer is needed", _install(name))
+        return Check(name, "warning", f"{says}; {wanted} or newer is needed", install_hint(name))
     if (int(number[1]), int(number[2])) < needed:
-        return Check(name, "failed", f"{says}; {wanted} or newer is needed", _install(name))
+        return Check(name, "failed", f"{says}; {wanted} or newer is needed", install_hint(name))
     return Check(name, "ok", says)
 
 
 async def _asciinema(environ: Mapping[str, str], cwd: Path) -> Check:
     if shutil.which("asciinema", path=environ.get("PATH", "")) is None:
-        return Check("asciinema", "warning", "not installed: single attaches are not recorded", _install("asciinema"))
+        return Check(
+            "asciinema", "warning", "not installed: single attaches are not recorded", install_hint("asciinema")
+        )
     return await _tool("asciinema", ("--version",), None, environ, cwd)
 
 
@@ -238,10 +241,6 @@ async def _terminal(environ: Mapping[str, str]) -> Check:
 
 def _folder(cwd: Path) -> Path:
     return cwd if cwd.is_dir() else Path("/")
-
-
-def _install(name: str) -> str:
-    return f"`sudo apt install {name}` (Debian, Ubuntu), or `brew install {name}` (macOS)"
 
 
 def _of_error(name: str, error: SelftestError) -> Check:

@@ -274,6 +274,10 @@ def test_lending_the_terminal_brings_back_the_exit_status(tmp_path: Path) -> Non
     assert (tmp_path / "made").read_text().strip() == str(tmp_path.resolve())
 
 
+def test_a_program_that_stops_itself_while_it_has_the_terminal_goes_on() -> None:
+    assert call_interactive(["sh", "-c", "kill -STOP $$; exit 6"]) == 6
+
+
 def test_keys_meant_for_the_program_that_has_the_terminal_do_not_end_us() -> None:
     before = signal.getsignal(signal.SIGINT)
     # Our own process gets what Ctrl-C sends to all of a terminal's foreground.

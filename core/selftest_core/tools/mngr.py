@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import ToolBrokenError, ToolMissingError, ToolOutputError
 from selftest_core.listing import parse_listing
+from selftest_core.tools.installing import MNGR_WANTED, install_hint
 from selftest_core.tools.process import run_async
 from selftest_core.tools.tmux import default_socket
 
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
 LIST_TIMEOUT = 60.0
 """Seconds for `mngr list`: an unreachable ssh host alone takes 31."""
 VERSION_TIMEOUT = 30.0
-INSTALL_HINT = "Install mngr: `uv tool install 'imbue-mngr>=0.3,<0.4'`, or `pip install 'selftest-tui[mngr]'`."
-UPGRADE_HINT = (
-    "Upgrade mngr: `uv tool install --upgrade 'imbue-mngr>=0.3,<0.4'`, or `pip install -U 'imbue-mngr>=0.3,<0.4'`."
-)
+UPGRADE_HINT = f"Upgrade mngr: `uv tool install --upgrade '{MNGR_WANTED}'`, or `pip install -U '{MNGR_WANTED}'`."
 _BROKEN = ((0, 2, 0), (0, 2, 2))
 """First and last version whose `list` fails as soon as there is an agent."""
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
@@ -61,7 +59,7 @@ def find_mngr(environ: Mapping[str, str]) -> MngrProgram:
         return MngrProgram(beside, "environment")
     raise ToolMissingError(
         "mngr is not installed", f"It is neither on PATH ({path or 'which is empty'}) nor beside {sys.executable}.",
-        INSTALL_HINT, argv=("mngr",),
+        install_hint("mngr"), argv=("mngr",),
     )  # fmt: skip
 
 
@@ -77,7 +75,7 @@ def parse_version(text: str) -> tuple[int, int, int]:
     """The first version number of the text; raises ToolOutputError."""
     found = _VERSION.search(text)
     if found is None:
-        raise ToolOutputError("mngr did not say its version", text.strip()[:200], INSTALL_HINT)
+        raise ToolOutputError("mngr did not say its version", text.strip()[:200], install_hint("mngr"))
     return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
@@ -170,7 +168,7 @@ class Mngr:
         try:
             key = (str(self.program.path), self.program.path.stat().st_mtime)
         except OSError as error:
-            raise ToolMissingError("mngr is gone", f"{self.program.path}: {error}", INSTALL_HINT) from error
+            raise ToolMissingError("mngr is gone", f"{self.program.path}: {error}", install_hint("mngr")) from error
         if key not in _versions:
             version = installed_version(self.program.path)
             if version is None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+from selftest_core.tools.installing import install_hint
 from selftest_core.tools.pipes import InterruptedExchange, TooLate, TooMuch, exchange
 
 if TYPE_CHECKING:
@@ -36,14 +37,6 @@ OUTPUT_LIMIT = 64 * 1024 * 1024
 _GRACE = 1.0
 """Seconds between asking a program to end (SIGTERM) and ending it (SIGKILL)."""
 
-_INSTALL = {
-    "tmux": "Install tmux 3.2 or newer: `sudo apt install tmux`, or `brew install tmux`.",
-    "git": "Install git 2.38 or newer: `sudo apt install git`, or `brew install git`.",
-    "rsync": "Install rsync: `sudo apt install rsync`, or `brew install rsync`.",
-    "ssh": "Install an ssh client: `sudo apt install openssh-client`.",
-    "mngr": "Install mngr: `uv tool install 'imbue-mngr>=0.3,<0.4'`.",
-    "asciinema": "Install asciinema: `sudo apt install asciinema`, or `brew install asciinema`.",
-}
 _INHERITED = (
     signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
     signal.SIGCHLD,
@@ -219,8 +212,17 @@ def call_interactive(argv: Sequence[str | Path], env: Mapping[str, str] | None =
     """
     words = tuple(str(part) for part in argv)
     with _deaf_to_the_keyboard():
-        process = _start(words, cwd=cwd or Path.cwd(), env=env, stdin=None, stdout=None, stderr=None, session=False)
-        return process.wait()
+        process = _start(words, cwd=cwd or Path(), env=env, stdin=None, stdout=None, stderr=None, session=False)
+        return _end_of(process)
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> int:
+    """Wait for its exit status. One that stops itself (tmux on `prefix C-z`) is told to go on: no shell is here to
+    bring it back to the front."""
+    while os.WIFSTOPPED(status := os.waitpid(process.pid, os.WUNTRACED)[1]):
+        os.kill(process.pid, signal.SIGCONT)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode
 
 
 class _Conversation:
@@ -337,8 +339,8 @@ def _start(
     path = (os.environ if env is None else env).get("PATH", os.defpath)
     program = shutil.which(argv[0], path=path)
     if program is None:
-        hint = _INSTALL.get(name, f"Install {name}, or put its folder on PATH.")
-        raise ToolMissingError(f"{name} is not installed", f"`{argv[0]}` was looked for on {path}", hint, argv=argv)
+        where = f"`{argv[0]}` was looked for on {path}"
+        raise ToolMissingError(f"{name} is not installed", where, install_hint(name), argv=argv)
     ignored = [number for number in _INHERITED if signal.getsignal(number) is signal.SIG_IGN]
     words = [program, *argv[1:]]
     if ignored:

@@ -1,0 +1,21 @@
+"""How the programs that we run are installed: the one place of these commands, for errors and for the doctor."""
+
+from __future__ import annotations
+
+MNGR_WANTED = "imbue-mngr>=0.3,<0.4"
+
+_COMMANDS = {
+    "mngr": f"`uv tool install '{MNGR_WANTED}'`, or `pip install 'selftest-tui[mngr]'`",
+    "ssh": "`sudo apt install openssh-client`",
+}
+_NEEDED = {"tmux": "3.2", "git": "2.38"}
+_PACKAGED = frozenset({"tmux", "git", "rsync", "asciinema"})
+
+
+def install_hint(name: str) -> str:
+    """What to type to have this program."""
+    if name not in _COMMANDS and name not in _PACKAGED:
+        return f"Install {name}, or put its folder on PATH."
+    command = _COMMANDS.get(name, f"`sudo apt install {name}` (Debian, Ubuntu), or `brew install {name}` (macOS)")
+    wanted = f" {_NEEDED[name]} or newer" if name in _NEEDED else ""
+    return f"Install {name}{wanted}: {command}."
