@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import scenes
 from selftest_core.agents import State
+from selftest_core.config import Config
 from selftest_core.observations import Probed, SessionRef, TmuxServer, TmuxSession
+from selftest_core.watch import FleetWatch, watch_settings
 from selftest_tui.app import FleetApp
 from selftest_tui.widgets.preview import Preview
 from selftest_tui.widgets.side_pane import SidePane
@@ -79,10 +81,16 @@ class Seats:
 class Driven:
     """One running app, with what tests ask of it."""
 
-    def __init__(self, app: FleetApp, pilot: Pilot[None], watch: StillWatch) -> None:
+    def __init__(self, app: FleetApp, pilot: Pilot[None], watch: StillWatch | None = None) -> None:
         self.app = app
         self.pilot = pilot
-        self.watch = watch
+        self._watch = watch
+
+    @property
+    def watch(self) -> StillWatch:
+        """The watch that stands still; there is none over a live world."""
+        assert self._watch is not None
+        return self._watch
 
     @property
     def pane(self) -> SidePane:
@@ -133,5 +141,20 @@ async def driven(seats: Seats, size: tuple[int, int] = (140, 40)) -> AsyncIterat
     )
     async with app.run_test(size=size) as pilot:
         it = Driven(app, pilot, watches[0])
+        await it.until(lambda: app.fleet.is_mounted and app.fleet.view.has_local_answer, "the first view")
+        yield it
+
+
+@asynccontextmanager
+async def live(world: World, size: tuple[int, int] = (140, 40)) -> AsyncIterator[Driven]:
+    """The app over the world's own agents, with the real watch."""
+    settings = watch_settings(Config(), world.repository)
+
+    def make_watch(publish: Callable[[FleetView], None]) -> FleetWatch:
+        return FleetWatch(settings, world.environment, publish)
+
+    app = FleetApp(make_watch, world.environment, folder=world.repository, place="acme/api")
+    async with app.run_test(size=size) as pilot:
+        it = Driven(app, pilot)
         await it.until(lambda: app.fleet.is_mounted and app.fleet.view.has_local_answer, "the first view")
         yield it
