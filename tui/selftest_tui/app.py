@@ -51,6 +51,7 @@ class FleetApp(App[None]):
         super().__init__()
         self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place)
         self._wanted_theme = theme
+        self._was_warned = False
 
     def on_mount(self) -> None:
         """Colours first, then the one screen."""
@@ -70,7 +71,7 @@ class FleetApp(App[None]):
     def action_press(self, action: str) -> None:
         """A key that works everywhere was pressed."""
         if action == "leave" or (action == "interrupt" and self.screen is self.fleet):
-            self.exit()
+            self._leave()
         elif action == "interrupt":
             self.screen.dismiss(None)
         elif action == "help" and not isinstance(self.screen, Page):
@@ -80,6 +81,16 @@ class FleetApp(App[None]):
         elif action == "no_quit":
             toast = problems.refusal("ctrl+q", f"{BY_ACTION['no_quit'].help}. q quits.")
             self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=8.0, markup=False)
+
+    def _leave(self) -> None:
+        """Quit; while an act is under way only when asked twice."""
+        under_way = self.fleet.under_way
+        if under_way and not self._was_warned:
+            self._was_warned = True
+            toast = problems.refusal("Not yet", f"{'; '.join(under_way)}: quitting cuts that short. Once more quits.")
+            self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=8.0, markup=False)
+            return
+        self.exit()
 
 
 def run(config: Config, environ: Mapping[str, str]) -> int:

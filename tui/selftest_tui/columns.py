@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from selftest_core.view import Row
 
-GAP = 1
+ROOMY = 84
+"""Cells from which columns are two apart rather than one."""
 PREFIX = 4
 """Cells before the first column: mark, indent, symbol, space."""
 
@@ -26,7 +27,8 @@ PREFIX = 4
 class Column:
     """One column. `least` cells at any width, `good` cells before others may join, `share` of what is then left.
 
-    `cut`: which end goes when the text is too long ("right", "left"); numbers are aligned "right" by `is_number`.
+    A text that is too long loses its end, or its beginning with `cuts_left`; numbers are aligned on the right. Below
+    `short_below` cells the whole column says `short`, so that all its lines say the same kind of thing.
     """
 
     name: str
@@ -36,13 +38,18 @@ class Column:
     share: int
     text: Callable[[Row, float], str]
     of_session: Callable[[TmuxSession, float], str] = lambda session, now: ""
+    short: Callable[[Row], str] | None = None
+    short_below: int = 0
     is_number: bool = False
     cuts_left: bool = False
     is_timed: bool = False
 
     def cell(self, line: Row | TmuxSession, now: float, width: int) -> str:
         """What `line` has here, in exactly `width` cells, harmless."""
-        text = self.of_session(line, now) if isinstance(line, TmuxSession) else self.text(line, now)
+        if isinstance(line, TmuxSession):
+            text = self.of_session(line, now)
+        else:
+            text = self.short(line) if self.short is not None and width < self.short_below else self.text(line, now)
         if self.is_number:
             return present.fit_right(text, width)
         return present.fit_end(text, width) if self.cuts_left else present.fit(text, width)
@@ -61,14 +68,17 @@ def _session_reason(session: TmuxSession, now: float) -> str:
     return f"attached · {windows}" if session.attached else windows
 
 
-NAME = Column("name", "agent", 16, 26, 2, lambda row, now: row.agent.name, lambda session, now: session.ref.name)
+NAME = Column(
+    "name", "agent", 18, 26, 3, lambda row, now: present.line_name(row), lambda session, now: present.line_name(session)
+)
 DOING = Column(
-    "doing", "test or branch", 12, 26, 3, lambda row, now: present.test_or_branch(row.agent), _session_doing,
-    cuts_left=True,
+    "doing", "test / branch", 13, 28, 4, lambda row, now: present.test_or_branch(row.agent), _session_doing,
+    lambda row: present.test_or_branch(row.agent).rpartition("::")[2], 21, cuts_left=True,
 )  # fmt: skip
 HOST = Column(
-    "host", "host", 7, 14, 0, lambda row, now: present.host_name(row.agent),
+    "host", "host", 8, 18, 0, lambda row, now: present.host_name(row.agent),
     lambda session, now: session.ref.socket.rpartition("/")[2],
+    lambda row: present.host_name(row.agent, with_provider=False), 14,
 )  # fmt: skip
 RUNNING = Column(
     "running", "runs", 6, 6, 0, present.running_for,
@@ -78,7 +88,7 @@ IDLE = Column(
     "idle", "idle", 6, 6, 0, present.idle_for,
     lambda session, now: present.duration(now - session.activity_at), is_number=True, is_timed=True,
 )  # fmt: skip
-REASON = Column("reason", "needs you because", 14, 26, 3, present.reason, _session_reason, is_timed=True)
+REASON = Column("reason", "why", 14, 30, 3, present.reason, _session_reason, is_timed=True)
 DROPPED_FIRST = (DOING, RUNNING, HOST, IDLE)
 """What goes where even the least widths do not fit."""
 ALWAYS = (NAME, DOING, HOST, RUNNING, IDLE, REASON)
@@ -101,37 +111,39 @@ _ORDER = ("name", "doing", "branch", "type", "host", "running", "idle", "reason"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A column at its place: `x` cells from the left edge of the table, `width` cells wide."""
+    """A column at its place: `x` cells from the left edge of the table, `width` cells wide, `gap` cells after it."""
 
     column: Column
     x: int
     width: int
+    gap: int
 
 
 @lru_cache(maxsize=64)
 def place(width: int) -> tuple[Placed, ...]:
     """The columns of a table `width` cells wide; together with the prefix and the gaps they fill it."""
     chosen = list(ALWAYS)
-    room = width - PREFIX - GAP
+    gap = 2 if width >= ROOMY else 1
+    room = width - PREFIX
     for column in DROPPED_FIRST:
-        if sum(one.least + GAP for one in chosen) > room:
+        if sum(one.least + gap for one in chosen) > room:
             chosen.remove(column)
     for column in IN_WIDE:
-        if sum(one.good + GAP for one in [*chosen, column]) <= room:
+        if sum(one.good + gap for one in [*chosen, column]) <= room:
             chosen.append(column)
     chosen.sort(key=lambda column: _ORDER.index(column.name))
-    widths = _share_out(chosen, room)
+    widths = _share_out(chosen, room - gap * len(chosen))
     placed, x = [], PREFIX
     for column, cells in zip(chosen, widths, strict=True):
-        placed.append(Placed(column, x, cells))
-        x += cells + GAP
+        placed.append(Placed(column, x, cells, gap))
+        x += cells + gap
     return tuple(placed)
 
 
 def _share_out(columns: list[Column], room: int) -> list[int]:
     """`least` for all, then towards `good` in proportion, then by `share`."""
     widths = [column.least for column in columns]
-    spare = room - sum(widths) - GAP * len(columns)
+    spare = room - sum(widths)
     for goals in ([column.good - column.least for column in columns], None):
         weights = goals if goals is not None else [column.share for column in columns]
         total = sum(weights)

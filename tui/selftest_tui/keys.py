@@ -71,9 +71,9 @@ MOVE = (
     _move("end G", "End G", "last", "to the last line"),
     _move("left h", "← h", "close_group", "close this group"),
     _move("right l", "→ l", "open_group", "open this group"),
-    Key(("tab",), "tab", "next_needing", "next that needs me", "to the next agent that needs you",
+    Key(("tab",), "tab", "next_needing", "next ◆", "to the next agent that needs you",
         Topic.MOVE, line=5, why_not=situation.someone_needs_me),
-    Key(("shift+tab",), "shift+tab", "previous_needing", "previous that needs me",
+    Key(("shift+tab",), "shift+tab", "previous_needing", "previous ◆",
         "to the previous agent that needs you", Topic.MOVE, why_not=situation.someone_needs_me),
 )  # fmt: skip
 
@@ -83,7 +83,7 @@ FIND = (
     Key(("tilde",), "~", "search_text", "text in panes",
         "search what all panes show now (alt+h: their scrollback too); the hits become the marked ones",
         Topic.FIND, line=7, why_not=situation.panes_to_search),
-    Key(("a",), "a", "only_me", "only what needs me", "show only what needs you, or all again", Topic.FIND, line=6),
+    Key(("a",), "a", "only_me", "only ◆", "show only what needs you, or all again", Topic.FIND, line=6),
     Key(("g",), "g", "group", "group", "group by attention, state, host, project, run or a label", Topic.FIND, line=11),
     Key(("o",), "o", "sort", "sort", "sort by urgency, name, running time, idle time or newest", Topic.FIND, line=12),
 )  # fmt: skip

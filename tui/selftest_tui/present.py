@@ -154,13 +154,13 @@ def test_or_branch(agent: Agent) -> str:
     return agent.branch or ""
 
 
-def host_name(agent: Agent) -> str:
+def host_name(agent: Agent, *, with_provider: bool = True) -> str:
     """`local`, or the name of the host and its provider: names come first, they tell two hosts apart."""
     if agent.host.provider == LOCAL_PROVIDER:
         return LOCAL_PROVIDER
     if not agent.host.name or agent.host.name == agent.host.provider:
         return agent.host.provider
-    return f"{agent.host.name} {agent.host.provider}"
+    return f"{agent.host.name} {agent.host.provider}" if with_provider else agent.host.name
 
 
 def running_for(row: Row, now: float) -> str:
@@ -200,8 +200,11 @@ def list_age(lanes: tuple[LaneStatus, ...], now: float) -> str:
 
 
 def line_name(line: Row | TmuxSession) -> str:
-    """What an agent, or a session of no agent, is called."""
-    return clean(line.ref.name if isinstance(line, TmuxSession) else line.agent.name)
+    """What an agent, or a session of no agent, is called; its id where its name has nothing that can be seen."""
+    name, identity = (
+        (line.ref.name, line.session_id) if isinstance(line, TmuxSession) else (line.agent.name, line.agent.id)
+    )
+    return clean(name).strip() or clean(identity)
 
 
 def plural(count: int, noun: str) -> str:

@@ -78,7 +78,8 @@ class FleetScreen(Screen[None]):
         self._feed = Feed(make_watch, self.post_message)
         self._own_problems: tuple[Problem, ...] = ()
         self._shown_in_pane: object = None
-        self._acts = FleetKeys(self, Acting(self))
+        self._acting = Acting(self)
+        self._acts = FleetKeys(self, self._acting)
 
     def compose(self) -> ComposeResult:
         """The same places on every size."""
@@ -173,10 +174,20 @@ class FleetScreen(Screen[None]):
         """Every key goes to an agent."""
         return self.is_mounted and self.pane.is_typing
 
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Acts that quitting now would cut short, in words."""
+        return self._acting.is_running
+
     def zoom(self, on: bool) -> None:
         """The right pane over the table, or beside it (on narrow terminals: away)."""
         self.set_class(on, "-zoomed")
         self.show_frame()
+
+    def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
+        """Open the prompt in place of the key line."""
+        self.add_class("-asking")
+        self.prompt.ask(purpose, sign, hint, text)
 
     # news
 
@@ -284,10 +295,12 @@ class FleetScreen(Screen[None]):
 
     def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
         """Keep the filter, or search."""
+        self.remove_class("-asking")
         self._perform(lambda: self._acts.prompt_accepted(event))
 
     def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
         """Take the filter back."""
+        self.remove_class("-asking")
         self._acts.prompt_cancelled(event)
 
     def on_banner_clicked(self) -> None:

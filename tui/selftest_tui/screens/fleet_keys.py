@@ -99,11 +99,11 @@ class FleetKeys:
     def filter(self) -> None:
         """Open the prompt with the filter that holds."""
         text = self._screen.table.arrangement.query
-        self._screen.prompt.ask("filter", "/", "⏎ keep  esc clear", text)
+        self._screen.ask("filter", "/", "⏎ keep  esc clear", text)
 
     def search_text(self) -> None:
         """Open the prompt for a search over panes."""
-        self._screen.prompt.ask("search_text", "~", "⏎ search  esc back")
+        self._screen.ask("search_text", "~", "⏎ search  esc back")
 
     def prompt_typed(self, event: Prompt.Typed) -> None:
         """Filter as it is typed."""

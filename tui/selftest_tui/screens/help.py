@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -20,11 +21,20 @@ if TYPE_CHECKING:
 
     from selftest_core.view import Problem
 
-KEY_WIDTH = 12
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, and lines of a term and what it means. All of it is harmless text."""
+
+    heading: str
+    lines: tuple[tuple[str, str], ...]
 
 
 class Page(ModalScreen[None]):
-    """A framed text. Escape, q, ctrl+c and the key that opened it close it."""
+    """A framed text: headings, and under each its lines of a term and what it means.
+
+    Escape, q, ctrl+c and the keys that open pages close it.
+    """
 
     CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,17 +45,22 @@ class Page(ModalScreen[None]):
         Binding("pageup", "scroll(-10)", show=False),
     ]
 
-    def __init__(self, title: str, text: Content) -> None:
+    def __init__(self, title: str, sections: Sequence[Section]) -> None:
         super().__init__()
         self._title = title
-        self.text = text
+        self.sections = tuple(sections)
 
     def compose(self) -> ComposeResult:
         """The frame and the text."""
         with VerticalScroll(id="page") as page:
             page.border_title = Content(self._title)
             page.border_subtitle = Content("↑↓ scroll  esc close")
-            yield Static(self.text)
+            for section in self.sections:
+                yield Static(Content(section.heading), classes="heading")
+                for term, meaning in section.lines:
+                    with Horizontal(classes="line"):
+                        yield Static(Content(term), classes="term")
+                        yield Static(Content(meaning), classes="meaning")
 
     def action_close(self) -> None:
         """Back to what is below."""
@@ -58,30 +73,20 @@ class Page(ModalScreen[None]):
 
 def help_page() -> Page:
     """All keys under their headings, and what the symbols mean."""
-    parts: list[Content | tuple[str, str] | str] = []
-    for topic, members in keys.by_topic():
-        parts.append((f"{topic.value}\n", "bold $text-accent"))
-        for key in members:
-            parts.append((f"  {present.fit(key.shows, KEY_WIDTH)} ", "bold"))
-            parts.append(f"{key.help}\n")
-        parts.append("\n")
-    parts.append(("Symbols\n", "bold $text-accent"))
-    for category, sign in present.SYMBOLS.items():
-        parts.append((f"  {present.fit(sign, KEY_WIDTH)} ", "bold"))
-        parts.append(f"{present.MEANINGS[category]}\n")
-    parts.append((f"  {present.fit(present.STALE_SYMBOL, KEY_WIDTH)} ", "bold"))
-    parts.append("its provider no longer answers: what was last known, and when\n")
-    return Page("keys", Content.assemble(*parts))
+    sections = [
+        Section(topic.value, tuple((key.shows, key.help) for key in members)) for topic, members in keys.by_topic()
+    ]
+    symbols = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
+    symbols.append((present.STALE_SYMBOL, "its provider no longer answers: what was last known, and when"))
+    return Page("keys", [*sections, Section("Symbols", tuple(symbols))])
 
 
 def problems_page(problems: Sequence[Problem]) -> Page:
     """Every problem with its details and what mends it."""
-    parts: list[tuple[str, str] | str] = []
-    for problem in problems:
-        parts.append((f"▲ {present.clean(problem.title)}\n", "bold $text-warning"))
-        parts += [f"  {present.clean(line)}\n" for line in problem.detail.splitlines()]
-        if problem.hint:
-            parts.append(("  To mend it: ", "bold"))
-            parts.append("\n  ".join(present.clean(line) for line in problem.hint.splitlines()) + "\n")
-        parts.append("\n")
-    return Page("problems", Content.assemble(*parts))
+    return Page("problems", [_section_of(problem) for problem in problems])
+
+
+def _section_of(problem: Problem) -> Section:
+    lines = [("what", line) for line in problem.detail.splitlines() if line.strip()]
+    lines += [("to mend it", line) for line in problem.hint.splitlines() if line.strip()]
+    return Section(f"▲ {present.clean(problem.title)}", tuple((term, present.clean(line)) for term, line in lines))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.style import Style
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 
@@ -19,7 +20,7 @@ from selftest_tui.arrangement import Arranged, Arrangement, Group, arrange, key_
 from selftest_tui.bindings import bindings_of
 from selftest_tui.finding import Finder
 from selftest_tui.keys import Where
-from selftest_tui.widgets.line_painter import PARTS, LinePainter, Look
+from selftest_tui.widgets.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
 from selftest_tui.widgets.table_messages import CursorMoved, LineOpened, LineVanished, MarksChanged, NameChanged
 
 if TYPE_CHECKING:
@@ -43,20 +44,20 @@ class AgentTable(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"agent-table--{part}" for part in PARTS}
     DEFAULT_CSS = """
     AgentTable {
-        background: $surface;
+        background: $background;
         color: $foreground;
         overflow-x: hidden;
         overflow-y: auto;
         scrollbar-size-vertical: 1;
-        &> .agent-table--base { background: $surface; color: $foreground; }
-        &> .agent-table--cursor { background: $primary 45%; color: $foreground; }
+        &> .agent-table--base { background: $background; color: $foreground; }
+        &> .agent-table--cursor { background: $primary 40%; color: $foreground; }
         &> .agent-table--cursor-blurred { background: $primary 20%; color: $foreground; }
         &> .agent-table--marked { background: $accent 15%; color: $foreground; }
         &> .agent-table--heading { color: $text-muted; }
         &> .agent-table--group { text-style: bold; }
         &> .agent-table--muted { color: $text-muted; }
         &> .agent-table--stale { color: $text-disabled; text-style: italic; }
-        &> .agent-table--mark { color: $text-accent; text-style: bold; }
+        &> .agent-table--mark { color: $foreground; text-style: bold; }
         &> .agent-table--needs-you { color: $text-warning; text-style: bold; }
         &> .agent-table--failed { color: $text-error; text-style: bold; }
         &> .agent-table--working { color: $text-success; }
@@ -325,19 +326,23 @@ class AgentTable(ScrollView, can_focus=True):
         first = max(0, (self.page - len(self.placeholder)) // 3)
         number = place - first
         if 0 <= number < len(self.placeholder):
-            return painter.centred(self.placeholder[number], strong=number == 0)
+            return painter.placeholder(self.placeholder, number)
         return painter.blank()
 
     def _ready_painter(self) -> LinePainter:
         width = self.scrollable_content_region.width
         if self._painter is None or self._painter.width != width:
-            styles = {
-                part: self.get_component_rich_style(f"agent-table--{part}", partial=part not in ("base",))
-                for part in PARTS
-            }
+            styles = {part: self._style(part) for part in PARTS}
             self._painter = LinePainter(styles, width)
             self._drawn_times.clear()
         return self._painter
+
+    def _style(self, part: str) -> Style:
+        """Backgrounds whole; of the others only what lies on any background, with shades already mixed."""
+        whole = self.get_component_rich_style(f"agent-table--{part}")
+        if part in BACKGROUNDS:
+            return whole
+        return Style(color=whole.color, bold=whole.bold or None, italic=whole.italic or None)
 
     def _visible(self) -> range:
         top = self.scroll_offset.y

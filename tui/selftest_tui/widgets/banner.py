@@ -59,5 +59,5 @@ def _said(problems: Sequence[Problem]) -> Content:
     if first.hint:
         parts.append(f"  {present.clean(first.hint)}")
     more = len(problems) - 1
-    parts.append((f"  {f'and {present.plural(more, "more problem")}: ' if more else ''}e details", "$text-muted"))
+    parts.append((f"  {f'and {present.plural(more, "more problem")}: ' if more else ''}e details", "$foreground-muted"))
     return Content.assemble(*parts)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SPACE = "  "
 
+type Piece = tuple[str, str]
+
 
 class KeyBar(Widget):
     """Shows the key line for a Situation; `mode` replaces it while keys mean something else."""
@@ -42,6 +44,7 @@ class KeyBar(Widget):
         self._situation = Situation()
         self._mode = ""
         self._places: list[tuple[range, Key]] = []
+        self._pieces: list[Piece] = []
         self._shown = Content("")
 
     def show(self, situation: Situation, mode: str = "") -> None:
@@ -64,21 +67,22 @@ class KeyBar(Widget):
                 self.post_message(self.Pressed(key))
 
     def _repaint(self) -> None:
-        line = self._line()
-        if line != self._shown:
-            self._shown = line
+        pieces = self._line()
+        if pieces != self._pieces:  # contents compare by their text alone, so the styles would be missed
+            self._pieces = pieces
+            self._shown = Content.assemble(*pieces).truncate(self.size.width)
             self.refresh()
 
-    def _line(self) -> Content:
+    def _line(self) -> list[Piece]:
         self._places = []
         width = self.size.width
         if self._mode:
             name, _, rest = present.clean(self._mode).partition("  ")
-            return Content.assemble((f" {name} ", "bold reverse $text-accent"), f"  {rest}").truncate(width)
+            return [(f" {name} ", "bold reverse"), (f"  {rest}", "")]
         left, right = keys.key_line()
         tail_width = sum(_width(key) for key in right)
         x = 1
-        pieces: list[tuple[str, str]] = [(" ", "")]
+        pieces: list[Piece] = [(" ", "")]
         for key in left:
             if x + _width(key) + tail_width > width:
                 continue
@@ -88,13 +92,13 @@ class KeyBar(Widget):
         x += gap
         for key in right:
             x = self._add(pieces, key, x)
-        return Content.assemble(*pieces).truncate(width)
+        return pieces
 
-    def _add(self, pieces: list[tuple[str, str]], key: Key, x: int) -> int:
+    def _add(self, pieces: list[Piece], key: Key, x: int) -> int:
         refuses = key.why_not(self._situation) is not None
         shows = key.shows.partition(" ")[0]
-        pieces.append((shows, "$text-disabled" if refuses else "bold $text-accent"))
-        pieces.append((f" {key.label}{SPACE}", "$text-disabled" if refuses else ""))
+        pieces.append((shows, "$foreground-disabled" if refuses else "bold"))
+        pieces.append((f" {key.label}{SPACE}", "$foreground-disabled" if refuses else "$foreground-muted"))
         self._places.append((range(x, x + _width(key) - len(SPACE)), key))
         return x + _width(key)
 

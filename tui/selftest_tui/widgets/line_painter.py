@@ -20,25 +20,21 @@ from selftest_tui import columns, present
 from selftest_tui.arrangement import Group, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from selftest_tui.arrangement import Line, LineKey
+
+
+def style_of(category: Category) -> str:
+    """The name of a category's style."""
+    return category.name.lower().replace("_", "-")
+
 
 MARK = "┃"
 OPEN, FOLDED = "▾", "▸"
 
-PARTS = (
-    "base",
-    "cursor",
-    "cursor-blurred",
-    "marked",
-    "heading",
-    "group",
-    "muted",
-    "stale",
-    "mark",
-    *tuple(category.name.lower().replace("_", "-") for category in Category),
-)
+BACKGROUNDS = ("base", "cursor", "cursor-blurred", "marked")
+PARTS = (*BACKGROUNDS, "heading", "group", "muted", "stale", "mark", *map(style_of, Category))
 """The names of the styles that a painter needs."""
 
 MOST_STRIPS = 2_000
@@ -77,19 +73,20 @@ class LinePainter:
     def heading(self) -> Strip:
         """The line of column titles."""
         style = self.styles["base"] + self.styles["heading"]
-        text = " " * columns.PREFIX + " ".join(one.column.heading(one.width) for one in self.placed)
+        text = " " * columns.PREFIX + "".join(one.column.heading(one.width) + " " * one.gap for one in self.placed)
         return Strip([Segment(present.fit(text, self.width), style)], self.width)
 
     def blank(self) -> Strip:
         """A line with nothing in it."""
         return Strip.blank(self.width, self.styles["base"])
 
-    def centred(self, text: str, *, strong: bool) -> Strip:
-        """A line of a text that stands for an empty table."""
-        text = present.clean(text)
-        padded = present.fit(" " * max(0, (self.width - len(text)) // 2) + text, self.width)
-        style = self.styles["base"] + (Style(bold=True) if strong else self.styles["muted"])
-        return Strip([Segment(padded, style)], self.width)
+    def placeholder(self, lines: Sequence[str], number: int) -> Strip:
+        """One line of what stands for an empty table: the headline centred, the others as one centred block."""
+        block = max((cell_len(present.clean(line)) for line in lines[1:]), default=0)
+        text = present.clean(lines[number])
+        indent = max(0, (self.width - (block if number else cell_len(text))) // 2)
+        style = self.styles["base"] + (self.styles["muted"] if number else Style(bold=True))
+        return Strip([Segment(present.fit(" " * indent + text, self.width), style)], self.width)
 
     def line(self, line: Line, look: Look, now: float) -> Strip:
         """One line, from the store where nothing in it has changed."""
@@ -110,7 +107,7 @@ class LinePainter:
 
     def _group(self, group: Group, look: Look) -> Strip:
         style = self._background(look)
-        colour = self.styles[_style_of(group.category)] if group.category else Style()
+        colour = self.styles[style_of(group.category)] if group.category else Style()
         title = f" {FOLDED if group.is_folded else OPEN} {present.clean(group.title)}"
         count = f"  {group.count}"
         title = present.fit(title, self.width - len(count)).rstrip()
@@ -131,7 +128,7 @@ class LinePainter:
             reason = muted
         else:
             sign = present.symbol(line)
-            state = base + self.styles[_style_of(line.category)]
+            state = base + self.styles[style_of(line.category)]
             is_stale = line.stale_since is not None
             name_style = base + self.styles["stale"] if is_stale else base
             if is_stale:
@@ -145,10 +142,6 @@ class LinePainter:
             Segment(f" {sign} ", state),
         ]
         for one in self.placed:
-            text = one.column.cell(line, now, one.width) + " " * columns.GAP
+            text = one.column.cell(line, now, one.width) + " " * one.gap
             segments.append(Segment(text, styles.get(one.column.name, muted)))
         return Strip(segments).adjust_cell_length(self.width, base)
-
-
-def _style_of(category: Category) -> str:
-    return category.name.lower().replace("_", "-")

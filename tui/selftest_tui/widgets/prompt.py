@@ -37,7 +37,7 @@ class Prompt(Horizontal):
         height: 1;
         background: $panel;
         display: none;
-        & > #sign { width: auto; color: $text-accent; text-style: bold; padding: 0 0 0 1; }
+        & > #sign { width: auto; text-style: bold; padding: 0 0 0 1; }
         & > #hint { width: auto; color: $text-muted; padding: 0 1; }
         & > Words { width: 1fr; background: $panel; }
     }

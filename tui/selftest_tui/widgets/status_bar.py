@@ -31,8 +31,8 @@ STYLES = {
     Category.WAITING: "$text-primary",
     Category.DONE: "$text-success",
     Category.FAILED: "$text-error",
-    Category.STOPPED: "$text-muted",
-    Category.UNKNOWN: "$text-muted",
+    Category.STOPPED: "$foreground-muted",
+    Category.UNKNOWN: "$foreground-muted",
 }
 AGE_WIDTH = 15
 LEAST_COUNT_WIDTH = 2
@@ -52,6 +52,7 @@ class StatusBar(Widget):
         self.place = ""
         self._view = FleetView(at=0.0)
         self._now = 0.0
+        self._pieces: list[Piece] = []
         self._shown = Content("")
 
     def show(self, view: FleetView, now: float) -> None:
@@ -65,9 +66,10 @@ class StatusBar(Widget):
         self._repaint()
 
     def _repaint(self) -> None:
-        line = self._line()
-        if line != self._shown:
-            self._shown = line
+        pieces = self._line()
+        if pieces != self._pieces:  # contents compare by their text alone, so the styles would be missed
+            self._pieces = pieces
+            self._shown = Content.assemble(*pieces).truncate(self.size.width)
             self.refresh()
 
     def on_resize(self) -> None:
@@ -78,10 +80,10 @@ class StatusBar(Widget):
         """The line."""
         return self._shown
 
-    def _line(self) -> Content:
+    def _line(self) -> list[Piece]:
         width = self.size.width
         age = present.fit_right(present.list_age(self._view.lanes, self._now), AGE_WIDTH)
-        tail: list[Piece] = [(age, "$text-muted"), (" ", "")]
+        tail: list[Piece] = [(age, "$foreground-muted"), (" ", "")]
         counts = _counts(self._view, in_words=True)
         # 34 cells: room for a name and a place beside the counts.
         if _width(counts) + _width(tail) + 34 > width:
@@ -89,7 +91,7 @@ class StatusBar(Widget):
         if _width(counts) + _width(tail) + 12 > width:
             tail = [(" ", "")]
         room = width - _width(counts) - _width(tail)
-        head: list[Piece] = [(" selftest ", "bold $text-accent")]
+        head: list[Piece] = [(" selftest ", "bold")]
         news = on_their_way(self._view)
         place_room = room - cell_len(" selftest ") - (cell_len(news) + 2 if news else 0) - 1
         if place_room >= 4:
@@ -97,9 +99,9 @@ class StatusBar(Widget):
             shown = place if cell_len(place) <= place_room else present.fit(place, place_room)
             head.append((f" {shown}", ""))
         if news and _width(head) + cell_len(news) + 2 <= room:
-            head.append((f"  {news}", "italic $text-muted"))
+            head.append((f"  {news}", "italic $foreground-muted"))
         gap = max(0, room - _width(head))
-        return Content.assemble(*head, " " * gap, *counts, *tail).truncate(width)
+        return [*head, (" " * gap, ""), *counts, *tail]
 
 
 def on_their_way(view: FleetView) -> str:
@@ -119,7 +121,7 @@ def _counts(view: FleetView, *, in_words: bool) -> list[Piece]:
     pieces: list[Piece] = []
     for category in categories:
         count = counts[category]
-        style = STYLES[category] if count else "$text-disabled"
+        style = STYLES[category] if count else "$foreground-disabled"
         if count and category in (Category.NEEDS_YOU, Category.FAILED):
             style = f"bold {style}"
         word = f" {present.WORDS[category]}" if in_words else ""

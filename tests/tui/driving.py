@@ -1,0 +1,203 @@
+"""Drives the real app over a scene: frozen clock, no mngr, no tmux, and the screen as text and as SVG.
+
+Sessions of scenes are moved to a tmux folder that does not exist, so that nothing on the machine is ever looked at.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from html import unescape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import scenes
+from selftest_core.observations import SessionRef
+from selftest_tui.app import FleetApp
+from selftest_tui.widgets.agent_table import AgentTable
+from selftest_tui.widgets.key_bar import KeyBar
+from selftest_tui.widgets.status_bar import StatusBar
+from selftest_tui.world import StillWatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from textual.pilot import Pilot
+
+    from selftest_core.view import FleetView
+    from selftest_tui.feed import Publish
+    from selftest_tui.screens.fleet import FleetScreen
+
+PATIENCE = 60.0
+NOWHERE = "/nonexistent/tmux"
+ENVIRONMENT = {
+    "PATH": "/nonexistent",
+    "HOME": "/nonexistent",
+    "TMUX_TMPDIR": NOWHERE,
+    "MNGR_HOST_DIR": "/nonexistent/m",
+}
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+def elsewhere(view: FleetView, sockets: Mapping[str, str] | None = None) -> FleetView:
+    """The view with every tmux socket replaced: by `sockets`, else by one that does not exist."""
+
+    def moved(socket: str) -> str:
+        return (sockets or {}).get(socket, f"{NOWHERE}/{Path(socket).name}")
+
+    return replace(
+        view,
+        rows=tuple(
+            replace(row, session=SessionRef(moved(row.session.socket), row.session.name)) if row.session else row
+            for row in view.rows
+        ),
+        sessions=tuple(
+            replace(one, ref=SessionRef(moved(one.ref.socket), one.ref.name)) for one in view.sessions
+        ),
+        servers=tuple(replace(server, socket=moved(server.socket), sessions=()) for server in view.servers),
+    )  # fmt: skip
+
+
+@dataclass
+class Driven:
+    """A running app, and what a person would see of it."""
+
+    app: FleetApp
+    pilot: Pilot[None]
+    watch: StillWatch
+    seconds: float = 0.0
+
+    @property
+    def screen(self) -> FleetScreen:
+        return self.app.fleet
+
+    @property
+    def table(self) -> AgentTable:
+        return self.screen.query_one(AgentTable)
+
+    @property
+    def status(self) -> str:
+        """The line at the top."""
+        return self.screen.query_one(StatusBar).render().plain
+
+    @property
+    def key_line(self) -> str:
+        """The line at the bottom."""
+        return self.screen.query_one(KeyBar).render().plain
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the table that are on the screen, trailing blanks cut."""
+        return [self.table.render_line(y).text.rstrip() for y in range(self.table.size.height)]
+
+    @property
+    def toasts(self) -> str:
+        """All that was said in toasts and is still shown."""
+        return "\n".join(str(toast.render()) for toast in self.app.screen.query("Toast"))
+
+    @property
+    def name(self) -> str:
+        """The name of the agent under the cursor."""
+        return self.table.row.agent.name if self.table.row is not None else ""
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, and wait until all that they caused is on the screen."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def show(self, view: FleetView) -> None:
+        """Let the watch publish another view, from another thread as the real one does, and wait for it."""
+        view = elsewhere(view)
+        await _in_thread(lambda: self.watch.show(view))
+        await self.until(lambda: self.screen.view is view)
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait for a condition."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, f"never came: {what}\n" + "\n".join([self.status, *self.lines])
+            await self.pilot.pause(0.01)
+        await self.pilot.pause()
+
+    def svg(self) -> str:
+        """The screen as SVG, the same on every machine and in every run."""
+        return normalised(self.app.export_screenshot())
+
+
+async def _in_thread(call: Callable[[], None]) -> None:
+    import asyncio
+
+    await asyncio.to_thread(call)
+
+
+@asynccontextmanager
+async def driven(
+    view: FleetView,
+    *,
+    size: tuple[int, int] = (140, 40),
+    theme: str = "textual-dark",
+    environ: Mapping[str, str] | None = None,
+    sockets: Mapping[str, str] | None = None,
+    waits: bool = True,
+) -> AsyncIterator[Driven]:
+    """The app over a view, its first frame on the screen."""
+    made: list[StillWatch] = []
+    shown = elsewhere(view, sockets)
+    now = [scenes.NOW]
+
+    def make_watch(publish: Publish) -> StillWatch:
+        made.append(StillWatch(shown, publish))
+        return made[0]
+
+    app = FleetApp(
+        make_watch, environ or ENVIRONMENT, folder=Path("/"), theme=theme, clock=lambda: now[0], place="acme/api @ main"
+    )
+    async with app.run_test(size=size) as pilot:
+        one = Driven(app, pilot, made[0])
+        if waits:
+            await one.until(lambda: app.fleet.view is shown, "the first view")
+        await pilot.pause()
+        yield one
+
+
+def normalised(svg: str) -> str:
+    """An SVG without what differs from run to run or fetches something, and with its blanks kept."""
+    svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"terminal-\d+", "terminal", svg)
+    svg = svg.replace("<text ", '<text xml:space="preserve" ')
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def text_of(svg: str) -> list[str]:
+    """The lines of text that an SVG shows."""
+    rows: dict[float, list[tuple[float, str]]] = {}
+    for x, y, text in re.findall(r'<text [^>]*?x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>', svg):
+        rows.setdefault(float(y), []).append((float(x), unescape(text).replace("\xa0", " ")))
+    lines = []
+    for _, pieces in sorted(rows.items()):
+        line = ""
+        for x, text in sorted(pieces):
+            line = line.ljust(round(x / 12.2)) + text
+        lines.append(line.rstrip())
+    return lines
+
+
+def compare(name: str, svg: str) -> None:
+    """Compare with the kept snapshot; SELFTEST_SNAPSHOTS=update in the environment of `make screenshots` writes it."""
+    path = SNAPSHOTS / f"{name}.svg"
+    if UPDATES:
+        path.write_text(svg, encoding="utf-8")
+        return
+    kept = path.read_text(encoding="utf-8") if path.exists() else ""
+    if kept == svg:
+        return
+    difference = list(difflib.unified_diff(text_of(kept), text_of(svg), "kept", "now", lineterm="", n=1))
+    what = "\n".join(difference) if difference else "the text is the same, colours or styles differ"
+    raise AssertionError(f"{path.name} is another picture now (make screenshots takes the new one):\n{what}")
+
+
+UPDATES = os.environ.get("UPDATE_SNAPSHOTS") == "1"
