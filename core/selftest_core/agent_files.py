@@ -159,6 +159,8 @@ class AgentFiles:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.host_dir = host_dir_of(environ)
         self._cached: dict[str, tuple[_Stamp, AgentFile]] = {}
+        self._folders: dict[str, AgentFolder] = {}
+        self._looks = 0
         self._exits: dict[str, tuple[_Stamp, int | None]] = {}
         self._host_id: tuple[_Stamp, str] | None = None
 
@@ -167,8 +169,13 @@ class AgentFiles:
         """Where each agent has its folder."""
         return self.host_dir / "agents"
 
-    def look(self, now: float) -> Folders:
-        """Every agent's folder, in the order of their ids. A host folder that is not there holds no agents."""
+    def look(self, now: float, settled: frozenset[str] = frozenset()) -> Folders:
+        """Every agent's folder, in the order of their ids. A host folder that is not there holds no agents.
+
+        Of agents in `settled` (those with a session) the time of the start is read at every fourth look only. What
+        did not change is the same object as before.
+        """
+        self._looks += 1
         found: list[AgentFolder] = []
         unreadable: list[UnreadableAgent] = []
         problems: list[str] = []
@@ -180,17 +187,18 @@ class AgentFiles:
         except OSError as error:
             ids = []
             problems.append(f"The agents' folder cannot be read: {self.agents_dir}: {error.strerror}")
-        for agent_id in ids:
-            seen = self._look_at(agent_id, now)
+        for index, agent_id in enumerate(ids):
+            seen = self._look_at(agent_id, now, agent_id not in settled or (self._looks + index) % 4 == 0)
             if isinstance(seen, UnreadableAgent):
                 unreadable.append(seen)
             elif seen is not None:
                 found.append(seen)
         for gone in self._cached.keys() - set(ids):
             del self._cached[gone]
+            self._folders.pop(gone, None)
         return Folders(self._read_host_id(), tuple(found), tuple(unreadable), tuple(problems))
 
-    def _look_at(self, agent_id: str, now: float) -> AgentFolder | UnreadableAgent | None:
+    def _look_at(self, agent_id: str, now: float, with_start: bool) -> AgentFolder | UnreadableAgent | None:
         base = f"{self.host_dir}/agents/{agent_id}"
         path = f"{base}/data.json"
         try:
@@ -206,13 +214,18 @@ class AgentFiles:
             if before is None:
                 return UnreadableAgent(agent_id, path, message)
             data = replace(before[1], trouble=f"data.json cannot be read ({message}): its last good copy is shown")
+        kept = self._folders.get(agent_id)
         is_active = _exists(f"{base}/active")
-        return AgentFolder(
+        folder = AgentFolder(
             data=data,
             is_active=is_active,
             has_permission_marker=is_active and _exists(f"{base}/permissions_waiting"),
-            started_at=_modified(f"{base}/activity/start"),
+            started_at=_modified(f"{base}/activity/start") if with_start or kept is None else kept.started_at,
         )
+        if kept == folder:
+            return kept
+        self._folders[agent_id] = folder
+        return folder
 
     def _data(self, agent_id: str, path: str, now: float) -> AgentFile:
         before = self._cached.get(agent_id)

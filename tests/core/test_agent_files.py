@@ -110,13 +110,6 @@ def test_a_file_is_read_again_when_it_changes_and_never_else(files: AgentFiles) 
     assert files.look(NOW).agents[0].data.name == "second"
 
 
-def test_a_change_within_the_tick_of_the_clock_is_not_missed(files: AgentFiles) -> None:
-    path = make(files, "agent-1") / "data.json"
-    stamp = path.stat()
-    just_now = max(stamp.st_mtime, stamp.st_ctime)
-    assert files.look(just_now).agents[0].data is not files.look(just_now).agents[0].data
-
-
 def test_what_is_no_plain_file_is_not_opened(files: AgentFiles, tmp_path: Path) -> None:
     for agent_id in ("agent-1", "agent-2", "agent-3"):
         (make(files, agent_id) / "data.json").unlink()

@@ -8,15 +8,15 @@ import shutil
 import signal
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from selftest_core.agents import State
+from selftest_core.judging import expected_process, judge
 from selftest_core.observations import SessionRef
-from selftest_core.probe import Probe, expected_process, judge
-from selftest_core.tools.process_table import ProcessTable
+from selftest_core.probe import Probe
 from selftest_core.tools.tmux import Pane
 from worlds import eventually
 
@@ -29,14 +29,10 @@ LONG_AGO = "2020-01-01T00:00:00+00:00"
 
 def pane(command: str, *, dead: bool = False) -> Pane:
     return Pane(
-        "$0", 0, 0, 0, 1, 0, True, 0, False, "%0", True, dead, 10, "%0", "mngr-x", "agent", command, "agent-x", ""
+        session_id="$0", session_created=0, session_activity=0, session_attached=0, session_windows=1, window_index=0,
+        window_is_active=True, window_activity=0, bell=False, pane_id="%0", is_active=True, is_dead=dead, pid=10,
+        agent_pane="%0", session="mngr-x", window="agent", command=command, agent_id="agent-x", title="",
     )  # fmt: skip
-
-
-def table(**named: str) -> ProcessTable:
-    """A shell with process id 10, and below it one process for each name, each the child of the one before."""
-    names = {10: "bash"} | {11 + index: name for index, name in enumerate(named.values())}
-    return ProcessTable(names, {pid - 1: [pid] for pid in names if pid > 10})
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class Case:
 
     state: State | None
     foreground: str
-    below: dict[str, str] = field(default_factory=dict)
+    below: tuple[str, ...] = ()
     type: str = "command"
     command: str = "/x/work --now"
     active: bool = False
@@ -55,27 +51,27 @@ class Case:
 
 CASES = {
     "alive, as tmux shows it": Case(State.WAITING, "work"),
-    "alive, as ps shows it": Case(State.WAITING, "python", {"a": "work"}),
-    "alive, further down": Case(State.WAITING, "sh", {"a": "sh", "b": "work"}),
+    "alive, as ps shows it": Case(State.WAITING, "python", ("work",)),
+    "alive, further down": Case(State.WAITING, "sh", ("sh", "work")),
     "marked active": Case(State.RUNNING, "work", active=True),
     "a command agent knows no dialog": Case(State.RUNNING, "work", active=True, blocked=True),
     "ended, at the prompt": Case(State.DONE, "bash"),
-    "ended, with something in the background": Case(State.DONE, "zsh", {"a": "sleep"}),
+    "ended, with something in the background": Case(State.DONE, "zsh", ("sleep",)),
     "the marker outlived it": Case(State.DONE, "bash", active=True),
     "dead pane": Case(State.DONE, "work", dead=True),
-    "another program": Case(State.REPLACED, "vim", {"a": "vim"}),
-    "only shells left, with an odd title": Case(State.DONE, "2.1.73", {"a": "sh"}),
-    "started within brackets": Case(State.WAITING, "bash", {"a": "work"}, command="( /x/work --now ) &"),
+    "another program": Case(State.REPLACED, "vim", ("vim",)),
+    "only shells left, with an odd title": Case(State.DONE, "2.1.73", ("sh",)),
+    "started within brackets": Case(State.WAITING, "bash", ("work",), command="( /x/work --now ) &"),
     "no command at all": Case(State.DONE, "bash", command=""),
-    "claude alive": Case(State.WAITING, "2.1.73", {"a": "claude"}, type="claude", command="sh -c 'export A; claude'"),
+    "claude alive": Case(State.WAITING, "2.1.73", ("claude",), type="claude", command="sh -c 'export A; claude'"),
     "claude at work": Case(State.RUNNING, "claude", type="claude", active=True),
     "claude before a dialog": Case(State.WAITING, "claude", type="claude", active=True, blocked=True),
     "claude gone": Case(State.DONE, "bash", type="claude"),
-    "claude gone, helpers left": Case(None, "bash", {"a": "sleep"}, type="claude"),
-    "claude replaced": Case(None, "vim", {"a": "vim"}, type="claude"),
+    "claude gone, helpers left": Case(None, "bash", ("sleep",), type="claude"),
+    "claude replaced": Case(None, "vim", ("vim",), type="claude"),
     "unknown type, its command alive": Case(State.WAITING, "work", type="odd"),
     "unknown type, active": Case(None, "work", type="odd", active=True),
-    "unknown type, something else runs": Case(None, "vim", {"a": "vim"}, type="odd"),
+    "unknown type, something else runs": Case(None, "vim", ("vim",), type="odd"),
     "unknown type, only a shell left": Case(State.DONE, "bash", type="odd"),
     "unknown type, dead pane": Case(State.DONE, "work", type="odd", dead=True),
 }
@@ -87,7 +83,8 @@ def test_the_rules_are_mngrs(case: Case) -> None:
         case.type,
         case.command,
         pane(case.foreground, dead=case.dead),
-        table(**case.below),
+        "bash",
+        tuple(enumerate(case.below, 11)),
         is_active=case.active,
         is_blocked=case.blocked,
     )
@@ -96,9 +93,9 @@ def test_the_rules_are_mngrs(case: Case) -> None:
 
 
 def test_the_main_process_is_named_while_it_lives() -> None:
-    judged = judge("command", "work", pane("sh"), table(a="sh", b="work"), is_active=False, is_blocked=False)
+    judged = judge("command", "work", pane("sh"), "bash", ((11, "sh"), (12, "work")), is_active=False, is_blocked=False)
     assert judged.pid == 12
-    judged = judge("command", "work", pane("bash"), table(), is_active=False, is_blocked=False)
+    judged = judge("command", "work", pane("bash"), "bash", (), is_active=False, is_blocked=False)
     assert judged.pid is None
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _KTHREADD = 2
-_FORGET_AFTER = 100
-"""Looks after which the kernel's threads are looked up again: their numbers are reused in the long run."""
+_TURNS = 4
+_NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,16 @@ class ProcessTable:
                 yield pid
                 queue.extend(self.children.get(pid, ()))
 
+    def named_descendants(self, root: int) -> tuple[tuple[int, str], ...]:
+        """Every process below `root` with its name, nearest first."""
+        return tuple((pid, self.names.get(pid, "")) for pid in self.descendants(root)) if root in self.children else ()
+
 
 class ReadsProcesses(Protocol):
     """Who can tell the processes of this machine."""
 
-    def read(self) -> ProcessTable:
-        """The processes now."""
+    def read(self, changed: frozenset[int] = _NONE) -> ProcessTable:
+        """The processes now. Nothing may be taken from an earlier reading of those below the `changed` ones."""
         ...
 
 
@@ -73,47 +77,65 @@ def parse_stat(line: bytes) -> tuple[str, int] | None:
 
 
 class ProcReader:
-    """Reads /proc. Kernel threads are remembered and skipped: they never belong to an agent."""
+    """Reads /proc, and of what it knows already only a part anew each time.
+
+    A process that appeared is always read, and so is one whose parent has gone or that is below a changed one; of the
+    others every fourth, in turn: a program that became another one in the background is seen some looks later.
+    Kernel threads are passed over: they never belong to an agent.
+    """
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
-        self._kernel: frozenset[str] = frozenset()
+        self._known: dict[str, tuple[int, str, int]] = {}
         self._looks = 0
         # In a container 2 may be anybody.
         self._has_kernel_threads = (parse_stat(_start_of(f"{proc}/{_KTHREADD}/stat")) or ("", 0))[0] == "kthreadd"
 
-    def read(self) -> ProcessTable:
+    def read(self, changed: frozenset[int] = _NONE) -> ProcessTable:
         """The processes now; one that ends in mid-look is left out."""
+        self._looks += 1
+        turn = self._looks % _TURNS
+        before = self._known
+        known: dict[str, tuple[int, str, int]] = {}
         names: dict[int, str] = {}
         children: dict[int, list[int]] = {}
-        kernel = set()
-        self._looks += 1
-        if self._looks % _FORGET_AFTER == 0:
-            self._kernel = frozenset()
         entries = [name for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 -- a Path each costs more
+        living = {int(entry) for entry in entries}
+        doubtful = self._below(changed)
         for entry in entries:
-            if entry in self._kernel:
-                kernel.add(entry)
-                continue
-            told = parse_stat(_start_of(f"{self._proc}/{entry}/stat"))
-            if told is None:
-                continue
-            pid, (name, parent) = int(entry), told
+            told = before.get(entry)
+            if told is None or told[0] % _TURNS == turn or told[0] in doubtful or told[2] not in living:
+                read = parse_stat(_start_of(f"{self._proc}/{entry}/stat"))
+                if read is None:
+                    continue
+                told = (int(entry), *read)
+            known[entry] = told
+            pid, name, parent = told
             if parent == _KTHREADD and self._has_kernel_threads:
-                kernel.add(entry)
                 continue
             names[pid] = name
-            children.setdefault(parent, []).append(pid)
-        self._kernel = frozenset(kernel)
-        for siblings in children.values():
-            siblings.sort()
+            if parent in children:
+                children[parent].append(pid)
+            else:
+                children[parent] = [pid]
+        self._known = known
         return ProcessTable(names, children)
+
+    def _below(self, roots: frozenset[int]) -> set[int]:
+        """The known processes that are one of these, or below one."""
+        if not roots or not self._known:
+            return set()
+        children: dict[int, list[int]] = {}
+        for pid, _, parent in self._known.values():
+            children.setdefault(parent, []).append(pid)
+        table = ProcessTable({}, children)
+        return {*roots, *(pid for root in roots for pid in table.descendants(root))}
 
 
 class PsReader:
     """Asks `ps`, where there is no /proc."""
 
-    def read(self) -> ProcessTable:
+    def read(self, changed: frozenset[int] = _NONE) -> ProcessTable:
         """The processes now. Raises ToolError where `ps` gives no answer."""
         return parse_ps(process.run(["ps", "-A", "-o", "pid=,ppid=,comm="], timeout=10.0, cwd=Path("/")).stdout)
 

@@ -31,17 +31,26 @@ AGENT_PANE_OPTION = "@mngr_agent_pane"
 SEPARATOR = "␞"
 _CUT_OUT = f"s/[{''.join(map(chr, range(1, 32)))}\x7f]|{SEPARATOR}/ /:"
 
-# Fields that can hold anything are cleaned by tmux itself; the title (which tmux keeps free of control characters)
-# is last, where a separator in it does no harm. Cleaning costs the server a regular expression each.
-_PANE_FIELDS = (
+_SAFE_FIELDS = (
     "session_id", "session_created", "session_activity", "session_attached", "session_windows",
     "window_index", "window_active", "window_activity", "window_bell_flag",
-    "pane_id", "pane_active", "pane_dead", "pane_pid", AGENT_PANE_OPTION,
-    "session_name", "window_name", "pane_current_command", AGENT_ID_OPTION,
-    "pane_title",
+    "pane_id", "pane_active", "pane_dead", "pane_pid",
 )  # fmt: skip
-_CLEANED = frozenset({AGENT_PANE_OPTION, "session_name", "window_name", "pane_current_command", AGENT_ID_OPTION})
-PANE_FORMAT = SEPARATOR.join(f"#{{{_CUT_OUT}{name}}}" if name in _CLEANED else f"#{{{name}}}" for name in _PANE_FIELDS)
+# What a program or a person can set to anything.
+_FREE_FIELDS = ("session_name", "window_name", "pane_current_command", AGENT_ID_OPTION, AGENT_PANE_OPTION, "pane_title")
+_COUNT = len(_SAFE_FIELDS) + 2 * len(_FREE_FIELDS)
+
+# The length of each free field comes before all of them, where none can reach it: a line that was forged by means of
+# a separator or a line end in a field cannot fit. Only if one does not fit, all are asked for again with those cut
+# out by tmux itself, which costs its server a regular expression for each field.
+PANE_FORMAT = SEPARATOR.join(
+    (*(f"#{{{name}}}" for name in _SAFE_FIELDS), *(f"#{{n:{name}}}" for name in _FREE_FIELDS),
+     *(f"#{{{name}}}" for name in _FREE_FIELDS))
+)  # fmt: skip
+CUT_PANE_FORMAT = SEPARATOR.join(
+    (*(f"#{{{name}}}" for name in _SAFE_FIELDS), *("" for _ in _FREE_FIELDS),
+     *(f"#{{{_CUT_OUT}{name}}}" for name in _FREE_FIELDS))
+)  # fmt: skip
 
 _GONE = ("no server running", "error connecting", "lost server", "server exited", "no such file", "connection refused")
 
@@ -112,40 +121,53 @@ def sockets_of(environ: Mapping[str, str], named: Sequence[str] = ()) -> tuple[s
     return tuple(found)
 
 
-def parse_panes(text: str) -> tuple[Pane, ...]:
-    """What `list-panes -a -F PANE_FORMAT` printed, in its order. Raises ToolOutputError on anything else."""
-    panes = []
-    for line in text.split("\n"):
-        if not line:
-            continue
-        parts = line.split(SEPARATOR, len(_PANE_FIELDS) - 1)
-        try:
-            panes.append(
-                Pane(
-                    session_id=parts[0],
-                    session_created=_number(parts[1]),
-                    session_activity=_number(parts[2]),
-                    session_attached=int(_number(parts[3])),
-                    session_windows=int(_number(parts[4])),
-                    window_index=int(parts[5]),
-                    window_is_active=parts[6] == "1",
-                    window_activity=_number(parts[7]),
-                    bell=parts[8] == "1",
-                    pane_id=parts[9],
-                    is_active=parts[10] == "1",
-                    is_dead=parts[11] == "1",
-                    pid=int(_number(parts[12])),
-                    agent_pane=parts[13],
-                    session=parts[14],
-                    window=parts[15],
-                    command=parts[16],
-                    agent_id=parts[17],
-                    title=parts[18],
-                )
-            )
-        except (IndexError, ValueError) as error:
-            raise ToolOutputError("tmux answered something unexpected", f"list-panes printed {line[:200]!r}") from error
-    return tuple(panes)
+def parse_panes(text: str, known: dict[str, Pane] | None = None) -> tuple[Pane, ...]:
+    """What `list-panes -a -F` printed with PANE_FORMAT or CUT_PANE_FORMAT, in its order.
+
+    `known` holds the panes by line from the last time, and is brought up to date. Raises ToolOutputError where a line
+    does not fit, by its number of fields or by a field's length.
+    """
+    lines = [line for line in text.split("\n") if line]
+    before = known or {}
+    panes = {line: before.get(line) or _parse_pane(line) for line in lines}
+    if known is not None:
+        known.clear()
+        known.update(panes)
+    return tuple(panes[line] for line in lines)
+
+
+def _parse_pane(line: str) -> Pane:
+    parts = line.split(SEPARATOR)
+    safe, lengths, free = parts[:13], parts[13:19], parts[19:]
+    try:
+        if len(parts) != _COUNT:
+            raise ValueError("not as many fields as asked for")
+        if any(length and int(length) != len(text.encode()) for length, text in zip(lengths, free, strict=True)):
+            raise ValueError("a field of another length than tmux says")
+        return Pane(
+            session_id=safe[0],
+            session_created=_number(safe[1]),
+            session_activity=_number(safe[2]),
+            session_attached=int(_number(safe[3])),
+            session_windows=int(_number(safe[4])),
+            window_index=int(safe[5]),
+            window_is_active=safe[6] == "1",
+            window_activity=_number(safe[7]),
+            bell=safe[8] == "1",
+            pane_id=safe[9],
+            is_active=safe[10] == "1",
+            is_dead=safe[11] == "1",
+            pid=int(_number(safe[12])),
+            session=free[0],
+            window=free[1],
+            command=free[2],
+            agent_id=free[3],
+            agent_pane=free[4],
+            title=free[5],
+        )
+    except ValueError as error:
+        detail = f"list-panes printed {line[:200]!r}: {error}"
+        raise ToolOutputError("tmux answered something unexpected", detail) from error
 
 
 def _number(text: str) -> float:
@@ -207,9 +229,12 @@ class Tmux:
             raise failure(self.socket, done)
         return done.stdout
 
-    def panes(self, timeout: float = TIMEOUT) -> tuple[Pane, ...]:
-        """Every pane of every session. Raises ToolFailedError where no server answers."""
-        return parse_panes(self.run("list-panes", "-a", "-F", PANE_FORMAT, timeout=timeout))
+    def panes(self, timeout: float = TIMEOUT, known: dict[str, Pane] | None = None) -> tuple[Pane, ...]:
+        """Every pane of every session; `known` as for `parse_panes`. Raises ToolFailedError where no server answers."""
+        try:
+            return parse_panes(self.run("list-panes", "-a", "-F", PANE_FORMAT, timeout=timeout), known)
+        except ToolOutputError:
+            return parse_panes(self.run("list-panes", "-a", "-F", CUT_PANE_FORMAT, timeout=timeout), known)
 
 
 def failure(socket: str, done: process.Completed) -> ToolFailedError:
