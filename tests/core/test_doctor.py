@@ -104,12 +104,14 @@ async def test_a_tmux_that_is_not_mngrs_is_warned_of(world: World) -> None:
     other = str(world.socket.with_name("other"))
     world.socket.parent.mkdir(mode=0o700, parents=True)
     world.run(["tmux", "-S", other, "new-session", "-d", "sleep 1000"])
-    inside = {**world.environment, "TMUX": f"{other},1,0"}
+    # No folder of mngr's, so that no mngr is run for what is no question here.
+    environ = {**world.environment, "MNGR_HOST_DIR": str(world.root / "none")}
+    inside = {**environ, "TMUX": f"{other},1,0"}
     found = await checks(inside, world.root)
     assert other in found["tmux servers"].says
     assert found["TMUX"].status == "warning"
     assert "env -u TMUX mngr" in found["TMUX"].hint
-    assert "TMUX" not in await checks({**world.environment, "TMUX": f"{world.socket},1,0"}, world.root)
+    assert "TMUX" not in await checks({**environ, "TMUX": f"{world.socket},1,0"}, world.root)
 
 
 async def test_a_folder_of_agents_that_is_no_folder_is_told(tmp_path: Path) -> None:

@@ -168,9 +168,6 @@ async def test_the_real_mngr_lists_nothing_in_a_new_world(world: World) -> None:
     mngr = Mngr(find_mngr(world.environment), world.environment, world.repository)
     listed = await mngr.list("local", timeout=PATIENCE)
     assert (listed.agents, listed.errors, listed.provider) == ((), (), "local")
-    (world.host_dir / "config.toml").write_text("this is no TOML")
-    with pytest.raises(ToolFailedError):
-        await mngr.list("local", timeout=PATIENCE)
 
 
 def row_of(agent_type: str) -> Row:
