@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# A tour of selftest-tui, every command of it. Each block is run as it stands by a test in tests/e2e/ that cites it,
+# so what is written here works. Copy what you need; do not run the whole file.
+set -euo pipefail
+
+##################################################
+# Can it work here?
+##################################################
+
+selftest-tui --version
+
+# What there is. Each command has a --help of its own, with examples.
+selftest-tui --help
+selftest-tui list --help
+
+# What is missing or misconfigured, and the command that mends it.
+selftest-tui doctor
+
+# The same for a program, to be kept or compared.
+selftest-tui doctor --json > doctor.json
+
+##################################################
+# The fleet on the screen
+##################################################
+
+# The agents of this machine and of every provider of mngr, live. `?` shows the keys, `q` leaves; the agents go on.
+selftest-tui
+
+##################################################
+# The fleet, once
+##################################################
+
+selftest-tui list
+
+# One JSON document. Providers that do not answer are listed under "errors", their agents as they were last known.
+selftest-tui list --json > fleet.json
+
+# What can be seen at once, without asking mngr: the local agents, and the others as last known.
+selftest-tui list --json --no-wait > at-once.json
+
+# One line of JSON, as every command gives it with --batch.
+selftest-tui list --batch
+
+##################################################
+# Settings, four ways: here, a tmux server whose socket lies somewhere unusual
+##################################################
+
+selftest-tui list --json --no-wait --socket "$PWD/builds" > fleet.json
+
+# Every setting has such a form; `selftest-tui --help` names them all.
+selftest-tui list --json --no-wait --set sockets="$PWD/builds" > fleet.json
+
+# For one shell.
+export SELFTEST_TUI_SOCKETS="$PWD/builds"
+selftest-tui list --json --no-wait > fleet.json
+
+# For everybody who works in this folder.
+echo "sockets = ['$PWD/builds']" > selftest-tui.toml
+selftest-tui list --json --no-wait > fleet.json
+
+##################################################
+# For programs
+##################################################
+
+# JSON Schema of everything that --json and --batch print.
+selftest-tui schema > selftest-tui.schema.json
+
+##################################################
+# The demo
+##################################################
+
+# Scripted agents in a world of their own, on the screen: no model, no key, no network. `q` ends all of it.
+selftest-tui demo
+
+# Their changes as lines of JSON, until all have ended. Its status is 1 where some of them failed, as some do.
+selftest-tui demo --batch --agents 2 > changes.jsonl || test $? = 1
+
+# Leave the demo's world running, to look at it with tmux and mngr.
+selftest-tui demo --batch --agents 1 --keep > changes.jsonl || test $? = 1
+
+# What such a demo, or one that was killed, left behind. Looking alone ends with 1 where there is something.
+selftest-tui sweep || test $? = 1
+
+# Remove it without being asked.
+selftest-tui sweep --yes
