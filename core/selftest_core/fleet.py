@@ -172,8 +172,6 @@ def _after_list(fleet: Fleet, listed: Listed) -> Fleet:
     failed = _errors_by_lane(fleet, listed)
     told = dict(fleet.told)
     for agent in listed.agents:
-        if start < fleet.complete.get(agent.host.provider, _NEVER):
-            continue
         old = told.get(agent.key)
         if old is None or old.is_remembered or start >= old.start:
             told[agent.key] = Told(_settled(agent, old), start, listed.at)

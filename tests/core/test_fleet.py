@@ -147,6 +147,20 @@ def test_a_list_does_not_bring_back_what_was_destroyed_while_it_ran() -> None:
     assert names(shown) == []
 
 
+def test_a_list_asked_before_the_look_takes_nothing_from_it() -> None:
+    agent = an_agent(1, "seen")
+    shown = scene(a_list([agent], at=NOW), a_probe([a_look(agent)], at=NOW + 7), a_list([], at=NOW + 9, seconds=5.0))
+    assert names(shown) == ["seen"]
+
+
+def test_a_partial_answer_heard_late_is_not_newer() -> None:
+    agent = an_agent(1, "remote", State.DONE, host=BOX)
+    late = replace(agent, state=State.RUNNING, state_word="RUNNING")
+    error = ListingError(None, "another agent is broken", agent_id="agent-other")
+    shown = scene(a_list([agent], at=NOW + 10), a_list([late], at=NOW, errors=(error,)))
+    assert shown.row("remote").agent.state is State.DONE
+
+
 def test_an_older_look_changes_nothing() -> None:
     shown = scenes.few()
     late = replace(shown.probed, at=shown.probed.at - 5, agents=())
@@ -181,6 +195,8 @@ def test_an_error_heard_late_does_not_undo_a_later_answer() -> None:
     shown = scene(a_list([agent], at=NOW + 10), late)
     assert shown.row("remote").stale_since is None
     assert shown.view.problems == ()
+    failed = ListFailed(at=NOW + 9, provider="boxes", title="too slow", seconds=9.0)
+    assert shown.and_then(failed).view.problems == ()
 
 
 def test_an_answer_heard_after_a_later_error_still_counts() -> None:
@@ -283,6 +299,12 @@ def test_remembered_rows_are_shown_until_answered() -> None:
 def test_remembered_local_rows_never_outlive_a_look() -> None:
     remembered = Remembered(NOW, (RememberedAgent(an_agent(1, "gone"), NOW - 10),))
     assert names(scene(remembered)) == ["gone"]
+    assert names(scene(remembered, a_probe([], at=NOW + 1))) == []
+
+
+def test_a_memory_from_the_future_is_as_old_as_its_reading() -> None:
+    remembered = Remembered(NOW, (RememberedAgent(an_agent(1, "gone"), NOW + 9_999),))
+    assert scene(remembered).row("gone").stale_since == NOW
     assert names(scene(remembered, a_probe([], at=NOW + 1))) == []
 
 
