@@ -1,0 +1,154 @@
+"""What the documents say, held against what there is: commands, targets, links, generated parts."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selftest_tui.cli import build_parser
+from worlds import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _names(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _code(text: str) -> list[str]:
+    """Each line of fenced code, and each piece of code in running text."""
+    fenced = [
+        line
+        for block in re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+    ]
+    return fenced + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def _commands(text: str) -> list[list[str]]:
+    """The words behind each `selftest-tui` that stands in code, up to a comment, a pipe or the like."""
+    return [
+        match.split()
+        for code in _code(text)
+        for match in re.findall(r"(?:^|[\s;])selftest-tui((?: +[\w./=-]+)*)", code)
+    ]
+
+
+def _targets() -> set[str]:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+
+
+def test_every_command_is_in_the_readme() -> None:
+    _, commands = build_parser()
+    rows = re.findall(r"^\| `selftest-tui ?([a-z]*)` \|", README, re.MULTILINE)
+    assert sorted(rows) == sorted(["", *commands])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
+def test_every_command_in_the_documents_exists(path: Path) -> None:
+    parser, commands = build_parser()
+    for words in _commands(path.read_text(encoding="utf-8")):
+        if words and not words[0].startswith("-"):
+            assert words[0] in commands, f"selftest-tui {' '.join(words)}"
+        # A flag that is no flag is an error of the parser; what flags mean is for the tests of the commands.
+        if "KEY=VALUE" not in words:
+            parser.parse_args(words)
+
+
+def test_the_options_that_the_readme_names_exist() -> None:
+    parser, commands = build_parser()
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        for command in ([], *([name] for name in commands)):
+            with pytest.raises(SystemExit):
+                parser.parse_args([*command, "--help"])
+    known = shown.getvalue().split()
+    named = {word for code in _code(README) for word in re.findall(r"(?<!\S)--[a-z][a-z-]+", code)}
+    assert named
+    assert sorted(option for option in named if option not in known) == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
+def test_every_make_target_exists(path: Path) -> None:
+    for code in _code(path.read_text(encoding="utf-8")):
+        for target in re.findall(r"\bmake ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)*)", code.partition("#")[0]):
+            assert set(target.split()) <= _targets(), code
+
+
+def test_every_make_target_is_phony_and_explained() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony
+    assert set(phony[1].split()) == _targets()
+    shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[1] for line in shown.splitlines()} == _targets() - {"help"}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
+def test_every_link_within_the_project_resolves(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}, link
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    named = {
+        code
+        for code in _code(path.read_text(encoding="utf-8"))
+        if re.fullmatch(r"(?:core|recorder|tui|tests|scripts|docs|bench|screenshots)/[\w./-]*", code)
+    }
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+def test_what_is_generated_is_fresh() -> None:
+    script = ROOT / "scripts" / "generate.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_stale_is_written_anew_and_nothing_else() -> None:
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "scripts" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    fresh = generate.readme(README)
+    spoiled = fresh.replace("| `q` |", "| `Q` |").replace("| `theme` |", "| `thema` |")
+    assert spoiled != fresh
+    assert generate.readme(spoiled) == fresh
+    with pytest.raises(ValueError, match="has no <!-- generated: keys -->"):
+        generate.readme("# nothing\n")
+
+
+def test_the_versions_that_are_asked_for_are_the_same_everywhere() -> None:
+    """bootstrap, the README and doctor must not each want another tmux."""
+    from selftest_core.doctor import GIT_NEEDED, TMUX_NEEDED
+
+    needed = {"tmux": TMUX_NEEDED, "git": GIT_NEEDED}
+    bootstrap = (ROOT / "scripts" / "bootstrap").read_text(encoding="utf-8")
+    for tool in ("tmux", "git"):
+        wanted = re.search(rf"at_least \"\$\({tool} [^)]*\)\" (\d+) (\d+)", bootstrap)
+        assert wanted, tool
+        version = f"{wanted[1]}.{wanted[2]}"
+        assert re.search(rf"{tool} \({re.escape(version)} or newer\)", README)
+        assert needed[tool] == (int(wanted[1]), int(wanted[2]))
