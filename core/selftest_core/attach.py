@@ -71,7 +71,7 @@ def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]
 def attach_argv(ref: SessionRef, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The client that shows a session of this machine."""
     tmux = shutil.which("tmux", path=environ.get("PATH")) or "tmux"
-    return (tmux, "-u", "-S", ref.socket, "attach-session", "-t", exact_session(ref.name))
+    return (tmux, "-u", "-N", "-S", ref.socket, "attach-session", "-t", exact_session(ref.name))
 
 
 def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:

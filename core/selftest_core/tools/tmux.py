@@ -3,7 +3,7 @@
 Every server is asked by the absolute path of its socket, never through TMUX or a default, so that nobody's own
 session is meant by accident. One `list-panes -a` tells everything about one server. Names, titles and options are
 written by agents: the answer's framing is a separator that is cut out of every field which could hold it.
-It must not start a server: only commands that need a running one are used here.
+It must not start a server, which some of tmux's questions (list-keys) would do by themselves.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ class Tmux:
     environ: Mapping[str, str] | None = None
 
     def argv(self, *arguments: str) -> tuple[str, ...]:
-        """The whole argv of a client that asks this server; -u, as the answer is read as UTF-8."""
-        return ("tmux", "-u", "-S", self.socket, *arguments)
+        """The whole argv of a client that asks this server: UTF-8 (-u), and never starting one (-N), as some would."""
+        return ("tmux", "-u", "-N", "-S", self.socket, *arguments)
 
     def ask(
         self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None, limit: int = process.OUTPUT_LIMIT
