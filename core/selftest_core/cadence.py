@@ -27,6 +27,7 @@ MNGR_SHARE = 10.0
 """A list is followed by this many times its CPU seconds without one: at most about a tenth of a core."""
 PROBE_SHARE = 60.0
 """The same for the probe: at most a sixtieth of a core."""
+LONGEST_PROBE_INTERVAL = 15.0
 EAGER_SECONDS = 20.0
 """How long after a change or an act the lanes hurry."""
 LONGEST_INTERVAL = 600.0
@@ -190,7 +191,7 @@ def probe_interval(cadence: Cadence, now: float, cost: float, failures: int = 0)
     """Seconds from one look of the probe to its next when nothing triggers one before."""
     floor = cadence.pace.probe
     if failures:
-        floor = min(floor * 2.0 ** min(failures, _BACKOFF_LIMIT), 30.0)
+        floor = max(floor, min(floor * 2.0 ** min(failures, _BACKOFF_LIMIT), LONGEST_PROBE_INTERVAL))
     elif now < cadence.eager_until:
         floor /= 4
-    return max(floor, PROBE_SHARE * max(cost, 0.0))
+    return max(floor, min(PROBE_SHARE * max(cost, 0.0), LONGEST_PROBE_INTERVAL))

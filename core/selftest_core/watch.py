@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -42,8 +43,9 @@ __all__ = ["FleetWatch", "WatchSettings", "observe_once", "watch_settings"]
 FRESHNESS_SECONDS = 5.0
 """A view in which nothing changed is published this often all the same: its evidence is newer."""
 SAVE_SECONDS = 30.0
+_OWN_WEIGHT = 5.0
 _REST_AFTER_LOOK = 3.0
-"""A look that something triggered starts no earlier than this many times the last one's duration after it."""
+"""A look that something triggered starts no earlier than this many times the last one's cost after it."""
 
 
 class FleetWatch:
@@ -165,11 +167,11 @@ class FleetWatch:
     ) -> None:
         loop = asyncio.get_running_loop()
         failures = 0
+        costs: deque[float] = deque((0.0,), maxlen=3)
         while True:
             self._look_now.clear()
-            began = time.monotonic()
             try:
-                probed = await loop.run_in_executor(blocking, sources.look)
+                probed, cost = await loop.run_in_executor(blocking, sources.look)
             except Exception as error:
                 # Whatever this machine shows us, the watch goes on.
                 failures += 1
@@ -177,16 +179,20 @@ class FleetWatch:
             else:
                 failures = 0
                 self._troubles.pop(PROBE, None)
+                spent = time.thread_time()
                 files.watch(sources.probe.watched_paths())
                 exits.watch(sources.probe.pids)
                 self._learn(probed)
+                costs.append(cost + time.thread_time() - spent)
             self._looked.set()
-            cost = time.monotonic() - began
+            ended = time.monotonic()
+            # The cheapest of the last ones: a single slow look, as the first is, says little of the next.
+            cost = min(costs)
             with contextlib.suppress(TimeoutError):
                 # A trigger cuts this short; the rest below keeps a storm of triggers from being a storm of looks.
                 pause = pacing.probe_interval(self._cadence, time.monotonic(), cost, failures)
                 await asyncio.wait_for(self._look_now.wait(), pause)
-            await asyncio.sleep(max(0.0, began + cost * (1 + _REST_AFTER_LOOK) - time.monotonic()))
+            await asyncio.sleep(max(0.0, ended + cost * _REST_AFTER_LOOK - time.monotonic()))
 
     async def _list_forever(self, sources: Sources, blocking: ThreadPoolExecutor) -> None:
         # The first look goes before: it is what the person waits for, and it counts the agents.
@@ -202,12 +208,14 @@ class FleetWatch:
             self._cadence = pacing.began(self._cadence, due.lane)
             self._lane_running = due.lane
             self._publish()
-            spent = cpu_of_children()
+            spent, own = cpu_of_children(), time.thread_time()
             agents = sum(row.agent.host.provider == LOCAL_PROVIDER for row in self._fleet.rows)
             answer = await sources.ask(due.lane, pacing.deadline(self._cadence, due.lane, agents))
             self._lane_running = None
-            self._account(due.lane, answer, max(0.0, cpu_of_children() - spent))
+            cost = max(0.0, cpu_of_children() - spent)
             self._learn(answer)
+            # Reading the answer is our own work, and weighs more: when idle we may take less than mngr.
+            self._account(due.lane, answer, cost + _OWN_WEIGHT * (time.thread_time() - own))
             if not self._is_saved and time.monotonic() - self._saved_at > SAVE_SECONDS:
                 await asyncio.get_running_loop().run_in_executor(blocking, self._save)
 
@@ -292,13 +300,13 @@ async def _observe_once(
     sources = Sources(settings, environ)
     known, says = _remembered(environ)
     fleet = fold.apply(Fleet(), known)
-    fleet = fold.apply(fleet, sources.look())
+    fleet = fold.apply(fleet, sources.look()[0])
     if wait:
         answer = await sources.ask(ALL if settings.remote else LOCAL, deadline)
         fleet = fold.apply(fleet, answer)
         if isinstance(answer, ListFailed):
             # Minutes may have passed until the deadline.
-            fleet = fold.apply(fleet, sources.look())
+            fleet = fold.apply(fleet, sources.look()[0])
         else:
             with contextlib.suppress(OSError):  # the answer counts, not that the next process may know it too
                 remembered.save(remembered.state_folder(environ), fold.to_remember(fleet))

@@ -154,8 +154,8 @@ def test_the_probe_keeps_to_its_share(cost: float, failures: int, eager: bool) -
     cadence = replace(pacing.start(PACE), eager_until=100.0 if eager else 0.0)
     pause = pacing.probe_interval(cadence, 50.0, cost, failures)
 
-    assert pause >= cost * pacing.PROBE_SHARE
-    assert pause > 0.0
+    assert pause >= min(cost * pacing.PROBE_SHARE, pacing.LONGEST_PROBE_INTERVAL)
+    assert 0.0 < pause <= pacing.LONGEST_PROBE_INTERVAL
 
 
 def test_a_deadline_grows_with_the_fleet() -> None:

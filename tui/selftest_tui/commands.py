@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
@@ -110,7 +111,9 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
     from selftest_core.demo.show import run_demo
     from selftest_tui.app import run
 
-    return run_demo(environ, arguments.agents, arguments.keep, lambda world: run(config, world.environ), say)
+    # The demo's mngr has no remote providers, so nothing is to be waited for.
+    local = replace(config, remote=False)
+    return run_demo(environ, arguments.agents, arguments.keep, lambda world: run(local, world.environ), say)
 
 
 def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
