@@ -88,30 +88,20 @@ def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:
     return ("/bin/sh", "-c", f"{ssh.command} -t {shlex.quote(there)}")
 
 
-def window_argv(socket: str, pane: str, name: str, inner: tuple[str, ...]) -> tuple[str, ...]:
-    """A new window behind the one of `pane`, with `inner` in it and TMUX forgotten."""
-    where = ("-a", "-t", pane) if pane else ()
-    return (
-        "tmux",
-        "-u",
-        "-S",
-        socket,
-        "new-window",
-        *where,
-        "-n",
-        name,
-        "env",
-        "-u",
-        "TMUX",
-        "-u",
-        "TMUX_PANE",
-        *inner,
-    )
+def window_argv(socket: str, where: str, name: str, inner: tuple[str, ...]) -> tuple[str, ...]:
+    """A new window with `inner` in it and TMUX forgotten, behind the window `where` ("" for wherever tmux likes)."""
+    behind = ("-a", "-t", where) if where else ()
+    forget = ("env", "-u", "TMUX", "-u", "TMUX_PANE")
+    return ("tmux", "-u", "-N", "-S", socket, "new-window", *behind, "-n", name, *forget, *inner)
 
 
 def _local(ref: SessionRef, name: str, environ: Mapping[str, str], others: int = 0) -> AttachPlan:
     own = own_server(environ)
-    if own is not None and _is_same(own[0], ref.socket) and _own_session(own, environ) == ref.name:
+    if (
+        own is not None
+        and _is_same(own[0], ref.socket)
+        and _answer(own[0], environ, *_at(own), "#{session_name}") == ref.name
+    ):
         raise RefusedError(f"You are in {ref.name} already", "Attaching it to itself would show it in itself.")
     shared = "Somebody else is attached too: you share its size and its keys. " if others else ""
     return _placed(attach_argv(ref, environ), name, environ, shared, _prefix_key(ref.socket, environ), ref)
@@ -139,8 +129,9 @@ def _placed(
         f"{note}{name} opens in a new window of your tmux, beside this one. Come back with {outer} l, "
         f"leave it with {detach}; closing that window only detaches."
     )
-    window = _window_name(name)
-    return AttachPlan(window_argv(own[0], own[1], window, inner), env, "window", warning, name, socket, ref)
+    # A pane's id is no place for a window; ids, since a session's name can look like anything.
+    where = _answer(own[0], environ, *_at(own), "#{session_id}:#{window_id}")
+    return AttachPlan(window_argv(own[0], where, _window_name(name), inner), env, "window", warning, name, socket, ref)
 
 
 def _window_name(name: str) -> str:
@@ -152,9 +143,9 @@ def _is_same(one: str, other: str) -> bool:
     return Path(one).resolve() == Path(other).resolve()
 
 
-def _own_session(own: tuple[str, str], environ: Mapping[str, str]) -> str:
-    where = ("-t", own[1]) if own[1] else ()
-    return _answer(own[0], environ, "display-message", "-p", *where, "#{session_name}")
+def _at(own: tuple[str, str]) -> tuple[str, ...]:
+    """The question about the pane that we are in; what is asked for comes behind."""
+    return ("display-message", "-p", *(("-t", own[1]) if own[1] else ()))
 
 
 def _prefix_key(socket: str, environ: Mapping[str, str]) -> str:
