@@ -6,16 +6,17 @@ import argparse
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import core_rows, headless_rows, screen_rows
 from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
-from bench.measure import Result, print_table, write_results
+from bench.measure import RESULTS, Result, print_table, write_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTS = ("import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory")
+PARTS = ("machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory")
 _REAL = ("refresh", "screen", "change", "idle")
 _FAKE = ("refresh1000", "keys")
 
@@ -39,8 +40,9 @@ def main() -> int:
             rows = {part: Result(None, "", ok=None, note=f"could not be measured: {error}")}
         print_table(rows)
         results.update(rows)
-        write_results(rows)
+        write_results(rows, arguments.out)
 
+    take("machine", core_rows.machine)
     take("import", core_rows.core_import)
     take("pilot", lambda: headless_rows.keys(arguments.fakes))
     take("memory", lambda: headless_rows.memory(arguments.fakes, arguments.refreshes))
@@ -69,6 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fakes", type=int, default=1000, help="fake agents")
     parser.add_argument("--idle", type=float, default=60.0, help="seconds of idling that are measured")
     parser.add_argument("--refreshes", type=int, default=3600, help="refreshes for the memory row")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="the file that the results are added to")
     return parser.parse_args()
 
 

@@ -121,9 +121,12 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
     samples: list[float] = []
     stop = threading.Event()
     with _open(fleet, rows=50) as screen:
+        screen.painted("st-7f-")
         screen.quiet(1.0, patience=20)
         rows = _names_in_order(screen.text(), fleet)
         visible = rows[2:22]
+        if len(visible) < 2:
+            raise RuntimeError(f"only these agents are on the screen: {rows}")
         movable = [
             folder
             for name, folder in fleet.folders.items()
