@@ -247,6 +247,7 @@ class FleetWatch:
         self._latest = replace(
             view,
             problems=view.problems + tuple(self._troubles.values()),
+            expecting=_expected(view, self._settings),
             lanes=_with_running(view.lanes, self._lane_running),
         )
         shown = _shown(self._latest)
@@ -311,12 +312,18 @@ async def _observe_once(
             with contextlib.suppress(OSError):  # the answer counts, not that the next process may know it too
                 remembered.save(remembered.state_folder(environ), fold.to_remember(fleet))
     view = fold.view(fleet, time.time())
-    return replace(view, problems=(*view.problems, _forgotten(says))) if says else view
+    problems = (*view.problems, _forgotten(says)) if says else view.problems
+    return replace(view, problems=problems, expecting=_expected(view, settings))
 
 
 def _remembered(environ: Mapping[str, str]) -> tuple[Remembered, str]:
     memory = remembered.recall(remembered.state_folder(environ))
     return Remembered(time.time(), memory.agents), memory.says
+
+
+def _expected(view: FleetView, settings: WatchSettings) -> frozenset[str]:
+    """Who is still to answer: not those who are not asked."""
+    return view.expecting if settings.remote else view.expecting & {LOCAL_PROVIDER}
 
 
 def _forgotten(says: str) -> Problem:

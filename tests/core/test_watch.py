@@ -235,6 +235,9 @@ def test_without_remote_providers_only_this_machine_is_asked(world: World) -> No
         eventually(lambda: len(calls(world)) >= 2)
         watched.watch.refresh()
         eventually(lambda: len(calls(world)) >= 3)
+        assert all(not view.expecting - {"local"} for view in watched.views)
+    once = observe_once(world.environment, WatchSettings(world.root, remote=False), PATIENCE, wait=False)
+    assert "remote" not in once.expecting
     assert all("--provider=local" in call for call in calls(world))
 
 
