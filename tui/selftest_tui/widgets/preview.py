@@ -11,6 +11,7 @@ It shows; typing is `selftest_tui.widgets.typist`.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from selftest_core import panes
-from selftest_core.errors import SelftestError
+from selftest_core.errors import RefusedError, SelftestError
+from selftest_core.tools.tmux import own_server
 from selftest_tui.present import clean
 from selftest_tui.widgets.screen_text import strips, with_cursor, wrapped
 
@@ -234,10 +236,20 @@ class Preview(Widget):
         """In a thread: one tmux process, then the lines that fit."""
         try:
             captured = panes.capture(pane.session, pane.pane_id, lines_of_history=back + 2 * rows if back else 0)
+            if self._is_own(pane, captured.pane_id):
+                raise RefusedError("This is the terminal that you are looking at.")
         except SelftestError as error:
             self.post_message(self.Looked(pane, back, "", error=error))
             return
         self.post_message(self.Looked(pane, back, captured.text, part_of(captured, rows, back, history_then)))
+
+    @staticmethod
+    def _is_own(pane: PaneRef, pane_id: str) -> bool:
+        """True where the pane is the one that we run in: it would be a mirror in a mirror."""
+        own = own_server(os.environ)
+        return (
+            own is not None and own[1] == pane_id and os.path.realpath(own[0]) == os.path.realpath(pane.session.socket)
+        )
 
     def on_preview_looked(self, event: Looked) -> None:
         event.stop()
