@@ -1,0 +1,267 @@
+"""The plan of a run: everything that was decided before its first agent, as one value and as `plan.json`.
+
+A run is a fold of this value and its journal, so nothing that may change later (a flag, a setting, a branch) is read
+again: what a resume needs stands in here, the ids of the agents included. It is written once and never changed.
+
+Reading is strict, since a plan that was half understood would start the wrong agents. A field that this version does
+not know is refused by its name: it is a newer version's, and what it asks for would not be done.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from selftest_core.errors import SelftestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+type Transfer = Literal["mirror", "worktree"]
+type OnCluster = Literal["ask", "pause", "go"]
+
+VERSION = 1
+"""The version of the shape of `plan.json`."""
+
+_RUN = re.compile(r"[0-9]{8}-[0-9]{4}-[0-9a-f]{4}")
+_OID = re.compile(r"[0-9a-f]{40}")
+_AGENT_ID = re.compile(r"agent-[0-9a-f]{32}")
+_AGENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,48}[A-Za-z0-9])?")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class UnreadablePlanError(SelftestError):
+    """A plan.json that is not one, or is of a version that we do not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTest:
+    """One test and the agent that will own it.
+
+    `node_id` is pytest's, parameters included. `agent_id` is chosen before the agent is made, so that a crash in
+    between loses nothing. `blocks`: the tutorial blocks that it cites, word for word.
+    """
+
+    node_id: str
+    agent_name: str
+    agent_id: str
+    blocks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run will do.
+
+    `run`: its id, like `20261121-0931-7f3a`. `repository`: the absolute path of the person's. `base`: a full commit
+    id. `env_names`: the variables that agents get from the person's environment; their values are in no file of ours.
+    `launch_rate`: agents per second. `timeout`: seconds that one agent may take. `create_args`: passed to
+    `mngr create` as they are. `pytest_command`: the project's own. `left_out`: paths that are changed or untracked
+    in the person's tree and so not in the base. `created_at`: seconds since the epoch.
+    `prompt_template`: the text of the person's template, empty for the one that ships. `warnings`: what the person
+    was told before the first agent, such as a history that is cut.
+    """
+
+    run: str
+    repository: str
+    base: str
+    provider: str
+    agent_type: str
+    agent_command: tuple[str, ...] | None
+    transfer: Transfer
+    env_names: tuple[str, ...]
+    max_running: int
+    launch_rate: float
+    timeout: float
+    budget_usd: float | None
+    usd_per_agent: float | None
+    create_args: tuple[str, ...]
+    on_cluster: OnCluster
+    pytest_command: tuple[str, ...]
+    pytest_args: tuple[str, ...]
+    tests: tuple[PlannedTest, ...]
+    left_out: tuple[str, ...]
+    created_at: float
+    prompt_template: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def plan_json(plan: RunPlan) -> dict[str, Any]:
+    """The plan as the JSON of `plan.json`. `plan_from_json` gives the same plan back."""
+    return {"version": VERSION, **{name: _plain(value) for name, value in dataclasses.asdict(plan).items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def plan_from_json(document: object) -> RunPlan:
+    """Read a plan. Raises UnreadablePlanError that names the field and what is wrong with it."""
+    if not isinstance(document, dict):
+        raise _unreadable("it is no object")
+    if document.get("version") != VERSION:
+        hint = "Go on with the version of selftest-tui that began this run, or begin a new run."
+        raise _unreadable(f"version is {document.get('version')!r:.40}, and {VERSION} is what this one reads", hint)
+    fields = {name: value for name, value in document.items() if name != "version"}
+    plan = RunPlan(**_values(fields, _PLAN_FIELDS, "", optional=("prompt_template", "warnings")))
+    for what, names in (
+        ("test", [test.node_id for test in plan.tests]),
+        ("agent name", [test.agent_name for test in plan.tests]),
+        ("agent id", [test.agent_id for test in plan.tests]),
+    ):
+        twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+        if twice is not None:
+            raise _unreadable(f"tests: the {what} {twice!r:.200} is there twice")
+    return plan
+
+
+def _unreadable(reason: str, hint: str = "Restore the file as it was, or begin a new run.") -> UnreadablePlanError:
+    return UnreadablePlanError("The plan of this run cannot be read", reason, hint)
+
+
+def _values(
+    fields: Mapping[str, object],
+    readers: Mapping[str, Callable[[object, str], object]],
+    where: str,
+    *,
+    optional: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    unknown = sorted(str(name) for name in fields if name not in readers)
+    if unknown:
+        raise _unreadable(f"{where}{unknown[0]:.80} is not known to this version")
+    missing = [name for name in readers if name not in fields and name not in optional]
+    if missing:
+        raise _unreadable(f"{where}{missing[0]} is missing")
+    return {name: read(fields[name], f"{where}{name}") for name, read in readers.items() if name in fields}
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise _unreadable(f"{where} is no text")
+    return value
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> Callable[[object, str], str]:
+    def read(value: object, where: str) -> str:
+        text = _text(value, where)
+        if not pattern.fullmatch(text):
+            raise _unreadable(f"{where} is {text!r:.80}, which is no {what}")
+        return text
+
+    return read
+
+
+def _filled(value: object, where: str) -> str:
+    text = _text(value, where)
+    if not text:
+        raise _unreadable(f"{where} is empty")
+    return text
+
+
+def _folder(value: object, where: str) -> str:
+    text = _text(value, where)
+    if not text.startswith("/"):
+        raise _unreadable(f"{where} is {text!r:.80}, which is no absolute path")
+    return text
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[object, str], str]:
+    def read(value: object, where: str) -> str:
+        if value not in words:
+            raise _unreadable(f"{where} is {value!r:.80}, and not one of {', '.join(words)}")
+        return str(value)
+
+    return read
+
+
+def _number(value: object, where: str) -> float:
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        pass
+    raise _unreadable(f"{where} is no number")
+
+
+def _positive(value: object, where: str) -> float:
+    number = _number(value, where)
+    if number <= 0:
+        raise _unreadable(f"{where} is {number:g}, and must be more than 0")
+    return number
+
+
+def _count(value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _unreadable(f"{where} is no number from 1")
+    return value
+
+
+def _money(value: object, where: str) -> float | None:
+    if value is None:
+        return None
+    number = _number(value, where)
+    if number < 0:
+        raise _unreadable(f"{where} is {number:g}, and money cannot be less than 0")
+    return number
+
+
+def _list_of[T](read_one: Callable[[object, str], T]) -> Callable[[object, str], tuple[T, ...]]:
+    def read(value: object, where: str) -> tuple[T, ...]:
+        if not isinstance(value, list | tuple):
+            raise _unreadable(f"{where} is no list")
+        return tuple(read_one(one, f"{where}[{number}]") for number, one in enumerate(value))
+
+    return read
+
+
+def _command_or_none(value: object, where: str) -> tuple[str, ...] | None:
+    return None if value is None else _command(value, where)
+
+
+def _command(value: object, where: str) -> tuple[str, ...]:
+    words = _list_of(_text)(value, where)
+    if not words or not words[0]:
+        raise _unreadable(f"{where} names no program")
+    return words
+
+
+def _test(value: object, where: str) -> PlannedTest:
+    if not isinstance(value, dict):
+        raise _unreadable(f"{where} is no object")
+    return PlannedTest(**_values(value, _TEST_FIELDS, f"{where}."))
+
+
+_TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
+    "node_id": _filled,
+    "agent_name": _matching(_AGENT_NAME, "name for an agent"),
+    "agent_id": _matching(_AGENT_ID, "id of an agent"),
+    "blocks": _list_of(_text),
+}
+_PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
+    "run": _matching(_RUN, "id of a run"),
+    "repository": _folder,
+    "base": _matching(_OID, "full commit id"),
+    "provider": _filled,
+    "agent_type": _filled,
+    "agent_command": _command_or_none,
+    "transfer": _one_of(get_args(Transfer.__value__)),
+    "env_names": _list_of(_matching(_ENV_NAME, "name of an environment variable")),
+    "max_running": _count,
+    "launch_rate": _positive,
+    "timeout": _positive,
+    "budget_usd": _money,
+    "usd_per_agent": _money,
+    "create_args": _list_of(_text),
+    "on_cluster": _one_of(get_args(OnCluster.__value__)),
+    "pytest_command": _command,
+    "pytest_args": _list_of(_text),
+    "tests": _list_of(_test),
+    "left_out": _list_of(_text),
+    "created_at": _number,
+    "prompt_template": _text,
+    "warnings": _list_of(_text),
+}
