@@ -88,11 +88,17 @@ def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:
     return ("/bin/sh", "-c", f"{ssh.command} -t {shlex.quote(there)}")
 
 
-def window_argv(socket: str, where: str, name: str, inner: tuple[str, ...]) -> tuple[str, ...]:
-    """A new window with `inner` in it and TMUX forgotten, behind the window `where` ("" for wherever tmux likes)."""
+def new_window_argv(
+    own: tuple[str, str], name: str, inner: tuple[str, ...], environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """A new window behind our own (`own` as `own_server` tells), with `inner` in it and TMUX forgotten.
+
+    The window is named by ids, as a session's name can look like anything, and a pane's id is no place for a window.
+    """
+    where = _answer(own[0], environ, *_at(own), "#{session_id}:#{window_id}")
     behind = ("-a", "-t", where) if where else ()
     forget = ("env", "-u", "TMUX", "-u", "TMUX_PANE")
-    return ("tmux", "-u", "-N", "-S", socket, "new-window", *behind, "-n", name, *forget, *inner)
+    return ("tmux", "-u", "-N", "-S", own[0], "new-window", *behind, "-n", name, *forget, *inner)
 
 
 def _local(ref: SessionRef, name: str, environ: Mapping[str, str], others: int = 0) -> AttachPlan:
@@ -129,9 +135,9 @@ def _placed(
         f"{note}{name} opens in a new window of your tmux, beside this one. Come back with {outer} l, "
         f"leave it with {detach}; closing that window only detaches."
     )
-    # A pane's id is no place for a window; ids, since a session's name can look like anything.
-    where = _answer(own[0], environ, *_at(own), "#{session_id}:#{window_id}")
-    return AttachPlan(window_argv(own[0], where, _window_name(name), inner), env, "window", warning, name, socket, ref)
+    return AttachPlan(
+        new_window_argv(own, _window_name(name), inner, environ), env, "window", warning, name, socket, ref
+    )
 
 
 def _window_name(name: str) -> str:
