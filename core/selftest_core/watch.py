@@ -44,6 +44,7 @@ FRESHNESS_SECONDS = 5.0
 """A view in which nothing changed is published this often all the same: its evidence is newer."""
 SAVE_SECONDS = 30.0
 _OWN_WEIGHT = 5.0
+_TMUX_SETTLES = 0.3
 _REST_AFTER_LOOK = 3.0
 """A look that something triggered starts no earlier than this many times the last one's cost after it."""
 
@@ -115,7 +116,7 @@ class FleetWatch:
         # One thread for all that blocks: the looks, and the state folder.
         blocking = ThreadPoolExecutor(1, thread_name_prefix="fleet watch")
         files = FileWatch(lambda: self._in_loop(self._look_now.set), self._file_trouble)
-        exits = ExitWatch(self._look_now.set)
+        exits = ExitWatch(self._has_exited)
         jobs: list[asyncio.Task[object]] = []
         try:
             sources = Sources(self._settings, self._environ)
@@ -139,6 +140,11 @@ class FleetWatch:
             if not self._is_saved:
                 self._save()
             blocking.shutdown()
+
+    def _has_exited(self) -> None:
+        self._look_now.set()
+        # tmux hears of an end about when we do, and may still show the pane: one more look when it surely has.
+        asyncio.get_running_loop().call_later(_TMUX_SETTLES, self._look_now.set)
 
     async def _remember(self, blocking: ThreadPoolExecutor) -> None:
         known, says = await asyncio.get_running_loop().run_in_executor(blocking, _remembered, self._environ)
