@@ -185,3 +185,16 @@ def test_a_missing_program_is_named_before_anything_is_made(environ: dict[str, s
         PrivateWorld({**environ, "PATH": "/nowhere"})
 
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["with a blank", "long" * 30])
+def test_a_temporary_folder_that_agents_cannot_live_in_is_not_used(world: World, name: str) -> None:
+    unfit = world.root / name
+    unfit.mkdir()
+    claimed = Claim({**world.environment, "TMPDIR": str(unfit)})
+    try:
+        assert claimed.path.parent == Path("/tmp").resolve()
+        assert list(unfit.iterdir()) == []
+    finally:
+        claimed.release()
+        end_world(claimed.path)
