@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Writes every byte that it reads to a file, as JSON lines; asks for bracketed paste when told to.
-READER = """#!{python}
-import json, os, sys, tty
+READER = """import json, os, sys, tty
 tty.setraw(0)
 if {bracketed}:
     os.write(1, b"\\x1b[?2004h")
@@ -34,8 +34,10 @@ class Reader:
     def __init__(self, world: World, name: str = "reader", *, bracketed: bool = False) -> None:
         self.world = world
         self.out: Path = world.root / f"{name}.out"
-        script = world.script(name, READER.format(python=BIN / "python", bracketed=bracketed, out=str(self.out)))
-        world.tmux("-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "80", "-y", "24", str(script))
+        script = world.script(name, READER.format(bracketed=bracketed, out=str(self.out)))
+        # Not by a first line: there a path with a space in it is cut.
+        command = shlex.join([str(BIN / "python"), str(script)])
+        world.tmux("-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "80", "-y", "24", command)
         self.ref = SessionRef(str(world.socket), name)
         eventually(lambda: self.out.exists() and self.out.read_text(), "a program that reads")
         if bracketed:

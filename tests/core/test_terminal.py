@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +44,15 @@ class Terminal:
         self.out.touch()
         script = world.script(
             "supervisor",
-            f"#!{BIN / 'python'}\n"
-            + SUPERVISOR.format(core=str(ROOT / "core"), out=str(self.out), socket=str(world.socket)),
+            SUPERVISOR.format(core=str(ROOT / "core"), out=str(self.out), socket=str(world.socket)),
         )
+        # Not by a first line: there a path with a space in it is cut.
+        command = shlex.join([str(BIN / "python"), str(script)])
         world.tmux("-f", "/dev/null", "new-session", "-d", "-s", "agent", "cat")
         world.tmux(
             "-L", "person", "-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", "90", "-y", "20",
             # As a shell at a prompt would start it: in a process group of its own.
-            f"set -m; env -u TMUX -u TMUX_PANE {script}; exec sleep 1000",
+            f"set -m; env -u TMUX -u TMUX_PANE {command}; exec sleep 1000",
         )  # fmt: skip
         self.waits_for("press enter")
 
