@@ -125,7 +125,7 @@ async def test_enter_in_the_question_does_nothing(world: World, key: str) -> Non
         await it.go_to("one")
         await it.press(key)
         question = await dialog(it, Question)
-        assert it.app.fleet.view.rows[0].agent.address in words(question)
+        assert it.app.fleet.view.rows[0].agent.id in words(question)
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.app.fleet)
         assert not it.pane.is_typing
@@ -159,7 +159,7 @@ async def test_a_message_and_the_end_of_real_agents(agents: World) -> None:
         it.app.fleet.select_keys([row.key for row in it.app.fleet.view.rows])
         await it.press("D")
         question = await dialog(it, Question)
-        assert all(row.agent.address in words(question) for row in it.app.fleet.view.rows)
+        assert all(row.agent.id in words(question) for row in it.app.fleet.view.rows)
         await it.press("y")
         results = await dialog(it, Results)
         await it.until(lambda: "2 done, 0 failed, 0 to go." in words(results), "both destroyed")

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+import scenes
+from selftest_core.errors import RefusedError
 from selftest_core.remembered import state_folder
+from selftest_core.terminal import hand_over
 from selftest_recorder.session import open_session
 from selftest_tui.answers import Answer, Answers
+from selftest_tui.screens.shell import plan_shell
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -167,3 +173,35 @@ def test_inside_tmux_a_new_window_opens_beside_the_supervisor(world: World, serv
     eventually(lambda: "here is zeta" in world.tmux(*own, "capture-pane", "-p", "-t", "=home:zeta"), "attached there")
     assert clients(world).split().count("zeta") == 1
     assert named(screen(), "zeta"), "the supervisor is where it was"
+
+
+def test_a_shell_opens_in_the_work_dir_beside_the_supervisor(world: World) -> None:
+    work = world.root / "a 'b; c"
+    work.mkdir()
+    a_session(world, "home", "cat")
+    pane = world.tmux("display-message", "-p", "-t", "=home:", "#{pane_id}").strip()
+    row = scenes.few().row("st-7f-cart-empty")
+    row = replace(row, agent=replace(row.agent, work_dir=str(work)))
+    plan = plan_shell(row, {**world.environment, "TMUX": f"{world.socket},1,0", "TMUX_PANE": pane})
+    assert plan.kind == "window"
+    hand_over(plan)
+    shown = ("display-message", "-p", "-t", "=home:shell", "#{pane_current_path}")
+    eventually(lambda: world.tmux(*shown, check=False).strip() == str(work), "a shell there")
+
+
+def test_a_shell_on_another_host_goes_over_its_ssh_command() -> None:
+    row = scenes.few().row("st-7f-pay-card")
+    plan = plan_shell(replace(row, agent=replace(row.agent, work_dir="/w'd; x")), {})
+    assert plan.argv[:2] == ("/bin/sh", "-c")
+    command = shlex.split(plan.argv[2])
+    assert command[:4] == ["ssh", "-p", "40022", "root@r432.modal.host"]
+    assert command[4] == "-t"
+    (there,) = command[5:]
+    assert shlex.split(there)[:3] == ["exec", "sh", "-c"]
+    assert shlex.split(shlex.split(there)[3])[:3] == ["cd", "--", "/w'd; x"]
+
+
+def test_no_shell_where_there_is_no_way() -> None:
+    row = scenes.few().row("st-7f-cart-empty")
+    with pytest.raises(RefusedError):
+        plan_shell(replace(row, agent=replace(row.agent, work_dir="")), {})

@@ -12,7 +12,7 @@ from textual.widgets import Button, Checkbox, Static
 from selftest_core.agents import AgentKey
 from selftest_core.steering import ActResult, Target
 from selftest_tui.screens.composer import Composed, Composer, PromptArea
-from selftest_tui.screens.dialogs import Question, Results, target_line
+from selftest_tui.screens.dialogs import Question, Results, target_lines
 
 if TYPE_CHECKING:
     from textual.screen import ModalScreen
@@ -74,11 +74,11 @@ async def test_a_harmless_question_may_default_to_yes(keys: list[str], answer: b
 
 @pytest.mark.parametrize("size", [(80, 24), (50, 16)])
 async def test_every_one_of_many_targets_can_be_read(size: tuple[int, int]) -> None:
-    lines = [target_line(target(number)) for number in range(60)]
+    lines = target_lines([target(number) for number in range(60)], "/default")
     dialog = Question("Destroy 60?", "", lines)
     app = Host(dialog)
     async with app.run_test(size=size) as pilot:
-        assert "agent-59@host-1.local" in text_of(dialog, "#lines Static")
+        assert "a59  agent-59  local" in text_of(dialog, "#lines Static")
         box = dialog.query_one("#lines")
         assert box.max_scroll_y > 0
         for _ in range(70):
@@ -88,8 +88,18 @@ async def test_every_one_of_many_targets_can_be_read(size: tuple[int, int]) -> N
         assert app.answer == "open"
 
 
+def test_a_target_is_named_exactly() -> None:
+    remote = Target(AgentKey("host-2", "agent-2"), "agent-2@host-2.modal", "far-away", "modal", None)
+    elsewhere = Target(AgentKey("host-1", "agent-3"), "agent-3@host-1.local", "x", "local", "/tmp/other")
+    assert target_lines([target(1), remote, elsewhere], "/default") == [
+        "a1        agent-1  local",
+        "far-away  agent-2@host-2.modal",
+        "x         agent-3  local  tmux /tmp/other",
+    ]
+
+
 async def test_names_are_shown_and_never_obeyed() -> None:
-    dialog = Question(HOSTILE, HOSTILE, [target_line(target(1, HOSTILE))])
+    dialog = Question(HOSTILE, HOSTILE, target_lines([target(1, HOSTILE)], "/default"))
     app = Host(dialog)
     async with app.run_test():
         shown = text_of(dialog, "Static")

@@ -73,7 +73,7 @@ async def test_three_hundred_keys_arrive_exactly(world: World) -> None:
         await it.until(lambda: "ready" in it.preview)
         await it.press("i")
         await it.until(lambda: it.pane.is_typing)
-        assert "TYPING into one" in str(it.pane.border_subtitle)
+        assert "TYPING · ctrl+] leaves" in str(it.pane.border_subtitle)
         assert it.pane.has_class("-typing")
         for character in typed:  # as fast as they can be given
             it.app.simulate_key(character)

@@ -19,10 +19,11 @@ from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.keystrokes import Keystroke
 from selftest_core.steering import Act, ActResult, steer, target_of
 from selftest_core.terminal import hand_over
+from selftest_core.tools.tmux import default_socket
 from selftest_tui.answers import Answer, Answers
 from selftest_tui.present import clean, plural
 from selftest_tui.screens.composer import Composed, Composer
-from selftest_tui.screens.dialogs import Question, Results, target_line
+from selftest_tui.screens.dialogs import Question, Results, target_lines
 from selftest_tui.screens.shell import plan_shell
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Acting:
         targets = _targets(rows)
         verb = _DOING[act][0]
         title = f"{verb} {_named(targets)}?"
-        lines = [target_line(target) for target in targets]
+        lines = target_lines(targets, mngr.default_socket)
         yes = verb if len(targets) == 1 else f"{verb} all {len(targets)}"
         if await self._ask(Question(title, _WHAT_IT_MEANS[act], lines, yes=yes)):
             await self._steer(mngr, act, targets)
@@ -193,7 +194,7 @@ class Acting:
         self, kind: str, title: str, targets: tuple[Target, ...], more: Sequence[str] = (), *, asks_enter: bool = False
     ) -> Composed | None:
         """The text to send, confirmed where it goes to many; None where the person changed their mind."""
-        lines = [target_line(target) for target in targets]
+        lines = target_lines(targets, default_socket(self._screen.environ))
         text = self._drafts.get(kind, "")
         composer = Composer(title, [*lines, *more], text, asks_enter=asks_enter)
         composed = await self._screen.app.push_screen_wait(composer)
@@ -226,7 +227,7 @@ class Acting:
 
     async def shell(self, row: Row) -> None:
         """Open a shell where the agent works."""
-        await self._go(plan_shell(row, self._screen.environ))
+        await self._go(await asyncio.to_thread(plan_shell, row, self._screen.environ))
 
     async def _go(self, plan: AttachPlan) -> None:
         if plan.kind == "window":

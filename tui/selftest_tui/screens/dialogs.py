@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from selftest_core.agents import LOCAL_PROVIDER
 from selftest_tui.present import clean
 from selftest_tui.widgets.screen_text import block
 
@@ -25,10 +27,20 @@ if TYPE_CHECKING:
     from selftest_core.steering import ActResult, Target
 
 
-def target_line(target: Target) -> str:
-    """One target, exactly: its name and the address that mngr is given."""
-    server = f" · tmux {target.socket}" if target.socket else ""
-    return clean(f"{target.name}   {target.address}{server}")
+_MOST_OF_A_NAME = 40
+
+
+def target_lines(targets: Sequence[Target], default_socket: str) -> list[str]:
+    """Each target, exactly: its name, its id, and where it is; the tmux server too where it is not mngr's own."""
+    names = [clean(target.name) for target in targets]
+    width = min(_MOST_OF_A_NAME, max((cell_len(name) for name in names), default=0))
+    lines = []
+    for name, target in zip(names, targets, strict=True):
+        is_local = target.provider == LOCAL_PROVIDER
+        where = f"{target.key.agent_id}  local" if is_local else target.address
+        server = f"  tmux {target.socket}" if target.socket not in (None, default_socket) else ""
+        lines.append(f"{name}{' ' * (width - cell_len(name))}  {clean(where + server)}")
+    return lines
 
 
 class Question(ModalScreen[bool]):

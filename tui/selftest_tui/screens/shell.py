@@ -1,11 +1,11 @@
-"""How a shell is opened where an agent works: on this machine, or on its host over ssh. Plans only; pure."""
+"""How a shell is opened where an agent works: on this machine, or on its host over ssh. Plans only."""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING
 
-from selftest_core.attach import AttachPlan
+from selftest_core.attach import AttachPlan, new_window_argv
 from selftest_core.errors import RefusedError
 from selftest_core.tools.tmux import own_server, tmux_environment
 from selftest_tui.present import clean
@@ -36,7 +36,5 @@ def plan_shell(row: Row, environ: Mapping[str, str]) -> AttachPlan:
     own = own_server(environ)
     if own is None:
         return AttachPlan(inner, dict(environ), "hand over", f"{where}; `exit` brings you back.", agent.name)
-    socket, pane = own
-    at = ("-a", "-t", pane) if pane else ()
-    argv = ("tmux", "-u", "-S", socket, "new-window", *at, "-n", "shell", *inner)
+    argv = new_window_argv(own, "shell", inner, environ)
     return AttachPlan(argv, tmux_environment(environ), "window", f"{where} opens in a new tmux window.", agent.name)

@@ -149,10 +149,11 @@ class Details(VerticalScroll, can_focus=False):
         self.set_interval(1.0, self._refresh_ages)
 
     def on_resize(self) -> None:
-        self._show()
+        self.call_after_refresh(self._show)
 
     def on_show(self) -> None:
         self._show()
+        self.call_after_refresh(self._show)  # once more, when the width is known
 
     def show(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
         """`ask(now)` gives the facts; it is asked again as time passes."""
@@ -167,5 +168,9 @@ class Details(VerticalScroll, can_focus=False):
         if not self.is_mounted or not self.display:
             return
         facts = self._ask(self._clock())
-        text = laid_out(facts, self.scrollable_content_region.width) if facts else Content("Nothing is selected.")
+        text = laid_out(facts, self._width) if facts else Content("Nothing is selected.")
         self.query_one("#facts", Static).update(text)
+
+    @property
+    def _width(self) -> int:
+        return self.query_one("#facts").size.width or self.scrollable_content_region.width

@@ -61,10 +61,11 @@ class Explain(VerticalScroll, can_focus=False):
         self.set_interval(1.0, self._refresh_ages)
 
     def on_resize(self) -> None:
-        self._show()
+        self.call_after_refresh(self._show)
 
     def on_show(self) -> None:
         self._show()
+        self.call_after_refresh(self._show)  # once more, when the width is known
 
     def show(self, row: Row | None, ask: Callable[[], Sequence[Evidence]]) -> None:
         """`ask()` gives the newest evidence; it is asked again as time passes."""
@@ -82,5 +83,9 @@ class Explain(VerticalScroll, can_focus=False):
         if self._row is None:
             text = Content("Only agents have states to explain.")
         else:
-            text = explained(self._row, self._ask(), self._clock(), self.scrollable_content_region.width)
+            text = explained(self._row, self._ask(), self._clock(), self._width)
         self.query_one("#evidence", Static).update(text)
+
+    @property
+    def _width(self) -> int:
+        return self.query_one("#evidence").size.width or self.scrollable_content_region.width

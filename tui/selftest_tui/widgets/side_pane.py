@@ -180,7 +180,7 @@ class SidePane(Vertical, can_focus=False):
         event.stop()
         self.add_class("-typing")
         self.query_one(Preview).show_cursor(True)
-        self.border_subtitle = Content(f"TYPING into {clean(self._shown_name())} · {LEAVE} leaves · esc goes to it")
+        self.border_subtitle = Content(f"TYPING · {LEAVE} leaves · esc goes to it")
         self.post_message(self.TypingChanged(True))
 
     def on_typist_ended(self, event: Typist.Ended) -> None:
