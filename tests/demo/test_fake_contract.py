@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from worlds import World
 
+UNKNOWN = "agent-ffffffffffffffffffffffffffffffff"
+
 
 class Fake:
     """A small fake fleet and its program."""
@@ -54,46 +56,65 @@ def answer(done: Completed) -> dict[str, Any]:
     return said
 
 
-@pytest.mark.real
-def test_both_answer_in_the_same_shapes(shared_world: World, fake: Fake) -> None:
-    name = "st-7f-real"
-    shared_world.create(name, "sleep", "100000", labels={"selftest_run": "7f"}, more=("--transfer", "git-worktree"))
+class Real:
+    """The real mngr with one real agent, listed once while it waits."""
 
-    def real(*words: str, text: str | None = None) -> Completed:
-        return run(
-            ("mngr", *words),
-            timeout=120,
-            cwd=shared_world.repository,
-            env=shared_world.environment,
-            input=text,
+    def __init__(self, world: World) -> None:
+        self.world = world
+        world.create("st-7f-real", "sleep", "100000", more=("--transfer", "git-worktree"))
+        self.listed = answer(self.mngr("list", "--format", "json"))["agents"][0]
+
+    def mngr(self, *words: str, text: str | None = None) -> Completed:
+        return run(("mngr", *words), timeout=120, cwd=self.world.repository, env=self.world.environment, input=text)
+
+
+@pytest.fixture(scope="module")
+def real(shared_world: World) -> Real:
+    return Real(shared_world)
+
+
+def a_waiting_one(fake: Fake) -> dict[str, Any]:
+    waiting = {agent.id for agent in fake.agents if agent.kind == "waiting"}
+    listed = answer(fake.mngr("list", "--format", "json"))["agents"]
+    return next(agent for agent in listed if agent["id"] in waiting)
+
+
+def address(agent: dict[str, Any], agent_id: str = "") -> str:
+    return f"{agent_id or agent['id']}@{agent['host']['id']}.local"
+
+
+def assert_same(copied: Completed, told: Completed) -> None:
+    assert (copied.exit_status, bool(copied.stdout)) == (told.exit_status, bool(told.stdout)), told.argv
+    if told.stdout:
+        assert shape(answer(copied)) == shape(answer(told)), told.argv
+    assert ("Error" in copied.stderr) == ("Error" in told.stderr), told.argv
+
+
+@pytest.mark.real
+def test_both_list_an_agent_with_the_same_keys_and_types(real: Real, fake: Fake) -> None:
+    copied = a_waiting_one(fake)
+
+    assert shape({**copied, "labels": {}}) == shape({**real.listed, "labels": {}})
+    assert copied["state"] == real.listed["state"] == "WAITING"
+
+
+@pytest.mark.real
+def test_both_say_the_same_of_messages_and_of_stopping(real: Real, fake: Fake) -> None:
+    copied = address(a_waiting_one(fake))
+    for verb in ("message", "stop", "message"):
+        more = ("--no-start",) if verb == "message" else ()
+        text = "hello" if verb == "message" else None
+        assert_same(
+            fake.mngr(verb, copied, *more, "--format", "json", text=text),
+            real.mngr(verb, address(real.listed), *more, "--format", "json", text=text),
         )
 
-    real_agent = answer(real("list", "--format", "json"))["agents"][0]
-    waiting = next(agent for agent in fake.agents if agent.kind == "waiting")
-    listed = {agent["id"]: agent for agent in answer(fake.mngr("list", "--format", "json"))["agents"]}
-    fake_agent = listed[waiting.id]
-    for agent in (real_agent, fake_agent):
-        agent["labels"] = {}
-    assert shape(fake_agent) == shape(real_agent)
-    assert fake_agent["state"] == real_agent["state"] == "WAITING"
 
-    address = f"{real_agent['id']}@{real_agent['host']['id']}.local"
-    fake_address = f"{waiting.id}@{fake_agent['host']['id']}.local"
-    for words, text in (
-        (("message", "{}", "--no-start", "--format", "json"), "hello"),
-        (("stop", "{}", "--format", "json"), None),
-        (("message", "{}", "--no-start", "--format", "json"), "hello"),
-        (("start", "{}", "--format", "json"), None),
-        (("destroy", "-f", "{}", "--format", "json"), None),
-        (("destroy", "-f", "{}", "--format", "json"), None),
-        (("stop", "{}", "--format", "json"), None),
-    ):
-        told = real(*(word.format(address) for word in words), text=text)
-        copied = fake.mngr(*(word.format(fake_address) for word in words), text=text)
-        assert (copied.exit_status, bool(copied.stdout)) == (told.exit_status, bool(told.stdout)), words
-        if told.stdout:
-            assert shape(answer(copied)) == shape(answer(told)), words
-        assert bool(copied.stderr) >= ("Error" in told.stderr), words
+@pytest.mark.real
+def test_both_refuse_an_unknown_agent_alike(real: Real, fake: Fake) -> None:
+    here, there = address(real.listed, UNKNOWN), address(a_waiting_one(fake), UNKNOWN)
+    for words in (("stop",), ("destroy", "-f")):
+        assert_same(fake.mngr(*words, there, "--format", "json"), real.mngr(*words, here, "--format", "json"))
 
 
 def test_our_parser_and_our_probe_see_one_fleet(fake: Fake) -> None:
