@@ -1,0 +1,99 @@
+"""The words of a run's journal, the states of a test's agent, and which word leads from which state to which.
+
+One table (`NEXT`) says all transitions; the fold obeys it, the conductor asks it, and no other place knows any. An
+event whose state or attempt does not fit is not obeyed: a line can never bring back what is over.
+
+What each event carries besides `agent` (the planned name, which stays through all attempts) and `attempt` (from 1):
+
+    conducting    pid                               a conductor took the run up (no agent)
+    left          why                               it left: done, stopped, budget, paused, interrupted (no agent)
+    paused        reason, by, signature             launching rests (no agent)
+    resumed       signature                         it goes on; that cluster is accepted (no agent)
+    halted                                          no more launches, and what runs is to be ended (no agent)
+    launching     agent_id, name                    written before `mngr create`
+    launched      host_id, provider, adopted        written after it, or when the agent was found there
+    pulling       stamp                             written before its files are fetched
+    missed        says                              they are not there, not whole, or cannot be fetched yet
+    reminding                                       written before the one reminder is sent
+    noticed       reason                            it needs a person; empty: not any more
+    ended         end, stage, text, tip, commits    how it ended, for good; its files are in place by then
+    stopped       says                              its agent is stopped, or `says` why it could not be
+    retrying      reason, text                      this attempt is over, another one will be made
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Event(StrEnum):
+    """What a line of a run's journal says."""
+
+    CONDUCTING = "conducting"
+    LEFT = "left"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    HALTED = "halted"
+    LAUNCHING = "launching"
+    LAUNCHED = "launched"
+    PULLING = "pulling"
+    MISSED = "missed"
+    REMINDING = "reminding"
+    NOTICED = "noticed"
+    ENDED = "ended"
+    STOPPED = "stopped"
+    RETRYING = "retrying"
+
+
+class Phase(StrEnum):
+    """Where a test is. `STOPPING`: its end is known and its agent still has to be stopped."""
+
+    WAITING = "waiting"
+    LAUNCHING = "launching"
+    WORKING = "working"
+    PULLING = "pulling"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class End(StrEnum):
+    """How a test ended: the outcomes of a run, each test has exactly one when the run is over."""
+
+    SUCCEEDED = "succeeded"
+    UNCHANGED = "unchanged"
+    BLOCKED = "blocked"
+    STOPPED = "stopped"
+    NOT_STARTED = "not_started"
+    LAUNCH = "launch"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    LOST = "lost"
+    UNREADABLE = "unreadable"
+    RED = "red"
+
+
+FAILURES = (End.LAUNCH, End.CRASH, End.TIMEOUT, End.LOST, End.UNREADABLE, End.RED)
+"""The kinds of failure, in the order of the run's phases."""
+OPEN_ENDS = (End.BLOCKED, End.STOPPED, End.NOT_STARTED, *FAILURES)
+"""What leaves work for a person: a run with any of them ends with 1."""
+RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
+"""The phases that count against how many may run at once."""
+
+NEXT: dict[tuple[Phase, Event], Phase] = {
+    (Phase.WAITING, Event.LAUNCHING): Phase.LAUNCHING,
+    (Phase.WAITING, Event.ENDED): Phase.ENDED,
+    (Phase.LAUNCHING, Event.LAUNCHED): Phase.WORKING,
+    (Phase.LAUNCHING, Event.RETRYING): Phase.WAITING,
+    (Phase.LAUNCHING, Event.ENDED): Phase.ENDED,
+    (Phase.WORKING, Event.PULLING): Phase.PULLING,
+    (Phase.WORKING, Event.REMINDING): Phase.WORKING,
+    (Phase.WORKING, Event.NOTICED): Phase.WORKING,
+    (Phase.WORKING, Event.RETRYING): Phase.WAITING,
+    (Phase.WORKING, Event.ENDED): Phase.STOPPING,
+    (Phase.PULLING, Event.MISSED): Phase.WORKING,
+    (Phase.PULLING, Event.RETRYING): Phase.WAITING,
+    (Phase.PULLING, Event.ENDED): Phase.STOPPING,
+    (Phase.STOPPING, Event.STOPPED): Phase.ENDED,
+    (Phase.ENDED, Event.RETRYING): Phase.WAITING,
+}
+"""From a phase by an event to the next phase; a pair that is not in here changes nothing."""

@@ -1,0 +1,295 @@
+"""A run as the fold of its plan and its journal: what the screen, the JSON, the report and a resume all read.
+
+    run = fold(plan, journal.entries)
+
+Pure: no clock, no file. Every prefix of a journal is a run, the same line twice is the same as once, and the counts
+always sum to the number of tests. Lines of a later version, or that do not fit (`events.NEXT`), change nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.run.events import FAILURES, NEXT, RUNNING, End, Event, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from selftest_core.journal import Entry
+    from selftest_core.run.plan import PlannedTest, RunPlan
+
+_LONGEST_NAME = 50
+_TAIL = 14  # of a planned name: its hash and its run, which must survive a cut
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One agent of the run: an attempt at a test. `host_id` is empty while it is not known to be there."""
+
+    test: str
+    """The planned agent's name, which names the test through all attempts."""
+    node_id: str
+    attempt: int
+    agent_id: str
+    name: str
+    host_id: str = ""
+    provider: str = ""
+
+    @property
+    def address(self) -> str:
+        """The one spelling that mngr never takes for another agent."""
+        return f"{self.agent_id}@{self.host_id}.{self.provider}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """An attempt that was given up for another: why (`launch`, `lost`, `asked`), in words, and its agent."""
+
+    reason: str
+    text: str
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One test of the run. Times are seconds since the epoch; `text` is untrusted.
+
+    `attempt` is 0 before the first. `stage` is where a failure happened (`launch`, `work`, `pull`), `tip` the last
+    commit of its branch and `commits` how many it has over the base. `says`: why its agent could not be stopped.
+    """
+
+    planned: PlannedTest
+    phase: Phase = Phase.WAITING
+    attempt: int = 0
+    member: Member | None = None
+    launching_at: float | None = None
+    launched_at: float | None = None
+    ended_at: float | None = None
+    end: End | None = None
+    stage: str = ""
+    text: str = ""
+    tip: str = ""
+    commits: int = 0
+    misses: int = 0
+    missed: str = ""
+    stamp: str = ""
+    is_reminded: bool = False
+    attention: str = ""
+    says: str = ""
+    retries: tuple[Retry, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The planned name: the row's key."""
+        return self.planned.agent_name
+
+    @property
+    def launches(self) -> int:
+        """How many agents were made, or tried to be, for this test."""
+        return self.attempt
+
+    def retried(self, reason: str) -> int:
+        """How often it was tried again for this reason."""
+        return sum(retry.reason == reason for retry in self.retries)
+
+    def next_member(self) -> Member:
+        """The agent of the next attempt: the plan's own, and others that follow from it without chance."""
+        attempt = self.attempt + 1
+        planned = self.planned
+        if attempt == 1:
+            return Member(planned.agent_name, planned.node_id, 1, planned.agent_id, planned.agent_name)
+        digest = hashlib.sha256(f"{planned.agent_id} {attempt}".encode()).hexdigest()[:32]
+        ending = f"{planned.agent_name[-_TAIL:]}-a{attempt}"
+        head = planned.agent_name[:-_TAIL][: _LONGEST_NAME - len(ending)].rstrip("-")
+        name = f"{head}{ending}".lstrip("-")
+        return Member(planned.agent_name, planned.node_id, attempt, f"agent-{digest}", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The whole run. `rows` by planned agent name, in the plan's order. `last`: the number of the last line taken.
+
+    `paused`: why launching rests, empty where it does not; `paused_by`: person, cluster, budget. `left`: why the last
+    conductor left, None while one should be there. `accepted`: signatures of clusters that were waved through.
+    `order`: the names of the ended tests, in the order in which they ended.
+    """
+
+    plan: RunPlan
+    rows: Mapping[str, RunRow]
+    last: int = 0
+    conductors: int = 0
+    started_at: float | None = None
+    left: str | None = None
+    paused: str = ""
+    paused_by: str = ""
+    paused_signature: str = ""
+    is_halted: bool = False
+    accepted: frozenset[str] = frozenset()
+    order: tuple[str, ...] = field(default=())
+
+    @property
+    def is_over(self) -> bool:
+        """True when every test has ended and every agent was dealt with."""
+        return all(row.phase is Phase.ENDED for row in self.rows.values())
+
+    @property
+    def running(self) -> int:
+        """How many agents run or are being made."""
+        return sum(row.phase in RUNNING for row in self.rows.values())
+
+    @property
+    def launches(self) -> int:
+        """How many agents were paid for: those that came to be."""
+        return sum(
+            sum(retry.reason != "launch" for retry in row.retries) + (row.launched_at is not None)
+            for row in self.rows.values()
+        )
+
+    def phases(self) -> dict[Phase, int]:
+        """How many tests are in each phase; sums to the number of tests."""
+        counted = Counter(row.phase for row in self.rows.values())
+        return {phase: counted[phase] for phase in Phase}
+
+    def ends(self) -> dict[End, int]:
+        """How each test ended if the run ended now; sums to the number of tests.
+
+        One that no agent was ever made for is `not_started`, one that was left in the middle `stopped`.
+        """
+        counted = Counter(end_of(row) for row in self.rows.values())
+        return {end: counted[end] for end in End}
+
+
+def end_of(row: RunRow) -> End:
+    """How a test ended, or would if the run were left now."""
+    if row.end is not None:
+        return row.end
+    return End.NOT_STARTED if row.phase is Phase.WAITING and not row.retries else End.STOPPED
+
+
+def outcomes(run: Run) -> dict[str, Any]:
+    """The `outcomes` of a run's summary line: counts by end, failures apart; they sum to the number of tests."""
+    ends = run.ends()
+    plain = (End.SUCCEEDED, End.UNCHANGED, End.BLOCKED, End.STOPPED, End.NOT_STARTED)
+    return {
+        **{str(end): ends[end] for end in plain},
+        "failed": {str(end): ends[end] for end in FAILURES},
+    }
+
+
+def begin(plan: RunPlan) -> Run:
+    """The run before its first line."""
+    return Run(plan, MappingProxyType({test.agent_name: RunRow(test) for test in plan.tests}))
+
+
+def fold(plan: RunPlan, entries: Iterable[Entry]) -> Run:
+    """The run after these lines."""
+    return reduce(apply, entries, begin(plan))
+
+
+def apply(run: Run, entry: Entry) -> Run:
+    """The run after one line more. A line that was taken before changes nothing."""
+    if entry.number <= run.last:
+        return run
+    run = replace(run, last=entry.number)
+    try:
+        event = Event(entry.event)
+    except ValueError:
+        return run  # of a later version
+    fields = entry.fields
+    match event:
+        case Event.CONDUCTING:
+            started = entry.at if run.started_at is None else run.started_at
+            return replace(run, conductors=run.conductors + 1, started_at=started, left=None)
+        case Event.LEFT:
+            return replace(run, left=_text(fields, "why"))
+        case Event.PAUSED:
+            by, signature = _text(fields, "by"), _text(fields, "signature")
+            return replace(run, paused=_text(fields, "reason") or by, paused_by=by, paused_signature=signature)
+        case Event.RESUMED:
+            accepted = run.accepted | ({run.paused_signature} if run.paused_signature else frozenset())
+            return replace(run, paused="", paused_by="", paused_signature="", is_halted=False, accepted=accepted)
+        case Event.HALTED:
+            return replace(run, is_halted=True)
+        case _:
+            return _apply_to_row(run, event, entry)
+
+
+def _apply_to_row(run: Run, event: Event, entry: Entry) -> Run:
+    name = _text(entry.fields, "agent")
+    row = run.rows.get(name)
+    if row is None:
+        return run
+    phase = NEXT.get((row.phase, event))
+    attempt = row.attempt + (event is Event.LAUNCHING)
+    if phase is None or entry.fields.get("attempt") != attempt:
+        return run
+    changed = replace(_changed(row, event, entry), phase=phase)
+    order = run.order
+    if event is Event.ENDED:
+        order = (*order, name)
+    elif event is Event.RETRYING and name in order:
+        order = tuple(one for one in order if one != name)
+    return replace(run, rows=MappingProxyType({**run.rows, name: changed}), order=order)
+
+
+def _changed(row: RunRow, event: Event, entry: Entry) -> RunRow:
+    fields = entry.fields
+    match event:
+        case Event.LAUNCHING:
+            member = row.next_member()
+            agent_id, name = _text(fields, "agent_id") or member.agent_id, _text(fields, "name") or member.name
+            member = replace(member, agent_id=agent_id, name=name)
+            fresh = RunRow(row.planned, attempt=member.attempt, member=member, retries=row.retries)
+            return replace(fresh, launching_at=entry.at)
+        case Event.LAUNCHED:
+            member = _member(row)
+            member = replace(member, host_id=_text(fields, "host_id"), provider=_text(fields, "provider"))
+            return replace(row, member=member, launched_at=entry.at)
+        case Event.PULLING:
+            return replace(row, stamp=_text(fields, "stamp"))
+        case Event.MISSED:
+            return replace(row, misses=row.misses + 1, missed=_text(fields, "says"))
+        case Event.REMINDING:
+            return replace(row, is_reminded=True)
+        case Event.NOTICED:
+            return replace(row, attention=_text(fields, "reason"))
+        case Event.ENDED:
+            return replace(
+                row, end=_end(fields), ended_at=entry.at, stage=_text(fields, "stage"), text=_text(fields, "text"),
+                tip=_text(fields, "tip"), commits=_count(fields, "commits"), attention="",
+            )  # fmt: skip
+        case Event.STOPPED:
+            return replace(row, says=_text(fields, "says"))
+        case Event.RETRYING:
+            retries = row.retries
+            if row.member is not None:
+                retries = (*retries, Retry(_text(fields, "reason"), _text(fields, "text"), row.member))
+            return RunRow(row.planned, attempt=row.attempt, retries=retries)
+        case _:
+            return row
+
+
+def _member(row: RunRow) -> Member:
+    return row.member if row.member is not None else row.next_member()
+
+
+def _end(fields: Mapping[str, Any]) -> End:
+    try:
+        return End(_text(fields, "end"))
+    except ValueError:
+        return End.UNREADABLE  # a later version's; never a success
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    value = fields.get(name, 0)
+    return value if isinstance(value, int) and value >= 0 else 0
