@@ -1,0 +1,89 @@
+"""What conducting a run needs of whoever makes and keeps agents: the port `Crew`, and the values that pass it.
+
+`run.mngr_crew` does it with the real mngr; `demo.simulated_crew` plays it in simulated time. One contract test holds
+both to the same answers. A crew knows nothing of a run's rules: it is asked, and tells what it sees.
+
+Every method may take long and may fail: it raises ToolError, which costs the agents that were asked for and no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from selftest_core.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.run.fold import Member
+
+OUTCOME = "outcome.json"
+BUNDLE = "branch.bundle"
+
+
+class Life(StrEnum):
+    """What an agent is doing, as far as a run cares.
+
+    `WORKING`: it is there (a command agent that mngr calls WAITING works all its life). `TURN_ENDED`: an interactive
+    agent waits for words. `ASKS`: a dialog holds it up. `EXITED`: its program ended. `STOPPED`: its session is gone.
+    `ABSENT`: a whole answer does not have it. `LOST`: its host is gone. `UNSEEN`: nobody can tell just now, or it is
+    being made.
+    """
+
+    WORKING = "working"
+    TURN_ENDED = "turn ended"
+    ASKS = "asks"
+    EXITED = "exited"
+    STOPPED = "stopped"
+    ABSENT = "absent"
+    LOST = "lost"
+    UNSEEN = "unseen"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of one agent. `outcome`: a stamp of its outcome file, that changes with it; empty without one.
+
+    `host_id` and `provider` where it was found. `says`: words beside it, such as why it is unseen.
+    """
+
+    life: Life
+    outcome: str = ""
+    host_id: str = ""
+    provider: str = ""
+    says: str = ""
+
+
+class LaunchError(ToolError):
+    """An agent could not be made."""
+
+
+class Crew(Protocol):
+    """Makes, sees, empties and stops the agents of one run."""
+
+    async def create(self, member: Member) -> Seen:
+        """Make the agent. Raises ToolError; whether it is there then, only `look` can tell."""
+        ...
+
+    async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
+        """What is to be seen of these agents, by agent id; all of them are in the answer."""
+        ...
+
+    async def pull(self, member: Member, staging: Path) -> None:
+        """Copy what the agent left in its out folder into `staging` (which is there and empty), and its branch."""
+        ...
+
+    async def last_screen(self, member: Member) -> str:
+        """The text of its screen, empty where there is none any more. Never starts it."""
+        ...
+
+    async def remind(self, member: Member, text: str) -> None:
+        """Say something to it."""
+        ...
+
+    async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """Stop these agents, all of one host; by agent id why one could not be stopped, empty where it is stopped."""
+        ...

@@ -1,0 +1,238 @@
+"""Where a run lives on the disk, and where the runs of all repositories are found again.
+
+    .selftest/.gitignore                       holds `*`, before anything else is written
+    .selftest/runs/<run>/plan.json             written once
+                         journal.jsonl         the one truth about what happened
+                         wishes/<n>.json       what a person asked the conductor for; taken one by one
+                         agents/<agent>/attempt-N/   what came back, whole: renamed into place
+    <state folder>/runs/<run>.json             where that run is: a pointer, so that `runs` sees other repositories
+
+The staging folder is outside any repository on purpose (`mngr rsync` guards the repository around its destination).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.errors import RefusedError, UsageError
+from selftest_core.journal import read
+from selftest_core.run.fold import Run, fold
+from selftest_core.run.plan import RunPlan, plan_from_json, plan_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.run.fold import Member
+
+FOLDER = ".selftest"
+
+
+class WishKind(StrEnum):
+    """What a person can ask a conductor for. `STOP` ends the whole run, `STOP_ONE` one test's agent."""
+
+    PAUSE = "pause"
+    GO = "go"
+    STOP = "stop"
+    STOP_ONE = "stop_one"
+    SKIP = "skip"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One wish; `test` is the planned agent name where it is about one test."""
+
+    kind: WishKind
+    test: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        """The journal's file."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def clone(self) -> Path:
+        """The private clone that agents start from."""
+        return self.path / "clone"
+
+    def attempt(self, member: Member) -> Path:
+        """Where what this agent gave back stands, once it is whole and checked."""
+        return self.path / "agents" / member.test / f"attempt-{member.attempt}"
+
+    def plan(self) -> RunPlan:
+        """The plan. Raises UsageError where there is none, UnreadablePlanError where it cannot be read."""
+        try:
+            document = json.loads((self.path / "plan.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"{self.run} is no run that can be read", str(error), "`selftest-tui runs` lists them."
+            ) from error
+        return plan_from_json(document)
+
+    def read(self) -> Run:
+        """The run as it stands in the journal now; may be read while a conductor writes."""
+        plan = self.plan()
+        try:
+            data = self.journal.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        return fold(plan, read(data).entries)
+
+    def is_conducted(self) -> bool:
+        """True while a conductor holds the journal. Changes nothing in it."""
+        try:
+            handle = os.open(self.journal, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def make_staging(self, member: Member) -> Path:
+        """A new, empty folder outside any repository, for what is fetched from this agent."""
+        return Path(tempfile.mkdtemp(prefix=f"selftest-{member.agent_id[6:14]}-"))
+
+    def put_in_place(self, staging: Path, member: Member) -> Path:
+        """Make the staged files the attempt's, whole or not at all; what stands there already stays."""
+        place = self.attempt(member)
+        if place.exists():
+            shutil.rmtree(staging, ignore_errors=True)
+            return place
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = place.with_name(f".{place.name}.draft")
+        shutil.rmtree(draft, ignore_errors=True)
+        try:
+            staging.rename(draft)
+        except OSError:  # another file system
+            shutil.copytree(staging, draft, symlinks=True)
+            shutil.rmtree(staging, ignore_errors=True)
+        draft.rename(place)
+        return place
+
+    def wish(self, wish: Wish) -> None:
+        """Leave a wish for the conductor."""
+        folder = self.path / "wishes"
+        folder.mkdir(exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=folder, suffix=".draft")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"kind": wish.kind, "test": wish.test}, file)
+        taken = {int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal()}
+        number = max(taken, default=0) + 1
+        while True:
+            try:
+                os.link(draft, folder / f"{number:09}.json")
+                break
+            except FileExistsError:
+                number += 1
+        Path(draft).unlink()
+
+    def wishes(self) -> tuple[tuple[Path, Wish], ...]:
+        """The wishes that wait, oldest first, with their files. One that cannot be read is removed."""
+        found: list[tuple[Path, Wish]] = []
+        for path in sorted((self.path / "wishes").glob("*.json")):
+            try:
+                said = json.loads(path.read_text(encoding="utf-8"))
+                found.append((path, Wish(WishKind(said["kind"]), str(said["test"]))))
+            except (OSError, ValueError, KeyError, TypeError):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        return tuple(found)
+
+
+def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
+    """Make the folder of a new run and write its plan. Raises RefusedError where that run is there already."""
+    top = Path(plan.repository) / FOLDER
+    top.mkdir(exist_ok=True)
+    _write(top / ".gitignore", "*\n")
+    folder = RunFolder(top / "runs" / plan.run)
+    try:
+        folder.path.mkdir(parents=True)
+    except FileExistsError as error:
+        raise RefusedError(f"The run {plan.run} is there already", str(folder.path)) from error
+    (folder.path / "wishes").mkdir()
+    _write(folder.path / "plan.json", json.dumps(plan_json(plan), indent=1) + "\n")
+    register(folder, environ)
+    return folder
+
+
+def register(folder: RunFolder, environ: Mapping[str, str]) -> None:
+    """Note where the run is, so that it is found from other repositories. Not being able to is no failure."""
+    registry = runs_registry(environ)
+    with contextlib.suppress(OSError):
+        registry.mkdir(parents=True, exist_ok=True)
+        _write(registry / f"{folder.run}.json", json.dumps({"path": str(folder.path)}) + "\n")
+
+
+def runs_registry(environ: Mapping[str, str]) -> Path:
+    """The folder of pointers to runs; nothing is made here."""
+    named = environ.get("XDG_STATE_HOME", "")
+    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
+    return home / "selftest-tui" / "runs"
+
+
+def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> tuple[RunFolder, ...]:
+    """The runs of `repository`, newest first, then those of other repositories that are still there."""
+    own = [] if repository is None else list((repository / FOLDER / "runs").glob("*/plan.json"))
+    found = {path.parent.resolve(): True for path in sorted(own, reverse=True)}
+    for pointer in sorted(runs_registry(environ).glob("*.json"), reverse=True):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            said: Any = json.loads(pointer.read_text(encoding="utf-8"))
+            path = Path(said["path"])
+            if (path / "plan.json").is_file():
+                found.setdefault(path.resolve(), True)
+    return tuple(RunFolder(path) for path in found)
+
+
+def find_run(environ: Mapping[str, str], repository: Path | None, run: str | None = None) -> RunFolder:
+    """The run of that id (or a beginning of it), or the newest of this repository. Raises UsageError."""
+    folders = run_folders(environ, repository)
+    if run is None:
+        own = [one for one in folders if repository and one.path.is_relative_to((repository / FOLDER).resolve())]
+        if not own:
+            raise UsageError("There is no run in this repository", "", "`selftest-tui run` begins one.")
+        return own[0]
+    matching = [one for one in folders if one.run.startswith(run)]
+    exact = [one for one in matching if one.run == run] or matching
+    if len(exact) != 1:
+        says = "There is no run" if not exact else "There are several runs"
+        raise UsageError(f"{says} {run}", ", ".join(one.run for one in exact), "`selftest-tui runs` lists them.")
+    return exact[0]
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the whole file or leave what was there, synced."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
