@@ -87,7 +87,7 @@ def test_it_says_what_mngr_says(zoo: Zoo, inside: bool, wait: bool) -> None:
 
 
 def test_the_document_has_what_scripts_rely_on(zoo: Zoo) -> None:
-    document = listed(zoo.world)
+    document = listed(zoo.world, "--no-wait")
 
     agent = by_name(document)["waits"]
     assert (agent["run"], agent["test"]) == ("r1", "tests/test_a.py::one")
