@@ -23,21 +23,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
+    from selftest_core.config import Key
+
 STOPPED_EARLY = 3
 
 _EPILOG = """\
 examples:
-  selftest-tui                     supervise the agents of this machine and of every provider of mngr
-  selftest-tui list                see them once
+  selftest-tui                    supervise the agents of this machine, and of
+                                  every provider that mngr knows
+  selftest-tui list               see them once
   selftest-tui list --json | jq '.agents[] | select(.attention) | .name'
-  selftest-tui demo                try it on a sample of scripted agents: nothing is left behind
-  selftest-tui doctor              what is missing or wrong, and the command that mends it
+  selftest-tui demo               try it on scripted agents; leaves nothing
+  selftest-tui doctor             what is missing or wrong, and what mends it
 
-Settings come from selftest-tui.toml or [tool.selftest-tui] in pyproject.toml, then the environment, then --set:
+settings (each: in selftest-tui.toml, in [tool.selftest-tui] of pyproject.toml,
+in the environment as SELFTEST_TUI_ and its name in capitals, or by --set):
 {settings}
 
-exit status: 0 done; 1 done, with something left to look at; 2 usage, configuration or a broken tool;
-3 stopped early; 4 refused for safety
+exit status: 0 done; 1 done, with something left to look at; 2 usage,
+configuration or a broken tool; 3 stopped early; 4 refused for safety
 """
 
 
@@ -81,10 +85,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     """The parser, and the names of the commands that exist."""
     from selftest_core.config import CONFIG_KEYS
 
-    settings = "\n".join(
-        f"  {key.name:<14} {key.says}\n  {'':<14} default {key.default_text}; environment {key.environment_name}"
-        for key in CONFIG_KEYS
-    )
+    settings = "\n".join(_setting_lines(key) for key in CONFIG_KEYS)
     parser = _Parser(
         prog="selftest-tui",
         description="Supervise a hundred coding agents: see who needs you, answer, attach, steer.",
@@ -99,7 +100,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     def command(name: str, says: str, examples: str) -> argparse.ArgumentParser:
         return commands.add_parser(
             name,
-            help=says[:1].lower() + says[1:].split(".")[0],
+            help=" ".join((says[:1].lower() + says[1:].split(".")[0]).split()),
             description=says,
             epilog=f"examples:\n{examples}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -109,11 +110,11 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
 
     listing = command(
         "list",
-        "Show the fleet once. Ends with 0 even where a provider does not answer: its agents are shown as they were\n"
-        "last known, marked as stale, and the error is listed.",
+        "Show the fleet once. Ends with 0 even where a provider does not answer: its\n"
+        "agents are shown as they were last known, as stale, and the error is listed.",
         "  selftest-tui list\n"
-        "  selftest-tui list --no-wait         what can be seen at once, without asking mngr\n"
-        "  selftest-tui list --json | jq -r '.agents[] | [.name, .state, .reason] | @tsv'\n"
+        "  selftest-tui list --no-wait        what is seen at once, without asking mngr\n"
+        "  selftest-tui list --json | jq -r '.agents[] | [.name, .state] | @tsv'\n"
         "  selftest-tui list --json --socket /tmp/other/tmux-1000/default",
     )
     listing.add_argument("--json", action="store_true", help="one JSON document instead of the table")
@@ -122,7 +123,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     )
     doctor = command(
         "doctor",
-        "Say what is missing or misconfigured, and the command that mends it. Ends with 1 where something is wrong.",
+        "Say what is missing or misconfigured, and the command that mends it.\nEnds with 1 where something is wrong.",
         "  selftest-tui doctor\n  selftest-tui doctor --json",
     )
     doctor.add_argument("--json", action="store_true", help="one JSON document instead of the table")
@@ -133,21 +134,28 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     )
     demo = command(
         "demo",
-        "Start a handful of scripted agents in a world of their own and supervise them. Needs mngr and tmux, but no\n"
-        "model, no key and no network, and leaves nothing behind.",
+        "Start a handful of scripted agents in a world of their own and supervise them.\n"
+        "Needs mngr and tmux, but no model, no key and no network, and leaves nothing.",
         "  selftest-tui demo\n"
         "  selftest-tui demo --agents 12\n"
-        "  selftest-tui demo --batch          no screen: the fleet's changes as JSON Lines, until all have ended",
+        "  selftest-tui demo --batch         no screen: what changes, as JSON Lines",
     )
     demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many agents to start")
     demo.add_argument("--keep", action="store_true", help="leave the demo's world running; `sweep` removes it later")
     sweep = command(
         "sweep",
-        "Remove what earlier demos left behind: tmux servers, processes, folders. Shows them and asks first.",
+        "Remove what earlier demos left behind: tmux servers, processes, folders.\nShows them and asks first.",
         "  selftest-tui sweep\n  selftest-tui sweep --yes",
     )
     sweep.add_argument("--yes", action="store_true", help="do not ask")
     return parser, tuple(commands.choices)
+
+
+def _setting_lines(key: Key) -> str:
+    import textwrap
+
+    says = textwrap.wrap(f"{key.says} (default {key.default_text})", 62)
+    return "\n".join(f"  {key.name if number == 0 else '':<14} {line}" for number, line in enumerate(says))
 
 
 def _count(text: str) -> int:
