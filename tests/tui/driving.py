@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-    from selftest_core.view import FleetView
+    from selftest_core.view import FleetView, Row
     from selftest_tui.feed import Publish
     from selftest_tui.screens.fleet import FleetScreen
 
@@ -43,18 +43,28 @@ ENVIRONMENT = {
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
+_MOVED: dict[int, tuple[Row, Row]] = {}
+
+
 def elsewhere(view: FleetView, sockets: Mapping[str, str] | None = None) -> FleetView:
     """The view with every tmux socket replaced: by `sockets`, else by one that does not exist."""
 
     def moved(socket: str) -> str:
         return (sockets or {}).get(socket, f"{NOWHERE}/{Path(socket).name}")
 
+    def seated(row: Row) -> Row:
+        """The same object for the same row: that is how a table knows that nothing changed."""
+        if row.session is None:
+            return row
+        known = _MOVED.get(id(row))
+        if known is None or known[0] is not row or sockets:
+            known = (row, replace(row, session=SessionRef(moved(row.session.socket), row.session.name)))
+            _MOVED[id(row)] = known
+        return known[1]
+
     return replace(
         view,
-        rows=tuple(
-            replace(row, session=SessionRef(moved(row.session.socket), row.session.name)) if row.session else row
-            for row in view.rows
-        ),
+        rows=tuple(map(seated, view.rows)),
         sessions=tuple(
             replace(one, ref=SessionRef(moved(one.ref.socket), one.ref.name)) for one in view.sessions
         ),
@@ -64,7 +74,7 @@ def elsewhere(view: FleetView, sockets: Mapping[str, str] | None = None) -> Flee
 
 @dataclass
 class Driven:
-    """A running app, and what a person would see of it."""
+    """A running app, and what a person would see of it. Its clock stands `seconds` after the scene's."""
 
     app: FleetApp
     pilot: Pilot[None]
@@ -96,8 +106,8 @@ class Driven:
 
     @property
     def toasts(self) -> str:
-        """All that was said in toasts and is still shown."""
-        return "\n".join(str(toast.render()) for toast in self.app.screen.query("Toast"))
+        """All that was said in toasts."""
+        return "\n".join(f"{toast.title}: {toast.text}" for toast in self.screen.said)
 
     @property
     def name(self) -> str:
@@ -142,24 +152,28 @@ async def driven(
     theme: str = "textual-dark",
     environ: Mapping[str, str] | None = None,
     sockets: Mapping[str, str] | None = None,
-    waits: bool = True,
 ) -> AsyncIterator[Driven]:
     """The app over a view, its first frame on the screen."""
     made: list[StillWatch] = []
     shown = elsewhere(view, sockets)
-    now = [scenes.NOW]
+    ahead: list[Driven] = []
 
     def make_watch(publish: Publish) -> StillWatch:
         made.append(StillWatch(shown, publish))
         return made[0]
 
     app = FleetApp(
-        make_watch, environ or ENVIRONMENT, folder=Path("/"), theme=theme, clock=lambda: now[0], place="acme/api @ main"
+        make_watch,
+        environ or ENVIRONMENT,
+        folder=Path("/"),
+        theme=theme,
+        clock=lambda: scenes.NOW + (ahead[0].seconds if ahead else 0.0),
+        place="acme/api @ main",
     )
     async with app.run_test(size=size) as pilot:
         one = Driven(app, pilot, made[0])
-        if waits:
-            await one.until(lambda: app.fleet.view is shown, "the first view")
+        ahead.append(one)
+        await one.until(lambda: app.fleet.has_view, "the first view")
         await pilot.pause()
         yield one
 

@@ -79,16 +79,15 @@ class FleetApp(App[None]):
         elif action == "palette":
             self.push_screen(CommandPalette(providers=[Actions], placeholder="What shall be done?"))
         elif action == "no_quit":
-            toast = problems.refusal("ctrl+q", f"{BY_ACTION['no_quit'].help}. q quits.")
-            self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=8.0, markup=False)
+            self.fleet.toast(problems.refusal("ctrl+q", f"It {BY_ACTION['no_quit'].help}. q quits."))
 
     def _leave(self) -> None:
         """Quit; while an act is under way only when asked twice."""
         under_way = self.fleet.under_way
         if under_way and not self._was_warned:
             self._was_warned = True
-            toast = problems.refusal("Not yet", f"{'; '.join(under_way)}: quitting cuts that short. Once more quits.")
-            self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=8.0, markup=False)
+            why = f"{'; '.join(under_way)}: quitting now cuts that short. Once more quits."
+            self.fleet.toast(problems.refusal("Not yet", why))
             return
         self.exit()
 

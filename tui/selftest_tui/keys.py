@@ -135,7 +135,7 @@ LOOK = (
 
 PROGRAM = (
     Key(("R",), "R", "refresh", "refresh", "ask mngr and tmux again, now", Topic.PROGRAM),
-    Key(("e",), "e", "problems", "problems", "what does not work right now, and what mends it",
+    Key(("e",), "e", "problems", "problems", "what does not work right now, what mends it, and what was said last",
         Topic.PROGRAM, why_not=situation.some_problem),
     Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM),
     Key(("question_mark",), "?", "help", "help", "this help", Topic.PROGRAM, Where.APP, line=1),

@@ -36,7 +36,7 @@ class Toast:
 
 def refusal(label: str, why: str) -> Toast:
     """A key that cannot do its work now."""
-    return Toast(present.clean(why), present.clean(label), "warning")
+    return Toast(present.clean(why), present.clean(label), "warning", 6.0)
 
 
 def act_failed(error: SelftestError) -> Toast:

@@ -147,7 +147,7 @@ def something_to_clear(now: Situation) -> str | None:
 
 
 def some_problem(now: Situation) -> str | None:
-    """The list of problems must not be empty."""
+    """The list of problems and of what was said must not be empty."""
     return None if now.problems else "No problem is known: everything answers."
 
 

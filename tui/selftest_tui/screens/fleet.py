@@ -8,6 +8,8 @@ agents in `acting`.
 from __future__ import annotations
 
 import time
+from collections import deque
+from dataclasses import replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,6 +31,7 @@ from selftest_tui.situation import Situation
 from selftest_tui.widgets.agent_table import AgentTable
 from selftest_tui.widgets.banner import Banner
 from selftest_tui.widgets.key_bar import KeyBar
+from selftest_tui.widgets.line_places import is_same
 from selftest_tui.widgets.prompt import Prompt
 from selftest_tui.widgets.side_pane import SidePane
 from selftest_tui.widgets.status_bar import StatusBar
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
     from selftest_core.agents import AgentKey
     from selftest_core.view import Row
+    from selftest_tui.arrangement import Line
     from selftest_tui.feed import MakeWatch
     from selftest_tui.messages import PlaceFound, WatchEnded
     from selftest_tui.problems import Severity, Toast
@@ -50,6 +54,15 @@ if TYPE_CHECKING:
 
 NARROW = 100
 """Columns below which the right pane is a key away."""
+KEPT_TOASTS = 50
+
+
+def without_own_session(view: FleetView, environ: Mapping[str, str]) -> FleetView:
+    """The view without the tmux session that this program itself is shown in: a mirror of itself helps nobody."""
+    socket, _, rest = environ.get("TMUX", "").partition(",")
+    session_id = f"${rest.rpartition(',')[2]}"
+    others = tuple(one for one in view.sessions if (one.ref.socket, one.session_id) != (socket, session_id))
+    return view if len(others) == len(view.sessions) else replace(view, sessions=others)
 
 
 class FleetScreen(Screen[None]):
@@ -72,12 +85,13 @@ class FleetScreen(Screen[None]):
         self.environ = environ
         self.clock = clock
         self.view = FleetView(at=clock())
-        self._has_view = False
+        self.has_view = False
         self._folder = folder
         self._place = place
         self._feed = Feed(make_watch, self.post_message)
+        self.said: deque[Toast] = deque(maxlen=KEPT_TOASTS)
         self._own_problems: tuple[Problem, ...] = ()
-        self._shown_in_pane: object = None
+        self._shown_in_pane: Line | None = None
         self._acting = Acting(self)
         self._acts = FleetKeys(self, self._acting)
 
@@ -133,13 +147,15 @@ class FleetScreen(Screen[None]):
 
     def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
         """A toast."""
-        self._toast(problems.Toast(text, title, kind))
+        self.toast(problems.Toast(text, title, kind))
 
     def show_error(self, error: SelftestError) -> None:
         """An act failed."""
-        self._toast(problems.act_failed(error))
+        self.toast(problems.act_failed(error))
 
-    def _toast(self, toast: Toast) -> None:
+    def toast(self, toast: Toast) -> None:
+        """Show it for its time, and keep it to be read again."""
+        self.said.append(toast)
         self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
 
     def marked_rows(self) -> tuple[Row, ...]:
@@ -196,7 +212,8 @@ class FleetScreen(Screen[None]):
         view = self._feed.take()
         if view is None:
             return
-        before, self.view, self._has_view = self.view, view, True
+        view = without_own_session(view, self.environ)
+        before, self.view, self.has_view = self.view, view, True
         self.table.show(view, self.clock())
         self._show_all()
         if view.sessions != before.sessions or view.servers != before.servers or view.lanes != before.lanes:
@@ -244,7 +261,7 @@ class FleetScreen(Screen[None]):
             subtitle = f"{subtitle} · {marks}" if subtitle else marks
         self._frame.border_title = Content(" ─ ".join(title))
         self._frame.border_subtitle = Content(subtitle)
-        view = self.view if self._has_view else None
+        view = self.view if self.has_view else None
         table.show_placeholder(problems.instead_of_rows(view, table.arranged, how, self.problems))
         self._show_keys()
 
@@ -265,7 +282,7 @@ class FleetScreen(Screen[None]):
 
     def _show_pane(self) -> None:
         line = self.table.line
-        if line is not self._shown_in_pane or line is None:
+        if line is None or not is_same(self._shown_in_pane, line):
             self._shown_in_pane = line
             self.pane.show(self.table.row, self.table.session, self.view)
 
@@ -341,7 +358,7 @@ class FleetScreen(Screen[None]):
             agents=len(self.view.rows),
             shown=table.arranged.shown,
             needing=len(table.arranged.needing),
-            problems=len(self.problems),
+            problems=len(self.problems) + len(self.said),
             marked=len(marked),
             to_clear=bool(marked or how.query or how.only_me or table.in_range or self.is_zoomed),
             has_panes=bool(self.view.sessions) or any(row.session is not None for row in self.view.rows),
@@ -354,7 +371,7 @@ class FleetScreen(Screen[None]):
         key = keys.BY_ACTION[action]
         why = key.why_not(self.situation())
         if why is not None:
-            self._toast(problems.refusal(key.label, why))
+            self.toast(problems.refusal(key.label, why))
             return
         self._perform(lambda: self._acts.do(action))
 

@@ -308,7 +308,7 @@ class FleetKeys:
 
     def problems(self) -> None:
         """What does not work."""
-        self._screen.app.push_screen(problems_page(self._screen.problems))
+        self._screen.app.push_screen(problems_page(self._screen.problems, self._screen.said))
 
     def theme(self) -> None:
         """Choose the colours."""

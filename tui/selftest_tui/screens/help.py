@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from selftest_core.view import Problem
+    from selftest_tui.problems import Toast
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,17 @@ def help_page() -> Page:
     return Page("keys", [*sections, Section("Symbols", tuple(symbols))])
 
 
-def problems_page(problems: Sequence[Problem]) -> Page:
-    """Every problem with its details and what mends it."""
-    return Page("problems", [_section_of(problem) for problem in problems])
+def problems_page(problems: Sequence[Problem], said: Sequence[Toast]) -> Page:
+    """Every problem with its details and what mends it, then what was said last, the newest first."""
+    sections = [_section_of(problem) for problem in problems]
+    if said:
+        lines = [
+            (present.clean(toast.title), present.clean(line))
+            for toast in reversed(said)
+            for line in toast.text.splitlines() or [""]
+        ]
+        sections.append(Section("What was said last", tuple(lines)))
+    return Page("problems", sections)
 
 
 def _section_of(problem: Problem) -> Section:

@@ -21,10 +21,11 @@ from selftest_tui.bindings import bindings_of
 from selftest_tui.finding import Finder
 from selftest_tui.keys import Where
 from selftest_tui.widgets.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
+from selftest_tui.widgets.line_places import changed_places, first_line, next_needing, place_of_cursor
 from selftest_tui.widgets.table_messages import CursorMoved, LineOpened, LineVanished, MarksChanged, NameChanged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from textual import events
     from textual.binding import BindingType
@@ -77,6 +78,7 @@ class AgentTable(ScrollView, can_focus=True):
         self._now = 0.0
         self._finder = Finder()
         self._cursor = 0
+        self._was_moved = False
         self._marks: frozenset[AgentKey] = frozenset()
         self._range_from: LineKey | None = None
         self._marks_before: frozenset[AgentKey] = frozenset()
@@ -94,8 +96,8 @@ class AgentTable(ScrollView, can_focus=True):
             self._set_marks(self._marks & view.by_key.keys())
         if isinstance(under, Row):
             self._tell_what_happened_to(under, view)
-        if not before.rows and self.line is not None and isinstance(self.line, Group):
-            self.go_to(self._first_member())
+        if not self._was_moved:
+            self._go_to_first(before)
 
     def arrange_by(self, arrangement: Arrangement) -> None:
         """Lay the same view out differently; the cursor stays on its line, or goes to the nearest that is left."""
@@ -111,7 +113,7 @@ class AgentTable(ScrollView, can_focus=True):
     def tick(self, now: float) -> None:
         """Move the clock: only cells whose text it changes are painted again."""
         self._now = now
-        painter = self._ready_painter()
+        painter = self.painter
         width = painter.width - painter.timed_from
         for place in self._visible():
             line = self.arranged.lines[place]
@@ -147,7 +149,11 @@ class AgentTable(ScrollView, can_focus=True):
         return max(1, self.size.height - HEADING)
 
     def go_to(self, place: int) -> None:
-        """Put the cursor on the line at `place`, within bounds, and scroll it into sight."""
+        """The person moves the cursor to the line at `place`, within bounds; it is scrolled into sight."""
+        self._was_moved = True
+        self._go_to(place)
+
+    def _go_to(self, place: int) -> None:
         place = max(0, min(place, len(self.arranged.lines) - 1))
         if place != self._cursor:
             before, self._cursor = self._cursor, place
@@ -168,20 +174,8 @@ class AgentTable(ScrollView, can_focus=True):
 
     def go_to_needing(self, step: int) -> bool:
         """To the next (1) or previous (-1) agent that needs a person, round the end; False where there is none."""
-        needing = self.arranged.needing
-        if not needing:
-            return False
-        ranks = [self._rank(key) for key in needing]
-        here = (self._cursor, 0 if self.row is not None else -1)
-        ahead = [key for key, rank in zip(needing, ranks, strict=True) if (rank > here if step > 0 else rank < here)]
-        return self.go_to_key((ahead or needing)[0 if step > 0 else -1])
-
-    def _rank(self, key: AgentKey) -> tuple[int, int]:
-        """The place of a line, or of its folded group and its number within that."""
-        place = self.arranged.places.get(key)
-        if place is not None:
-            return place, 0
-        return self.arranged.places[self.arranged.group_of[key]], 1 + self.arranged.needing.index(key)
+        key = next_needing(self.arranged, self._cursor, step, is_on_agent=self.row is not None)
+        return key is not None and self.go_to_key(key)
 
     # groups
 
@@ -261,38 +255,18 @@ class AgentTable(ScrollView, can_focus=True):
         before, cursor_before, top = self.arranged, self._cursor, self.scroll_offset.y
         after = arrange(self._view, self.arrangement, self._finder.find(self._view, self.arrangement.query))
         self.arranged = after
-        self._cursor = _new_place(before, after, cursor_before)
+        self._cursor = place_of_cursor(before, after, cursor_before)
         self.virtual_size = Size(self.size.width, len(after.lines) + HEADING)
-        self._keep_in_place(before, after, cursor_before, top)
+        wanted = first_line(before, after, cursor_before, self._cursor, top, self.page)
+        if wanted != top:
+            self.scroll_to(y=wanted, animate=False, force=True)
         if self.scroll_offset.y != top or not after.lines:
             self.refresh()
         else:
-            both = zip(range(len(after.lines)), after.lines, strict=True)
-            self._refresh_places(
-                place
-                for place, line in both
-                if place >= len(before.lines)
-                or (line != before.lines[place] if isinstance(line, Group) else line is not before.lines[place])
-            )
-            self._refresh_places(range(len(after.lines), len(before.lines)))
+            self._refresh_places(changed_places(before, after))
             if self._cursor != cursor_before:
                 self._refresh_places((self._cursor, cursor_before))
         self.post_message(CursorMoved())
-
-    def _keep_in_place(self, before: Arranged, after: Arranged, cursor_before: int, top: int) -> None:
-        """Scroll so that what the person looks at stays at its place: the cursor's line, or else the topmost one."""
-        is_seen = top <= cursor_before < top + self.page
-        if top == 0 and (not is_seen or self._cursor < self.page):
-            wanted = 0
-        elif is_seen:
-            wanted = self._cursor - (cursor_before - top)
-        else:
-            place = after.places.get(key_of(before.lines[top])) if top < len(before.lines) else None
-            wanted = top if place is None else place
-        limit = max(0, len(after.lines) - self.page)
-        wanted = max(0, min(wanted, limit))
-        if wanted != top:
-            self.scroll_to(y=wanted, animate=False, force=True)
 
     def _tell_what_happened_to(self, under: Row, view: FleetView) -> None:
         now = view.by_key.get(under.key)
@@ -301,14 +275,18 @@ class AgentTable(ScrollView, can_focus=True):
         elif now.agent.name != under.agent.name:
             self.post_message(NameChanged(under, now))
 
-    def _first_member(self) -> int:
-        return next((place for place, line in enumerate(self.arranged.lines) if not isinstance(line, Group)), 0)
+    def _go_to_first(self, before: FleetView) -> None:
+        """Until the person moves: to the first agent as soon as there is one, to the first session without."""
+        if before.rows or (isinstance(self.line, TmuxSession) and not self._view.rows):
+            return
+        kind = Row if self._view.rows else TmuxSession
+        self._go_to(next((place for place, line in enumerate(self.arranged.lines) if isinstance(line, kind)), 0))
 
     # drawing
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen: the titles, a line of the fleet, or nothing."""
-        painter = self._ready_painter()
+        painter = self.painter
         if y < HEADING:
             return painter.heading() if self.arranged.lines else painter.blank()
         place = self.scroll_offset.y + y - HEADING
@@ -329,7 +307,9 @@ class AgentTable(ScrollView, can_focus=True):
             return painter.placeholder(self.placeholder, number)
         return painter.blank()
 
-    def _ready_painter(self) -> LinePainter:
+    @property
+    def painter(self) -> LinePainter:
+        """What draws lines at this width, in these colours."""
         width = self.scrollable_content_region.width
         if self._painter is None or self._painter.width != width:
             styles = {part: self._style(part) for part in PARTS}
@@ -407,22 +387,3 @@ class AgentTable(ScrollView, can_focus=True):
             self.go_to(place)
             if event.chain == 2:
                 self.post_message(LineOpened())
-
-
-def _new_place(before: Arranged, after: Arranged, cursor: int) -> int:
-    """Where the cursor belongs: its line, else its folded group, else the nearest line that is left, below first."""
-    lines: Sequence[Line] = before.lines
-    if not lines or not after.lines:
-        return 0
-    cursor = min(cursor, len(lines) - 1)
-    key = key_of(lines[cursor])
-    if key in after.places:
-        return after.places[key]
-    if key in after.group_of:
-        return after.places.get(after.group_of[key], 0)
-    neighbours = [*lines[cursor + 1 :], *reversed(lines[:cursor])]
-    for line in neighbours:
-        place = after.places.get(key_of(line))
-        if place is not None and not isinstance(line, Group):
-            return place
-    return min(cursor, len(after.lines) - 1)

@@ -18,6 +18,7 @@ from selftest_core.observations import TmuxSession
 from selftest_core.view import Category, Row
 from selftest_tui import columns, present
 from selftest_tui.arrangement import Group, key_of
+from selftest_tui.widgets.line_places import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +93,7 @@ class LinePainter:
         """One line, from the store where nothing in it has changed."""
         key, times = key_of(line), self.timed_cells(line, now)
         known = self._done.get(key)
-        if known is not None and known[0] is line and known[1] == times and known[2] == look:
+        if known is not None and is_same(known[0], line) and known[1] == times and known[2] == look:
             return known[3]
         strip = self._group(line, look) if isinstance(line, Group) else self._cells(line, look, now)
         if len(self._done) >= MOST_STRIPS:
