@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from textual.notifications import Notification, Notify
+
 import scenes
 from selftest_core.agents import State
 from selftest_core.config import Config
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from textual.message import Message
     from textual.pilot import Pilot
 
     from selftest_core.observations import LocalAgent
@@ -81,10 +84,20 @@ class Seats:
 class Driven:
     """One running app, with what tests ask of it."""
 
-    def __init__(self, app: FleetApp, pilot: Pilot[None], watch: StillWatch | None = None) -> None:
+    pilot: Pilot[None]
+
+    def __init__(self, app: FleetApp, watch: StillWatch | None = None) -> None:
         self.app = app
-        self.pilot = pilot
         self._watch = watch
+        self._heard: list[Notification] = []
+        self._toasts: list[str] = []
+
+    @asynccontextmanager
+    async def running(self, size: tuple[int, int]) -> AsyncIterator[Driven]:
+        """The app, once its first view is on the screen."""
+        async with self.app.run_test(size=size, message_hook=self.hear) as self.pilot:
+            await self.until(lambda: self.app.fleet.is_mounted and self.app.fleet.view.has_local_answer, "a first view")
+            yield self
 
     @property
     def watch(self) -> StillWatch:
@@ -104,8 +117,14 @@ class Driven:
 
     @property
     def toasts(self) -> str:
-        """Every toast so far that has not gone yet."""
-        return "\n".join(f"{note.title}: {note.message}" for note in self.app._notifications)
+        """Every toast so far, gone ones too."""
+        return "\n".join(self._toasts)
+
+    def hear(self, message: Message) -> None:
+        """Keep every toast: on the screen they go by themselves."""
+        if isinstance(message, Notify) and message.notification not in self._heard:
+            self._heard.append(message.notification)
+            self._toasts.append(f"{message.notification.title}: {message.notification.message}")
 
     async def until(self, ask: Callable[[], object], what: str = "") -> None:
         """Let the app run until the condition holds."""
@@ -139,9 +158,7 @@ async def driven(seats: Seats, size: tuple[int, int] = (140, 40)) -> AsyncIterat
     app = FleetApp(
         make_watch, seats.world.environment, folder=seats.world.root, clock=lambda: scenes.NOW, place="acme/api"
     )
-    async with app.run_test(size=size) as pilot:
-        it = Driven(app, pilot, watches[0])
-        await it.until(lambda: app.fleet.is_mounted and app.fleet.view.has_local_answer, "the first view")
+    async with Driven(app, watches[0]).running(size) as it:
         yield it
 
 
@@ -154,7 +171,5 @@ async def live(world: World, size: tuple[int, int] = (140, 40)) -> AsyncIterator
         return FleetWatch(settings, world.environment, publish)
 
     app = FleetApp(make_watch, world.environment, folder=world.repository, place="acme/api")
-    async with app.run_test(size=size) as pilot:
-        it = Driven(app, pilot)
-        await it.until(lambda: app.fleet.is_mounted and app.fleet.view.has_local_answer, "the first view")
+    async with Driven(app).running(size) as it:
         yield it

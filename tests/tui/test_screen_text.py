@@ -10,13 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.color import Color
 
-from selftest_tui.widgets.screen_text import block, strips, with_cursor
+from selftest_tui.widgets import screen_text
+from selftest_tui.widgets.screen_text import block, with_cursor
 from worlds import eventually
 
 if TYPE_CHECKING:
     from rich.style import Style
+    from textual.strip import Strip
 
     from worlds import World
+
+
+def strips(text: str, first: int = 0, last: int | None = None) -> tuple[Strip, ...]:
+    return screen_text.strips(text.removesuffix("\n").split("\n"), first, last)
 
 
 def _first(text: str) -> tuple[str, Style]:

@@ -81,5 +81,5 @@ def _shown(messages: tuple[str, ...]) -> Content:
     """The messages one below the other, a line between."""
     if not messages:
         return Content("No messages: only agents that keep a transcript (as Claude does) have any.")
-    rule = Content.styled("\n────\n", "$text-muted")
+    rule = Content.styled("\n────\n", "$foreground-muted")
     return rule.join(Content(block(message)) for message in messages)

@@ -129,7 +129,7 @@ def laid_out(facts: Sequence[Fact], width: int) -> Content:
     lines: list[Content] = []
     for fact in facts:
         parts = chop_cells(clean(fact.value), room) or [""]
-        lines.append(Content.assemble((fact.label.ljust(column), "$text-muted"), parts[0]))
+        lines.append(Content.assemble((fact.label.ljust(column), "$foreground-muted"), parts[0]))
         lines.extend(Content(" " * column + part) for part in parts[1:])
     return Content("\n").join(lines)
 

@@ -38,10 +38,10 @@ def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) ->
         head = f"{'▶' if said.stands else ' '} {clean(said.source).ljust(source_width)}  {ago(now - said.at):>6} ago  "
         room = max(8, width - len(head))
         parts = wrapped(said.says, room)
-        lines.append(Content.styled(head, "bold" if said.stands else "$text-muted") + Content(parts[0]))
+        lines.append(Content.styled(head, "bold" if said.stands else "$foreground-muted") + Content(parts[0]))
         lines.extend(Content(" " * len(head) + part) for part in parts[1:])
     if any(said.stands for said in evidence):
-        lines += [Content(""), Content.styled("▶ this word was taken", "$text-muted")]
+        lines += [Content(""), Content.styled("▶ this word was taken", "$foreground-muted")]
     return Content("\n").join(lines)
 
 
