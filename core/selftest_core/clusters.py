@@ -1,0 +1,158 @@
+"""The same failure of many agents as one row: which failures are alike, told by their words.
+
+Forty agents that die of one thing say it with forty ports, temporary folders and ids. So a failure's signature is its
+most telling line without everything that differs by chance, and failures of one stage with one signature are a
+cluster. Words stay as they are: two lines that differ in a word are two failures.
+
+Any text may come in, screens full of escapes and megabytes of log included: only its end is looked at, and every
+pattern here takes time in proportion to what it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LONGEST = 240
+"""Characters of a signature."""
+
+_END = 100_000
+_LINE = 1_000
+_QUIET_LINES = 3
+"""How many last lines stand for a text that names no error, such as the screen of an agent that hangs."""
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_PICTURES = re.compile(r"[\u2500-\u259f\u25a0-\u25ff\u2800-\u28ff\u2190-\u21ff]+")
+
+# Which line tells most: pytest's own marks first, then a line that begins with the name of an error, then any
+# line that speaks of one.
+_PYTEST = re.compile(r"E {2,}\S")
+_NAMED = re.compile(r"(?:[\w.]+\.)?[A-Za-z_]\w*(?:Error|Exception|Refused|Timeout|Expired|Interrupt|Exit)\b")
+_SPOKEN = re.compile(
+    r"\b(?:errors?|fatal|failed|failure|refused|denied|panic|traceback|not found|no such|cannot|could not|unable"
+    r"|timed out|killed|rate limit|overloaded|limit reached|no space)\b",
+    re.IGNORECASE,
+)
+
+_LIMITED = re.compile(
+    r"\brate[ _-]?limit|\busage limit|\blimit (?:was |is |has been )?(?:reached|exceeded)"
+    r"|\boverloaded\b|\btoo many requests\b"
+    r"|\bquota (?:is |was |has been )?(?:reached|exceeded|exhausted)\b|\b(?:http|status|error|code)[ :=]*(?:429|529)\b",
+    re.IGNORECASE,
+)
+_SCREEN_LINES = 20
+"""Further up stands what was over long ago."""
+
+_WORD = r"[\w.+@%~-]"
+_PLACE = r"(?:::[\w.\[\]-]+)*(?::\d+)*"
+_STRIPPED: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s'\"<>)\]]+"), "<address>"),
+    (re.compile(r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
+    (re.compile(r"(['\"`])(?:[A-Za-z]:\\|~?/|\.{1,2}/)[^'\"`\n]*\1"), r"\1<path>\1"),
+    (re.compile(rf"\b[A-Za-z]:\\[\w.\\+-]+{_PLACE}"), "<path>"),
+    (re.compile(rf"(?<![\w<])(?:~|\.{{1,2}})?(?:/{_WORD}+)+/?{_PLACE}"), "<path>"),
+    (re.compile(rf"(?<![\w/])[\w.+-]+(?:/{_WORD}+)*/{_WORD}*\.[A-Za-z]{{1,5}}\b{_PLACE}"), "<path>"),
+    (re.compile(r"\b[\w-]+\.[a-z]{1,4}(?=:\d)(?:::[\w.\[\]-]+)*(?::\d+)+|\b[\w-]+\.py(?:::[\w.\[\]-]+)+"), "<path>"),
+    (
+        re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?)?"),
+        "<time>",
+    ),
+    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?(?::\d+)?\b"), "<address>"),
+    (re.compile(r"\[[0-9A-Fa-f:]*::?[0-9A-Fa-f:]*\](?::\d+)?"), "<address>"),
+    (re.compile(r"\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\b"), "<time>"),
+    (re.compile(r"\b[A-Za-z][\w-]*(?:\.[\w-]+)*:\d{2,5}\b"), "<address>"),
+    (re.compile(r"(?<![\w:>]):\d{2,5}\b"), "<address>"),
+    (re.compile(r"\b0[xX][0-9A-Fa-f]+\b"), "<id>"),
+    (re.compile(r"(?i)(?<![A-Za-z0-9])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{4,}(?![A-Za-z0-9])"), "<id>"),
+    (re.compile(r"\btmp[a-z0-9_]{6,10}\b"), "<id>"),
+    (re.compile(r"(?<![\w.])[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?"), "<n>"),
+    (re.compile(r"\d+(?:[.,]\d+)*"), "<n>"),
+    (re.compile(r"<n>(?:(?:, ?|; ?| |/|x|-)<n>)+"), "<n>"),
+    (re.compile(r"([=\-_~*#.+!])\1{2,}"), r"\1"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed or blocked test. `stage`: where it happened, such as `launch`; `text`: its evidence, as it came."""
+
+    test: str
+    stage: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Failures that are alike. `signature` is empty where nothing was said. `tests`: each once, in their order."""
+
+    signature: str
+    stage: str
+    tests: tuple[str, ...]
+
+
+def signature(text: str) -> str:
+    """The most telling line of a text, without escapes, numbers, ids, paths, addresses and times. One line.
+
+    A text that names no error (a screen) is stood for by its last lines.
+    """
+    told = " / ".join(stripped for line in _telling(_lines(text)) if (stripped := _strip(line)))
+    return told if len(told) <= LONGEST else told[: LONGEST - 1].rstrip() + "\u2026"
+
+
+def is_rate_limited(screen: str) -> bool:
+    """True where the last lines of a screen say that a service takes no more for now."""
+    return any(_LIMITED.search(line) for line in _lines(screen)[-_SCREEN_LINES:])
+
+
+def cluster(failures: Iterable[Failure]) -> tuple[Cluster, ...]:
+    """Group failures by stage and signature: the largest first, then in the order of their first failure.
+
+    A failure that is like no other is a cluster of one, so that every failed test is in exactly one of its stage.
+    """
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for failure in failures:
+        found.setdefault((failure.stage, signature(failure.text)), {})[failure.test] = None
+    made = [Cluster(told, stage, tuple(tests)) for (stage, told), tests in found.items()]
+    return tuple(sorted(made, key=lambda one: -len(one.tests)))
+
+
+def _lines(text: str) -> list[str]:
+    """The last lines as one would see them: without escapes, and where a line was overwritten, its last writing."""
+    plain = _ESCAPES.sub("", text[-_END:])
+    seen = (line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
+    lines = (_PICTURES.sub(" ", _UNSEEN.sub("", line[:_LINE])).rstrip() for line in seen)
+    return [line for line in lines if line.strip()]
+
+
+def _telling(lines: list[str]) -> list[str]:
+    marked = [number for number, line in enumerate(lines) if _PYTEST.match(line)]
+    if marked:
+        # The first of the last block says what; the lines below it say why.
+        first = marked[-1]
+        while first - 1 in marked[-50:]:
+            first -= 1
+        return [lines[first][1:].strip()]
+    for line in reversed(lines):
+        if _NAMED.match(line.strip()):
+            return [line]
+    for line in reversed(lines):
+        if _SPOKEN.search(line):
+            return [line]
+    return lines[-_QUIET_LINES:]
+
+
+def _strip(line: str) -> str:
+    for pattern, instead in _STRIPPED:
+        line = pattern.sub(instead, line)
+    return line.strip(" \t|")
