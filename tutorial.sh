@@ -59,6 +59,31 @@ echo "sockets = ['$PWD/builds']" > selftest-tui.toml
 selftest-tui list --json --no-wait > fleet.json
 
 ##################################################
+# A tutorial and its tests
+##################################################
+
+# Is every block of tutorial.sh cited by a test in tests/, and every citation a block? If not, this ends with 1.
+selftest-tui check
+
+# Another tutorial, other tests, as JSON.
+selftest-tui check --tutorial tour.sh --tests e2e --json > check.json || test $? = 1
+
+##################################################
+# From many branches to one
+##################################################
+
+# What would the branches of two agents be as one line? 1 says that something is undecided or held.
+selftest-tui review --batch --base main ada bob > review.jsonl || test $? = 1
+
+# Decide: keep everything, and publish it as one new branch.
+echo '{"default": "keep"}' > decisions.json
+selftest-tui review --batch --base main ada bob --decisions decisions.json --publish fixes
+
+# A branch on its own keeps its order; one commit of it is left out here.
+echo "{\"default\": \"keep\", \"items\": {\"$(git rev-parse ada)\": \"revert\"}}" > decisions.json
+selftest-tui review --batch main..ada --decisions decisions.json --publish less
+
+##################################################
 # For programs
 ##################################################
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from selftest_core.citations import Citation
 
-DEFAULT_TUTORIAL = "tutorial.sh"
-DEFAULT_TESTS = "tests"
 _SKIPPED = {"node_modules", "__pycache__", "site-packages"}
 
 

@@ -354,10 +354,24 @@ _DOCUMENTS: dict[str, type[Shape]] = {
 }
 
 
+def _documents() -> dict[str, type[Shape]]:
+    """Every document by the command that prints it. The commands' own modules of shapes build on this one."""
+    from selftest_core.check_shapes import CheckDocument, CheckLine
+    from selftest_core.integration.review_shapes import ReviewLine
+
+    return {
+        **_DOCUMENTS,
+        "check --json": CheckDocument,
+        "check --batch": CheckLine,
+        "review --batch": ReviewLine,
+    }
+
+
 def schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of every document and line. `documents` says which one each command prints."""
+    documents = _documents()
     references, definitions = models_json_schema(
-        [(model, "serialization") for model in dict.fromkeys(_DOCUMENTS.values())],
+        [(model, "serialization") for model in dict.fromkeys(documents.values())],
         ref_template="#/$defs/{model}",
     )
     by_model = {model: reference for (model, _), reference in references.items()}
@@ -365,7 +379,7 @@ def schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "selftest-tui",
         "description": "What selftest-tui prints for programs. Fields may come, none goes.",
-        "documents": {name: by_model[model] for name, model in _DOCUMENTS.items()},
-        "anyOf": [by_model[model] for model in dict.fromkeys(_DOCUMENTS.values())],
+        "documents": {name: by_model[model] for name, model in documents.items()},
+        "anyOf": [by_model[model] for model in dict.fromkeys(documents.values())],
         "$defs": definitions["$defs"],
     }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from worlds import World
 
-COMMANDS = ("list", "doctor", "schema", "demo", "sweep")
+COMMANDS = ("list", "check", "review", "doctor", "schema", "demo", "sweep")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -53,7 +53,7 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["lst"], "Did you mean `selftest-tui list`?"),
         (["--batch", "doktor"], "Did you mean `selftest-tui doctor`?"),
         (["--socket", "/x", "sweeep"], "Did you mean `selftest-tui sweep`?"),
-        (["qqqq"], "The commands are: list, doctor, schema, demo, sweep."),
+        (["qqqq"], "The commands are: list, check, review, doctor, schema, demo, sweep."),
         (["list", "--jsn"], "--jsn"),
         (["list", "\x1b[31mred"], "See `selftest-tui"),
         (["demo", "--agents", "none"], "not a number from 1 to 1000"),

@@ -121,6 +121,33 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     listing.add_argument(
         "--no-wait", action="store_true", help="do not ask mngr: the local agents, and the others as last known"
     )
+    check = command(
+        "check",
+        "Hold a tutorial against its tests. Every block must be cited by a test, and\n"
+        "every citation be a block. Reads files only, runs nothing. Ends with 1 where\n"
+        "something is uncited or stale.",
+        "  selftest-tui check\n"
+        "  selftest-tui check --tutorial docs/tour.sh --tests tests/e2e\n"
+        "  selftest-tui check --json | jq '.uncited'",
+    )
+    check.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
+    check.add_argument("--tests", metavar="DIR", default="tests", help="a folder or one file; default: tests")
+    check.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    review = command(
+        "review",
+        "Turn many branches into one linear branch. Identical changes are collapsed and\n"
+        "everybody is credited; conflicts are held out. Only what is kept is published;\n"
+        "your checkout, index and other refs are never touched. Ends with 1 where\n"
+        "something is undecided or held. Needs --batch: it has no screen yet.",
+        "  selftest-tui review --batch main..fixes\n"
+        "  selftest-tui review --batch --base main ada bob eve --publish fixes\n"
+        "  selftest-tui review --batch --base main ada bob --decisions decisions.json",
+    )
+    review.add_argument("targets", nargs="*", metavar="TARGET", help="one BASE..BRANCH, or branches with --base")
+    review.add_argument("--base", metavar="REF", help="what the branches build on: several become one line")
+    review.add_argument("--onto", metavar="REF", help="lay the line on this commit instead, as on a newer main")
+    review.add_argument("--decisions", metavar="FILE", help="keep, revert or undecided for each change, as JSON")
+    review.add_argument("--publish", metavar="BRANCH", help="publish the base plus what is kept as this branch")
     doctor = command(
         "doctor",
         "Say what is missing or misconfigured, and the command that mends it.\nEnds with 1 where something is wrong.",
@@ -244,6 +271,10 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
         return commands.doctor(arguments, environ, cwd)
     if arguments.command == "schema":
         return commands.schema(arguments)
+    if arguments.command == "check":
+        return commands.check(arguments, environ, cwd)
+    if arguments.command == "review":
+        return commands.review(arguments, environ, cwd)
     from selftest_core.config import load_config
 
     config = load_config(cwd, environ, overrides_of(arguments))

@@ -84,6 +84,20 @@ def doctor(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path)
     return DONE if is_ok else SOMETHING_LEFT
 
 
+def check(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
+    """The tutorial held against its tests."""
+    from selftest_tui import checking
+
+    return checking.run(arguments, environ, cwd, shutil.get_terminal_size((80, 24)).columns)
+
+
+def review(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
+    """Many branches into one, under a decisions file."""
+    from selftest_tui import reviewing
+
+    return reviewing.run(arguments, environ, cwd)
+
+
 def schema(arguments: argparse.Namespace) -> int:
     """The JSON Schema of everything that we print for programs."""
     from selftest_core import shapes
