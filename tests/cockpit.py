@@ -74,11 +74,14 @@ class Seats:
         )
         return SessionRef(self.socket, name), pane.strip()
 
+    def probed(self) -> Probed:
+        """What the probe would see of them."""
+        server = TmuxServer(self.socket, is_default=True, sessions=tuple(self.others))
+        return Probed(scenes.NOW, scenes.LOCAL.id, scenes.LOCAL.name, tuple(self.agents), (server,))
+
     def view(self) -> FleetView:
         """The fleet as the fold shows it."""
-        server = TmuxServer(self.socket, is_default=True, sessions=tuple(self.others))
-        looked = Probed(scenes.NOW, scenes.LOCAL.id, scenes.LOCAL.name, tuple(self.agents), (server,))
-        return scenes.scene(looked).view
+        return scenes.scene(self.probed()).view
 
 
 class Driven:

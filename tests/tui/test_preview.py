@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+import scenes
 from cockpit import Seats, driven
+from selftest_core.agents import Ssh
 from selftest_core.panes import PaneText
 from selftest_tui.widgets.preview import Preview, part_of
 from worlds import eventually
@@ -151,3 +154,26 @@ async def test_a_larger_pane_is_anchored_at_its_bottom_left(world: World) -> Non
         await it.go_to("large")
         await it.until(lambda: it.preview.endswith("prompt>"))
         assert it.preview.splitlines()[-2].startswith("89 00000")
+
+
+async def test_a_remote_screen_is_looked_at_on_request_only(world: World) -> None:
+    seats = Seats(world)
+    seats.seat("near", "cat")
+    world.tmux(
+        "new-session", "-d", "-s", "mngr-far", str(world.script("far", "#!/bin/sh\necho far away\nexec sleep 1000\n"))
+    )
+    eventually(lambda: "far away" in world.tmux("capture-pane", "-p", "-t", "=mngr-far:"))
+    # What ssh does with a command is what `sh -c` does with it.
+    host = replace(scenes.BOX, ssh=Ssh(f"env TMUX_TMPDIR={world.tmux_dir} sh -c"))
+    gone = replace(scenes.BOX, id="host-2", ssh=Ssh("echo no route >&2; exit 255; :"))
+    remote = [scenes.an_agent(8, "far", host=host), scenes.an_agent(9, "lost", host=gone)]
+    async with driven(seats) as it:
+        it.watch.show(scenes.scene(seats.probed(), scenes.a_list(remote)).view)
+        await it.until(lambda: len(it.app.fleet.view.rows) == 3)
+        await it.go_to("far")
+        await it.until(lambda: "⏎ attaches to it; p looks at its screen once" in " ".join(it.preview.split()))
+        await it.press("p")
+        await it.until(lambda: it.preview.startswith("far away"))
+        await it.go_to("lost")
+        await it.press("p")
+        await it.until(lambda: "no route" in it.preview)
