@@ -1,0 +1,269 @@
+"""A crew that plays its agents: no process, no network, simulated time, the same again for the same seed.
+
+It ships, for it is what a run is rehearsed and measured with, and what tests kill conductors over thousands of times.
+A `SimulatedWorld` outlives conductors as real agents do: whoever is made stays, and works on while nobody looks.
+Each agent plays one `Role`; everything that takes time or may fail does so by the seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import ToolFailedError
+from selftest_core.run.bundles import Taken, UnusableBundleError
+from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.demo.simulated_time import SimulatedClock
+    from selftest_core.run.fold import Member
+
+_BUNDLE_WORDS = "simulated bundle"
+
+
+class Role(StrEnum):
+    """What an agent does with its life."""
+
+    SUCCEEDS = "succeeds"
+    CHANGES_NOTHING = "changes nothing"
+    STAYS_RED = "stays red"
+    BLOCKED = "blocked"
+    CRASHES = "crashes"
+    HANGS = "hangs"
+    WRITES_NONSENSE = "writes nonsense"
+    WRITES_SLOWLY = "writes slowly"
+    BREAKS_ITS_BUNDLE = "breaks its bundle"
+    VANISHES_ONCE = "vanishes once"
+    VANISHES = "vanishes"
+    FAILS_TO_LAUNCH_ONCE = "fails to launch once"
+    FAILS_TO_LAUNCH = "fails to launch"
+    NEEDS_A_REMINDER = "needs a reminder"
+    FORGETS = "forgets"
+    ASKS = "asks"
+
+
+@dataclass(slots=True)
+class SimulatedAgent:
+    """One agent. Times are seconds of simulated time; it is there from `there_at` on, and works for `seconds`."""
+
+    member: Member
+    role: Role
+    there_at: float
+    seconds: float
+    stopped_at: float | None = None
+    reminded_at: float | None = None
+
+    @property
+    def is_doomed(self) -> bool:
+        """True where its host goes away while it works."""
+        return self.role is Role.VANISHES or (self.role is Role.VANISHES_ONCE and self.member.attempt == 1)
+
+
+@dataclass(slots=True)
+class SimulatedWorld:
+    """What outlives a conductor: all agents, what was asked for them, and what should never have happened.
+
+    `roles` by test (planned agent name); others succeed. `trouble`: how often a call fails for no reason, 0 to 1.
+    """
+
+    seed: int = 0
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    trouble: float = 0.0
+    agents: dict[str, SimulatedAgent] = field(default_factory=dict)
+    creates: list[str] = field(default_factory=list)
+    reminders: list[str] = field(default_factory=list)
+    pulls: list[str] = field(default_factory=list)
+    stops: list[tuple[str, ...]] = field(default_factory=list)
+    most_at_once: int = 0
+    wrongs: list[str] = field(default_factory=list)
+    _asked: dict[str, int] = field(default_factory=dict)
+
+    def dice(self, what: str) -> random.Random:
+        """Chance for the next time that `what` is done: the same for the same seed and history of it."""
+        number = self._asked[what] = self._asked.get(what, 0) + 1
+        return random.Random(f"{self.seed} {what} {number}")
+
+    def live(self, now: float) -> list[SimulatedAgent]:
+        """The agents that are there and were not stopped, hosts that are gone left out."""
+        return [
+            agent
+            for agent in self.agents.values()
+            if agent.stopped_at is None and not (agent.is_doomed and now >= agent.there_at + agent.seconds / 2)
+        ]
+
+
+class SimulatedCrew:
+    """The crew of a `SimulatedWorld`, seen by one conductor."""
+
+    def __init__(self, world: SimulatedWorld, clock: SimulatedClock) -> None:
+        self.world = world
+        self.clock = clock
+
+    async def create(self, member: Member) -> Seen:
+        """Make the agent, in some seconds. Where this is cancelled it is made all the same, or not, by chance."""
+        world = self.world
+        dice = world.dice(f"create {member.agent_id}")
+        role = world.roles.get(member.test, Role.SUCCEEDS)
+        if member.agent_id in world.agents:
+            raise LaunchError("An agent with this id exists already", member.agent_id)
+        world.creates.append(member.agent_id)
+        duration = 0.5 + 2.5 * dice.random()
+        seconds = 20.0 + 100.0 * random.Random(f"{world.seed} {member.agent_id}").random()
+        agent = SimulatedAgent(member, role, self.clock.passed + duration, seconds)
+        fails = role is Role.FAILS_TO_LAUNCH or (role is Role.FAILS_TO_LAUNCH_ONCE and member.attempt == 1)
+        try:
+            if not fails:
+                world.agents[member.agent_id] = agent
+            await asyncio.sleep(duration)
+        except asyncio.CancelledError:
+            if dice.random() < 0.5:
+                world.agents.pop(member.agent_id, None)
+            raise
+        if fails:
+            raise LaunchError("mngr could not create the agent", f"Error: quota of host 10.0.0.{dice.randrange(255)}")
+        live = [one for one in world.live(self.clock.passed) if one.member.test == member.test]
+        if len(live) > 1:
+            world.wrongs.append(f"two agents at once for {member.test}")
+        world.most_at_once = max(world.most_at_once, len(world.live(self.clock.passed)))
+        return Seen(Life.WORKING, host_id=_host(member), provider="simulated")
+
+    async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
+        """What is to be seen of them."""
+        await self._take(0.05, 0.5, "look")
+        return {member.agent_id: self._see(member) for member in members}
+
+    async def pull(self, member: Member, staging: Path) -> None:
+        """Write what the agent left by now."""
+        self.world.pulls.append(member.agent_id)
+        await self._take(0.2, 2.0, f"pull {member.agent_id}")
+        agent = self.world.agents.get(member.agent_id)
+        if agent is None or self._is_gone(agent):
+            raise ToolFailedError("mngr rsync failed", "Error: host is unreachable")
+        (staging / "transcript.txt").write_text(f"$ pytest {member.node_id}\n", encoding="utf-8")
+        written = self._written(agent)
+        if written is not None:
+            (staging / OUTCOME).write_bytes(written)
+            if agent.role is Role.BREAKS_ITS_BUNDLE:
+                (staging / BUNDLE).write_text("no bundle")
+            elif agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED):
+                (staging / BUNDLE).write_text(f"{_BUNDLE_WORDS} 2")
+
+    async def last_screen(self, member: Member) -> str:
+        """What its screen shows."""
+        await self._take(0.05, 0.3, f"screen {member.agent_id}")
+        agent = self.world.agents.get(member.agent_id)
+        return "" if agent is None or self._is_gone(agent) else f"{agent.role} at 0x{member.agent_id[6:14]}\n"
+
+    async def remind(self, member: Member, text: str) -> None:
+        """Let it go on."""
+        self.world.reminders.append(member.agent_id)
+        await self._take(0.5, 1.0, f"remind {member.agent_id}")
+        agent = self.world.agents[member.agent_id]
+        agent.reminded_at = agent.reminded_at or self.clock.passed
+
+    async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """Stop them; a host that is gone never answers."""
+        agents = [self.world.agents[member.agent_id] for member in members if member.agent_id in self.world.agents]
+        self.world.stops.append(tuple(member.agent_id for member in members))
+        if any(self._is_gone(agent) for agent in agents):
+            await asyncio.sleep(100_000.0)
+        await self._take(1.0, 3.0, f"stop {members[0].agent_id}")
+        for agent in agents:
+            if agent.stopped_at is None:
+                agent.stopped_at = self.clock.passed
+        return dict.fromkeys((member.agent_id for member in members), "")
+
+    async def _take(self, least: float, most: float, what: str) -> None:
+        dice = self.world.dice(what)
+        await asyncio.sleep(least + (most - least) * dice.random())
+        if dice.random() < self.world.trouble:
+            raise ToolFailedError("mngr failed", "Error: connection reset by peer")
+
+    def _is_gone(self, agent: SimulatedAgent) -> bool:
+        return agent.is_doomed and self.clock.passed >= agent.there_at + agent.seconds / 2
+
+    def _see(self, member: Member) -> Seen:
+        agent = self.world.agents.get(member.agent_id)
+        host = _host(member)
+        if agent is None:
+            return Seen(Life.ABSENT)
+        if self.clock.passed < agent.there_at:
+            return Seen(Life.UNSEEN, says="it is being made")
+        if self._is_gone(agent):
+            return Seen(Life.LOST, says=f"host {host} is gone")
+        written = self._written(agent)
+        stamp = "" if written is None else hashlib.sha256(written).hexdigest()[:12]
+        return Seen(self._life(agent), stamp, host, "simulated")
+
+    def _life(self, agent: SimulatedAgent) -> Life:
+        if agent.stopped_at is not None:
+            return Life.STOPPED
+        is_through = self.clock.passed >= agent.there_at + agent.seconds
+        match agent.role:
+            case Role.HANGS:
+                return Life.WORKING
+            case Role.FORGETS if is_through:
+                return Life.TURN_ENDED
+            case Role.NEEDS_A_REMINDER if is_through:
+                return Life.TURN_ENDED if agent.reminded_at is None else Life.WORKING
+            case Role.ASKS if is_through:
+                return Life.ASKS
+            case Role.CRASHES | Role.WRITES_NONSENSE if is_through:
+                return Life.EXITED
+            case _:
+                return Life.WORKING  # an agent that is done is there until somebody stops it
+
+    def _written(self, agent: SimulatedAgent) -> bytes | None:
+        """What its outcome file holds by now; None before there is one."""
+        passed = self.clock.passed - agent.there_at
+        if agent.stopped_at is not None:
+            passed = min(passed, agent.stopped_at - agent.there_at)
+        whole = json.dumps(_report(agent.role)).encode()
+        match agent.role:
+            case Role.CRASHES | Role.HANGS | Role.FORGETS | Role.ASKS:
+                return None
+            case Role.NEEDS_A_REMINDER:
+                return whole if agent.reminded_at is not None and self.clock.passed >= agent.reminded_at + 5.0 else None
+            case Role.WRITES_SLOWLY if agent.seconds <= passed < agent.seconds + 30.0:
+                return whole[: int(len(whole) * (passed - agent.seconds) / 30.0)]
+            case Role.WRITES_NONSENSE if passed >= agent.seconds:
+                return b"All tests pass now!\n"
+            case _:
+                return whole if passed >= agent.seconds else None
+
+
+class SimulatedBundles:
+    """Takes the bundles that simulated agents leave."""
+
+    async def take(self, bundle: Path, member: Member) -> Taken:
+        """Read how many commits it stands for."""
+        text = bundle.read_text(encoding="utf-8")
+        if not text.startswith(_BUNDLE_WORDS):
+            raise UnusableBundleError("The bundle cannot be used", "it is no bundle")
+        return Taken(hashlib.sha1(member.test.encode(), usedforsecurity=False).hexdigest(), int(text.split()[-1]))
+
+
+def _host(member: Member) -> str:
+    return f"host-{int(member.agent_id[6:14], 16) % 4}"
+
+
+def _report(role: Role) -> dict[str, object]:
+    kind = {"FIX_IMPL": {"status": "SUCCEEDED", "summary_markdown": "Fixed the total."}}
+    escalations = [{"kind": "BLOCKER", "title": "Needs a decision", "detail_markdown": "Which of the two is meant?"}]
+    return {
+        "changes": {} if role in (Role.CHANGES_NOTHING, Role.BLOCKED) else kind,
+        "errored": False,
+        "tests_passing_before": role is Role.CHANGES_NOTHING,
+        "tests_passing_after": role is not Role.STAYS_RED,
+        "summary_markdown": f"This agent {role}.",
+        "test_runs": [],
+        "escalations": escalations if role is Role.BLOCKED else [],
+    }

@@ -1,0 +1,44 @@
+"""When the ground itself is bad: many of the last tests failed alike, so more agents would fail alike too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from selftest_core.clusters import Cluster, Failure, cluster
+from selftest_core.run.events import FAILURES, End, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from selftest_core.run.deciding import Policy
+    from selftest_core.run.fold import Run, RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A cluster that should stop the launching; `says` counts it."""
+
+    signature: str
+    says: str
+
+
+def run_clusters(run: Run) -> tuple[Cluster, ...]:
+    """The failures and blocks of the run, those that are alike together."""
+    return cluster(_failures(run.rows.values()))
+
+
+def find_alarm(run: Run, policy: Policy) -> Alarm | None:
+    """The cluster among the last tests that should stop the launching now, None where there is none."""
+    if run.paused or run.plan.on_cluster == "go" or not any(r.phase is Phase.WAITING for r in run.rows.values()):
+        return None
+    last = [run.rows[name] for name in run.order[-policy.cluster_window :]]
+    for found in cluster(_failures(last)):
+        key = f"{found.stage}: {found.signature}"
+        if len(found.tests) >= policy.cluster_alike and key not in run.accepted:
+            return Alarm(key, f"{len(found.tests)} of the last {len(last)} failed alike: {found.signature[:200]}")
+    return None
+
+
+def _failures(rows: Iterable[RunRow]) -> list[Failure]:
+    return [Failure(row.planned.node_id, row.stage, row.text) for row in rows if row.end in (*FAILURES, End.BLOCKED)]

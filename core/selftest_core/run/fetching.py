@@ -1,0 +1,107 @@
+"""One fetch of what an agent left: into staging, judged, its branch taken in, then the whole renamed into place.
+
+It is done once: an attempt's folder that stands there already (the conductor was killed right after the rename) is
+read and nothing is fetched again. What a fetch that did not count brought is thrown away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError, ToolError
+from selftest_core.run.bundles import Taken, UnusableBundleError
+from selftest_core.run.pulling import SCREEN, receive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selftest_core.outcome import Outcome
+    from selftest_core.run.bundles import Bundles
+    from selftest_core.run.crew import Crew
+    from selftest_core.run.deciding import Policy
+    from selftest_core.run.fold import Member
+    from selftest_core.run.store import RunFolder
+
+_LONGEST_SCREEN = 64 * 1024
+NOTHING_TAKEN = Taken()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a fetch brought. `reason`: why there is no outcome although a file is there. `failure`: it did not work.
+
+    `screen`: the agent's last screen, asked for only where it is given up without an outcome.
+    """
+
+    outcome: Outcome | None = None
+    taken: Taken = NOTHING_TAKEN
+    reason: str = ""
+    failure: str = ""
+    screen: str = ""
+
+
+async def fetch(
+    member: Member, crew: Crew, folder: RunFolder, bundles: Bundles, policy: Policy, *, is_last: bool
+) -> Fetched:
+    """Fetch what the agent left. Put in place where it has a whole outcome, or where this `is_last`.
+
+    Raises nothing for what an agent or mngr did: `failure` says it.
+    """
+    place = folder.attempt(member)
+    if place.is_dir():
+        return await _judge(place, member, bundles)
+    staging: Path | None = None
+    try:
+        staging = folder.make_staging(member)
+        async with asyncio.timeout(policy.pull_deadline):
+            await crew.pull(member, staging)
+        fetched = await _judge(staging, member, bundles)
+        if not fetched.failure and (is_last or (fetched.outcome is not None and not fetched.reason)):
+            if fetched.outcome is None:
+                fetched = await _with_screen(fetched, member, crew, staging, policy)
+            folder.put_in_place(staging, member)
+        return fetched
+    except TimeoutError:
+        return Fetched(failure=f"it could not be fetched within {policy.pull_deadline:g} s")
+    except (ToolError, OSError) as error:
+        return Fetched(failure=_says(error))
+    finally:
+        if staging is not None:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(staging, ignore_errors=True)
+
+
+async def _judge(folder: Path, member: Member, bundles: Bundles) -> Fetched:
+    arrival = receive(folder)
+    taken, reason, failure = NOTHING_TAKEN, arrival.reason, ""
+    if arrival.bundle is not None:
+        try:
+            taken = await bundles.take(arrival.bundle, member)
+        except UnusableBundleError as error:
+            reason = reason or _says(error)
+        except SelftestError as error:
+            failure = _says(error)
+    screen = folder / SCREEN
+    text = screen.read_text(encoding="utf-8", errors="replace") if screen.is_file() else ""
+    return Fetched(arrival.outcome, taken, reason, failure, text[-_LONGEST_SCREEN:])
+
+
+async def _with_screen(fetched: Fetched, member: Member, crew: Crew, staging: Path, policy: Policy) -> Fetched:
+    try:
+        async with asyncio.timeout(policy.screen_deadline):
+            screen = await crew.last_screen(member)
+    except (ToolError, TimeoutError):
+        screen = ""
+    if screen:
+        (staging / SCREEN).write_text(screen[-_LONGEST_SCREEN:], encoding="utf-8", errors="replace")
+    return Fetched(fetched.outcome, fetched.taken, fetched.reason, fetched.failure, screen[-_LONGEST_SCREEN:])
+
+
+def _says(error: Exception) -> str:
+    if isinstance(error, SelftestError):
+        return ": ".join(part for part in (error.title, error.detail.strip()[-1500:]) if part)
+    return str(error)

@@ -1,0 +1,66 @@
+"""When the next agent may be made: by how many run, the rate, the budget, and how the last launches went.
+
+Launches that fail alike share a reason that more launches do not mend (a full disk, a quota, an expired token), so
+each one doubles the distance to the next, and the first that succeeds takes it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from selftest_core.run.events import Phase
+
+if TYPE_CHECKING:
+    from selftest_core.run.deciding import Policy
+    from selftest_core.run.fold import Run
+
+
+@dataclass(slots=True)
+class LaunchGate:
+    """Remembers the last launches; all times are `Clock.elapsed` seconds."""
+
+    rate: float
+    policy: Policy
+    next_at: float = 0.0
+    alike: int = 0
+    signature: str = ""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two launches now."""
+        slow = self.policy.launch_pause * 2.0 ** min(self.alike - 2, 16) if self.alike > 1 else 0.0
+        return max(1.0 / self.rate, min(slow, self.policy.longest_launch_interval))
+
+    def is_open(self, run: Run, making: int, elapsed: float) -> bool:
+        """True when another agent may be made now. `making`: how many are being made."""
+        return (
+            not run.paused
+            and not run.is_halted
+            and run.running < run.plan.max_running
+            and making < self.policy.creates_at_once
+            and elapsed >= self.next_at
+        )
+
+    def launched(self, elapsed: float) -> None:
+        """A launch begins."""
+        self.next_at = elapsed + self.interval
+
+    def succeeded(self) -> None:
+        """A launch succeeded."""
+        self.alike, self.signature = 0, ""
+
+    def failed(self, signature: str, elapsed: float) -> None:
+        """A launch failed; `signature` is the same for failures that are alike."""
+        self.alike = self.alike + 1 if signature == self.signature else 1
+        self.signature = signature
+        self.next_at = max(self.next_at, elapsed + self.interval)
+
+
+def is_affordable(run: Run, policy: Policy) -> bool:
+    """True when one agent more stays within the budget, by the estimate for each; agents that are made count."""
+    budget = run.plan.budget_usd if policy.budget_usd is None else policy.budget_usd
+    if budget is None or run.plan.usd_per_agent is None:
+        return True
+    making = sum(row.phase is Phase.LAUNCHING for row in run.rows.values())
+    return (run.launches + making + 1) * run.plan.usd_per_agent <= budget + 1e-9

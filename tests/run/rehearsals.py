@@ -1,0 +1,133 @@
+"""Runs rehearsed on the simulated crew: whole, or killed at any line of the journal and taken up again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
+from selftest_core.demo.simulated_time import EPOCH, SimulatedClock, play
+from selftest_core.journal import Entry, encode, read
+from selftest_core.run.conductor import Conductor
+from selftest_core.run.deciding import Policy
+from selftest_core.run.fold import Run, fold
+from selftest_core.run.plan import PlannedTest, RunPlan
+from selftest_core.run.store import RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+RUN = "20261121-0931-7f3a"
+TIMEOUT = 600.0
+
+
+def a_plan(tests: int = 12, **changes: Any) -> RunPlan:
+    """A plan of so many tests, `agent-00` and so on."""
+    planned = tuple(
+        PlannedTest(f"tests/test_all.py::test_{n:02}", f"agent-{n:02}", f"agent-{n + 1:08x}{n:024x}", ())
+        for n in range(tests)
+    )
+    fields: dict[str, Any] = {
+        "run": RUN, "repository": "/nowhere", "base": "a" * 40, "provider": "local", "agent_type": "command",
+        "agent_command": ("agent",), "transfer": "mirror", "env_names": (), "max_running": 6, "launch_rate": 1.0,
+        "timeout": TIMEOUT, "budget_usd": None, "usd_per_agent": None, "create_args": (), "on_cluster": "go",
+        "pytest_command": ("pytest",), "pytest_args": (), "tests": planned, "left_out": (), "created_at": EPOCH,
+    }  # fmt: skip
+    return RunPlan(**{**fields, **changes})
+
+
+class KilledError(BaseException):
+    """The conductor was ended by kill -9."""
+
+
+@dataclass
+class MemoryLedger:
+    """A journal as bytes in memory, written by the real encoder; `lives` lines can be written before the kill.
+
+    `torn`: so many bytes of the line that the kill cut were written.
+    """
+
+    data: bytes = b""
+    lives: int | None = None
+    torn: int = 0
+    entries: Sequence[Entry] = field(init=False)
+
+    def __post_init__(self) -> None:
+        reading = read(self.data)
+        assert not reading.is_damaged
+        self.data = self.data[: reading.good_bytes]
+        self.entries = list(reading.entries)
+
+    def append(self, event: str, at: float, **fields: Any) -> Entry:
+        entry = Entry(len(self.entries) + 1, at, event, fields)
+        line = encode(entry)
+        if self.lives == 0:
+            self.data += line[: self.torn]
+            self.torn = 0
+            raise KilledError
+        if self.lives is not None:
+            self.lives -= 1
+        self.data += line
+        self.entries = [*self.entries, entry]
+        return entry
+
+
+@dataclass
+class Rehearsal:
+    """One run on one simulated world, through any number of conductors."""
+
+    plan: RunPlan
+    world: SimulatedWorld
+    folder: RunFolder
+    policy: Policy = field(default_factory=Policy)
+    ledger: MemoryLedger = field(default_factory=MemoryLedger)
+    passed: float = 0.0
+    clock_jump: float = 0.0
+
+    def conduct(
+        self,
+        *,
+        lives: int | None = None,
+        torn: int = 0,
+        on_change: Callable[[Run, Entry], None] | None = None,
+    ) -> str | None:
+        """One conductor's life: why it left, or None where it was killed before it could write line `lives` + 1."""
+        self.ledger = MemoryLedger(self.ledger.data, lives, torn)
+        clock = SimulatedClock(self.passed)
+        clock.jump = self.clock_jump
+
+        async def life() -> str | None:
+            crew = SimulatedCrew(self.world, clock)
+            conductor = Conductor(
+                self.plan, self.ledger, crew, self.folder, SimulatedBundles(),
+                clock=clock, policy=self.policy, on_change=on_change,
+            )  # fmt: skip
+            try:
+                return await conductor.run()
+            except KilledError:
+                return None
+            finally:
+                self.passed = clock.passed
+
+        return play(life)
+
+    @property
+    def run(self) -> Run:
+        """The run as its journal tells it."""
+        return fold(self.plan, read(self.ledger.data).entries)
+
+    def outcomes(self) -> dict[str, str]:
+        """How each test ended."""
+        return {name: str(row.end) for name, row in self.run.rows.items()}
+
+
+def a_rehearsal(
+    folder: Path, roles: Sequence[Role] = (), *, tests: int | None = None, seed: int = 0, trouble: float = 0.0,
+    policy: Policy | None = None, **changes: Any,
+) -> Rehearsal:  # fmt: skip
+    """A rehearsal in which the n-th test's agent plays the n-th role."""
+    plan = a_plan(tests or len(roles), **changes)
+    named = {test.agent_name: role for test, role in zip(plan.tests, roles, strict=False)}
+    folder.mkdir(parents=True, exist_ok=True)
+    return Rehearsal(plan, SimulatedWorld(seed, named, trouble), RunFolder(folder), policy or Policy())
