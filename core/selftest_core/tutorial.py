@@ -4,18 +4,22 @@ A piece is a run of consecutive lines that are not empty; a line of blanks alone
 spaces join nothing. The piece with the shebang and pieces that only set shell options right at the top are preamble,
 pieces of comments alone are headings, and everything else is a block, which a test must cite.
 
-Nothing here reads files, runs a block or knows shell beyond heredocs: a heredoc with an empty line is cut in two
-like everything else, and a warning says so.
+Nothing here reads files or runs a block. A heredoc or a quoted string with an empty line in it is cut in two like
+everything else, and a warning says so.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from selftest_core.shell_reading import Open, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _OPTIONS = re.compile(r"set\s+[-+]")
-# A quote, a name, and neither `<<<` nor an arithmetic shift (`1 << 2`, where no name follows).
-_HEREDOC = re.compile(r"(?<!<)<<(?P<tabs>-?)\s*(?P<quote>['\"]?)\\?(?P<word>[A-Za-z_][\w-]*)(?P=quote)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ def parse_blocks(text: str) -> Tutorial:
     blocks: list[Block] = []
     headings: list[Heading] = []
     warnings: list[TutorialWarning] = []
+    cuts = _Cuts()
     for number, (line, lines) in enumerate(_pieces(text)):
         piece = "\n".join(lines)
         is_shebang = number == 0 and lines[0].startswith("#!")
@@ -73,7 +78,7 @@ def parse_blocks(text: str) -> Tutorial:
             headings.append(Heading(line, piece))
         else:
             blocks.append(Block(line, piece))
-            warnings.extend(_cut_heredocs(line, lines))
+            warnings.extend(cuts.of(line, lines))
     return Tutorial("\n\n".join(preamble), tuple(blocks), tuple(headings), tuple(warnings))
 
 
@@ -113,19 +118,37 @@ def _commands_of_the_preamble(first: int, lines: list[str]) -> list[TutorialWarn
     return [TutorialWarning(number, message) for number in commands[:1]]
 
 
-def _cut_heredocs(first: int, lines: list[str]) -> list[TutorialWarning]:
-    """Heredocs that begin in this piece and do not end in it."""
-    found: list[TutorialWarning] = []
-    ends: list[tuple[str, bool, int]] = []
-    for number, line in enumerate(lines, start=first):
-        if ends:
-            word, with_tabs, _ = ends[0]
-            if (line.lstrip("\t") if with_tabs else line) == word:
-                ends.pop(0)
-            continue
-        if not _is_comment(line):
-            ends.extend((match["word"], bool(match["tabs"]), number) for match in _HEREDOC.finditer(line))
-    for word, _, number in ends:
-        message = f"the heredoc {word} that begins here is cut by an empty line: write it without one"
-        found.append(TutorialWarning(number, message))
-    return found
+class _Cuts:
+    """Reads the pieces one after the other, and finds what an empty line cuts.
+
+    The piece behind a cut begins inside of a string or a heredoc, and would look as if it opened another one where
+    it closes that. Of the two ways to read it, the one that leaves nothing open is right.
+    """
+
+    def __init__(self) -> None:
+        self._before = Open()
+
+    def of(self, first: int, lines: list[str]) -> Iterator[TutorialWarning]:
+        """The warnings of the next piece."""
+        afresh = read(lines, first)
+        going_on = read(lines, first, self._before) if _is_open(self._before) else afresh
+        if not _is_open(self._before):
+            self._before = afresh
+        elif not _is_open(going_on) or (going_on.heredocs and going_on == self._before):
+            self._before = going_on
+            return
+        elif not _is_open(afresh):
+            # In the midst of what was cut, unless something in here closed that and opened another.
+            self._before = going_on if going_on == self._before else Open()
+        else:
+            self._before = afresh
+        for heredoc in afresh.heredocs:
+            message = f"the heredoc {heredoc.word} that begins here is cut by an empty line: write it without one"
+            yield TutorialWarning(heredoc.line, message)
+        if afresh.string is not None and not afresh.heredocs:
+            message = f"the string that begins here with {afresh.string.kind} is cut by an empty line"
+            yield TutorialWarning(afresh.string.line, f"{message}: write it without one")
+
+
+def _is_open(state: Open) -> bool:
+    return state.string is not None or bool(state.heredocs)

@@ -91,9 +91,38 @@ def test_a_command_that_hides_in_the_preamble_is_warned_of() -> None:
         ("cat <<< word\n\ntwo\n", []),
         ("echo $((1 << 2))\n\ntwo\n", []),
         ("# cat <<EOF\ntwo\n", []),
+        ("echo '<<EOF'\n\ntwo\n", []),
+        ("echo $((1 << two))\n\n((x = 1 << two))\n", []),
+        ("cat <<EOF | sh -c 'one'\nit's\nEOF\n\ntwo\n", []),
+        ("cat <<EOF\none\n\nit's\n\nEOF\n\necho 'two\n\n'\n", [1, 8]),
+        ('x="$(cat <<EOF\none\n\ntwo\nEOF\n)"\n', [1]),
     ],
 )
 def test_a_heredoc_that_is_cut_is_warned_of(text: str, lines: list[int]) -> None:
+    assert [warning.line for warning in parse_blocks(text).warnings] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("echo 'one\n\ntwo'\n", [1]),
+        ('one\ntool -m "first\n\nsecond\n\nthird"\n\ntwo\n', [2]),
+        ("echo 'one\ntwo'\n\nthree\n", []),
+        ("python -c '\nx = \"1\"\n\nprint(x)\n'\n\ntool 'a'\n\ntool 'b'\n", [1]),
+        ("echo it\\'s\n\ntwo\n", []),
+        ('echo "it\'s"\n\ntwo\n', []),
+        ("echo $'it\\'s'\n\ntwo\n", []),
+        ("one # don't\n\ntwo\n", []),
+        ("# don't\none\n\ntwo\n", []),
+        ('echo "$(echo "it\'s" \'a"b\')" "$#"\n\ntwo\n', []),
+        ("echo \"$(echo 'one\n\ntwo')\"\n", [1]),
+        ('echo "${x#\'}" "a \\" b" "$((1 + (2)))"\n\ntwo\n', []),
+        ("(one; echo ')')\n\ncase x in x) echo 'y' ;; esac\n", []),
+        ("echo ${#x}'\n\n# not 'a' heading\n\n' two\n", [1]),
+        ("echo it's\n\necho 'a'\n\necho 'b'\n", [1]),
+    ],
+)
+def test_a_string_that_is_cut_is_warned_of_once(text: str, lines: list[int]) -> None:
     assert [warning.line for warning in parse_blocks(text).warnings] == lines
 
 
@@ -103,7 +132,13 @@ def test_nothing_comes_of_nothing(text: str) -> None:
     assert (tutorial.preamble, tutorial.blocks, tutorial.headings) == ("", (), ())
 
 
-@given(st.lists(st.sampled_from(["", "  ", "# c", "cmd", "\tcmd x", "#!/bin/sh", "set -e", "cat <<E", "E", "a\x0cb"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["", "  ", "# c", "cmd", "\tcmd x", "#!/bin/sh", "set -e", "cat <<E", "E", "a\x0cb", "it's", 'x "$((']
+        )
+    )
+)
 def test_every_line_belongs_to_one_piece_at_its_number(lines: list[str]) -> None:
     tutorial = parse_blocks("\n".join(lines))
     pieces: list[Block | Heading] = [*tutorial.blocks, *tutorial.headings]
