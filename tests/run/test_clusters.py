@@ -38,7 +38,7 @@ WORDS = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=200)
 @given(st.data())
 def test_what_differs_by_chance_does_not_count_and_words_do(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted(CHANCE)), min_size=1, max_size=3))
@@ -55,7 +55,7 @@ def test_what_differs_by_chance_does_not_count_and_words_do(data: st.DataObject)
     assert signature(lines[0].replace("again", "never")) != first
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=150)
 @given(st.text(max_size=400))
 def test_a_signature_is_one_short_line_that_a_screen_can_show(text: str) -> None:
     told = signature(text)

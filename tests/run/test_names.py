@@ -27,7 +27,7 @@ HARD = [
 NODE_IDS = st.lists(st.one_of(st.sampled_from(HARD), st.text(max_size=300)), max_size=20)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=150)
 @given(NODE_IDS)
 def test_names_are_fit_and_no_two_are_alike(node_ids: list[str]) -> None:
     given_names = agent_names(RUN, node_ids)
@@ -37,7 +37,7 @@ def test_names_are_fit_and_no_two_are_alike(node_ids: list[str]) -> None:
         assert re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,48}[A-Za-z0-9])", name)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=150)
 @given(NODE_IDS)
 def test_a_label_leads_back_to_its_test(node_ids: list[str]) -> None:
     for node_id in node_ids:

@@ -108,6 +108,16 @@ def plan_from_json(document: object) -> RunPlan:
         raise _unreadable(f"version is {document.get('version')!r:.40}, and {VERSION} is what this one reads", hint)
     fields = {name: value for name, value in document.items() if name != "version"}
     plan = RunPlan(**_values(fields, _PLAN_FIELDS, "", optional=("prompt_template", "warnings")))
+    _refuse_twins(plan)
+    return plan
+
+
+def check_plan(plan: RunPlan) -> None:
+    """Raise UnreadablePlanError where this plan could not be read back from its file."""
+    plan_from_json(plan_json(plan))
+
+
+def _refuse_twins(plan: RunPlan) -> None:
     for what, names in (
         ("test", [test.node_id for test in plan.tests]),
         ("agent name", [test.agent_name for test in plan.tests]),
@@ -116,7 +126,6 @@ def plan_from_json(document: object) -> RunPlan:
         twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
         if twice is not None:
             raise _unreadable(f"tests: the {what} {twice!r:.200} is there twice")
-    return plan
 
 
 def _unreadable(reason: str, hint: str = "Restore the file as it was, or begin a new run.") -> UnreadablePlanError:

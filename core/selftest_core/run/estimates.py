@@ -1,0 +1,143 @@
+"""What a run will take, told before it starts: time, money, disk, and what leaves this machine and to whom.
+
+Each number comes with its basis, since none is a measurement of this run. What cannot be known is None and said so,
+never a guess that looks like knowledge.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import LOCAL_PROVIDER
+
+if TYPE_CHECKING:
+    from selftest_core.run.plan import RunPlan
+    from selftest_core.run.source import Size
+
+FIRST_GUESS = 600.0
+"""Seconds that an agent takes where nothing was measured: the order of magnitude, no more."""
+MNGR_PER_SECOND = 1.0
+"""Agents that mngr makes in a second on one machine, however many at once: it takes a lock and a second of CPU."""
+
+_MODELS = {"claude": "Anthropic", "codex": "OpenAI", "gemini": "Google"}
+"""Who answers the agent types that talk to one company."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """How long one agent takes, in seconds, and where that is from, such as `the median of run …`."""
+
+    seconds: float = FIRST_GUESS
+    basis: str = "a first guess; nothing was measured here yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """One thing that leaves this machine, or reaches a program that could send it on."""
+
+    what: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """The answers. `seconds` in all, `longest` if every agent needs its whole timeout; `usd` for all agents, None
+    where nobody said what one costs; `affordable`: how many agents the budget pays for, None without a budget.
+
+    `disk`: bytes on this machine, `disk_each` on each remote host, None where the size is not known.
+    """
+
+    tests: int
+    seconds: float
+    longest: float
+    time_basis: str
+    usd: float | None
+    usd_basis: str
+    affordable: int | None
+    disk: int | None
+    disk_each: int | None
+    disk_basis: str
+    leaves: tuple[Leaves, ...]
+
+
+def estimate(plan: RunPlan, size: Size, typical: Typical | None = None) -> Estimates:
+    """Estimate a run. `size` is the source's at the base."""
+    one = typical or Typical()
+    count = len(plan.tests)
+    usd, usd_basis, affordable = _money(plan)
+    disk, disk_each, disk_basis = _disk(plan, size)
+    return Estimates(
+        tests=count,
+        seconds=_duration(plan, one.seconds),
+        longest=_duration(plan, plan.timeout),
+        time_basis=(
+            f"{count} tests, {min(count, plan.max_running)} at once, {one.seconds / 60:.3g} minutes each ({one.basis})"
+        ),
+        usd=usd,
+        usd_basis=usd_basis,
+        affordable=affordable,
+        disk=disk,
+        disk_each=disk_each,
+        disk_basis=disk_basis,
+        leaves=leaving(plan),
+    )
+
+
+def leaving(plan: RunPlan) -> tuple[Leaves, ...]:
+    """What leaves this machine by this run, and to whom."""
+    is_local = plan.provider == LOCAL_PROVIDER
+    contents = f"the repository at {plan.base[:12]}"
+    found: list[Leaves] = []
+    if not is_local:
+        found.append(Leaves(f"{contents}, with its history, and the prompts", f"{plan.provider}, where the agents run"))
+    if plan.agent_command is not None:
+        program = plan.agent_command[0]
+        found.append(Leaves(f"{contents} and the prompts", f"`{program}`, and whoever it sends them to"))
+    else:
+        model = _MODELS.get(plan.agent_type, f"the service that {plan.agent_type} talks to")
+        found.append(Leaves(f"what agents read of {contents}, the prompts and what their commands print", model))
+    if plan.env_names:
+        names = ", ".join(plan.env_names)
+        where = "the agents on this machine" if is_local else f"the agents on {plan.provider}"
+        found.append(Leaves(f"the values of {names}", where))
+    return tuple(found)
+
+
+def _duration(plan: RunPlan, each: float) -> float:
+    """Whichever is longer: working through them in rounds, or making them one after another."""
+    count = len(plan.tests)
+    rounds = math.ceil(count / plan.max_running) * each
+    making = count / min(plan.launch_rate, MNGR_PER_SECOND)
+    return max(rounds, making + each) if count else 0.0
+
+
+def _money(plan: RunPlan) -> tuple[float | None, str, int | None]:
+    count = len(plan.tests)
+    if plan.usd_per_agent is None:
+        return None, "unknown: set usd_per_agent to have an estimate", None
+    basis = f"an estimate: {count} agents at {plan.usd_per_agent:.2f} USD (usd_per_agent); nothing is metered"
+    if plan.budget_usd is None:
+        return count * plan.usd_per_agent, basis, None
+    # The same rounding as where the conductor decides.
+    each = plan.usd_per_agent
+    affordable = count if each == 0 else min(count, math.floor((plan.budget_usd + 1e-9) / each))
+    if affordable < count:
+        basis += f"; launching stops after {affordable}, at the budget of {plan.budget_usd:.2f} USD"
+    return affordable * each, basis, affordable
+
+
+def _disk(plan: RunPlan, size: Size) -> tuple[int | None, int | None, str]:
+    count = len(plan.tests)
+    if plan.transfer == "worktree":
+        # The clone's objects are shared by all.
+        clone = size.checkout + (size.history or 0)
+        return clone + count * size.checkout, None, f"a private clone, and {count} work trees of {size.files:,} files"
+    if size.history is None:
+        return None, None, "unknown: the history takes too long to count"
+    copy = size.checkout + size.history
+    if plan.provider == LOCAL_PROVIDER:
+        basis = f"a private clone and {count} copies of {size.files:,} files with their history"
+        return copy * (count + 1), None, basis
+    return copy, copy, f"a private clone here; each host has {size.files:,} files with their history"

@@ -1,0 +1,88 @@
+"""What a run will take is told with its basis, and what is not known is said to be unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from selftest_core.run.estimates import Estimates, Typical, estimate
+from selftest_core.run.plan import PlannedTest, RunPlan
+from selftest_core.run.source import Size
+
+PLAN = RunPlan(
+    run="20261121-0931-7f3a", repository="/home/ann/shop", base="1" * 40, provider="local", agent_type="claude",
+    agent_command=None, transfer="mirror", env_names=("API_KEY", "TOKEN"), max_running=4, launch_rate=10.0,
+    timeout=1800.0, budget_usd=None, usd_per_agent=None, create_args=(), on_cluster="ask",
+    pytest_command=("pytest",), pytest_args=(), left_out=(), created_at=0.0,
+    tests=tuple(PlannedTest(f"t.py::test_{n}", f"a-{n}", f"agent-{n:032x}", ()) for n in range(10)),
+)  # fmt: skip
+SIZE = Size(files=100, checkout=1000, history=500)
+
+
+def estimated(size: Size = SIZE, typical: Typical | None = None, **fields: Any) -> Estimates:
+    return estimate(dataclasses.replace(PLAN, **fields), size, typical)
+
+
+def test_time_is_rounds_of_agents_and_says_where_it_is_from() -> None:
+    found = estimated(typical=Typical(120.0, "the median of run 20261120-0900-1111"))
+    assert (found.seconds, found.longest) == (3 * 120.0, 3 * 1800.0)
+    assert "10 tests, 4 at once, 2 minutes each" in found.time_basis
+    assert "the median of run 20261120-0900-1111" in found.time_basis
+    assert "guess" in estimated().time_basis
+
+
+@pytest.mark.parametrize(("rate", "seconds"), [(10.0, 11.0), (0.1, 101.0)])
+def test_making_the_agents_takes_its_time_too(rate: float, seconds: float) -> None:
+    assert estimated(typical=Typical(1.0, "x"), launch_rate=rate, max_running=100).seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("budget", "each", "usd", "affordable"),
+    [
+        (None, None, None, None),
+        (None, 2.0, 20.0, None),
+        (7.0, 2.0, 6.0, 3),
+        (100.0, 2.0, 20.0, 10),
+        (0.3, 0.1, 0.3, 3),
+        (1.0, 0.0, 0.0, 10),
+    ],
+)
+def test_money_is_an_estimate_within_the_budget_or_unknown(
+    budget: float | None, each: float | None, usd: float | None, affordable: int | None
+) -> None:
+    found = estimated(budget_usd=budget, usd_per_agent=each)
+    assert found.usd == (None if usd is None else pytest.approx(usd))
+    assert found.affordable == affordable
+    assert ("unknown" if usd is None else "an estimate") in found.usd_basis
+    assert ("launching stops after" in found.usd_basis) is (affordable is not None and affordable < 10)
+
+
+def test_disk_counts_every_copy_where_it_lies() -> None:
+    assert (estimated().disk, estimated().disk_each) == (11 * 1500, None)
+    assert estimated(transfer="worktree").disk == 1500 + 10 * 1000
+    remote = estimated(provider="modal")
+    assert (remote.disk, remote.disk_each) == (1500, 1500)
+    unknown = estimated(dataclasses.replace(SIZE, history=None))
+    assert unknown.disk is None
+    assert "unknown" in unknown.disk_basis
+
+
+def test_what_leaves_and_to_whom_depends_on_where_agents_run_and_what_they_are() -> None:
+    def leaves(**fields: Any) -> str:
+        return "\n".join(f"{one.what} -> {one.to}" for one in estimated(**fields).leaves)
+
+    local = leaves()
+    assert "111111111111" in local
+    assert "-> Anthropic" in local
+    assert "the values of API_KEY, TOKEN -> the agents on this machine" in local
+    assert "history" not in local
+    remote = leaves(provider="modal", agent_type="codex")
+    assert "with its history, and the prompts -> modal" in remote
+    assert "-> OpenAI" in remote
+    assert "TOKEN -> the agents on modal" in remote
+    command = leaves(agent_type="command", agent_command=("./agent.sh",), env_names=())
+    assert "-> `./agent.sh`" in command
+    assert "values" not in command
+    assert "the service that newcomer talks to" in leaves(agent_type="newcomer")
