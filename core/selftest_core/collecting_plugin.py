@@ -27,7 +27,13 @@ def pytest_cmdline_main(config: Any) -> None:
     if not _TARGET or hasattr(config, "workerinput"):
         return
     # Options of the project or the person that would make a collection stop at its first error, or ask a question.
-    wanted = {"collectonly": True, "maxfail": 0, "continue_on_collection_errors": True, "usepdb": False}
+    wanted = {
+        "collectonly": True,
+        "maxfail": 0,
+        "continue_on_collection_errors": True,
+        "usepdb": False,
+        "color": "no",
+    }
     for name, value in wanted.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
