@@ -74,7 +74,7 @@ def test_a_signature_is_one_short_line_that_a_screen_can_show(text: str) -> None
         ("10 %\r50 %\rerror: disk full\r\n", "error: disk full"),
         ("either and/or this, w/o that: failed", "either and/or this, w/o that: failed"),
         (
-            "PermissionError: [Errno 13] Permission denied: '/root/x'",
+            "PermissionError: [Errno 13] Permission denied: '/etc/x y'",
             "PermissionError: [Errno <n>] Permission denied: '<path>'",
         ),
         ("deadbeef is a word, dead1beef failed", "deadbeef is a word, <id> failed"),
