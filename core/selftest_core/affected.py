@@ -88,10 +88,11 @@ def changed_paths(root: Path, oid: str, git: Git) -> dict[str, str]:
     place = ("-C", str(root), f"--work-tree={root}")
     options = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames")
     with tempfile.TemporaryDirectory(prefix="selftest-index-") as folder:
-        # `git diff` writes what it learnt about unchanged files into the index, and the index is the person's.
+        # `git diff` writes what it learnt about unchanged files into the index, and the index is the person's. The
+        # copy keeps its time, by which git knows what may have changed in the moment of its writing.
         index = Path(folder) / "index"
         with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(tree.git_dir / "index", index)
+            shutil.copy2(tree.git_dir / "index", index)
         tree.environment["GIT_INDEX_FILE"] = str(index)
         listed = tree.ask(*place, "diff", "--name-status", "-z", *options, oid, "--")
         others = tree.ask(*place, "ls-files", "--others", "--exclude-standard", "-z")
