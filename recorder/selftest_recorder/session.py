@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 """Seconds before something that never appears is called a failure. A deadline, not a measure."""
 _LOOK_AGAIN = 0.05
+_HOW_IT_ENDED = "#{pane_dead}|#{pane_dead_status}|#{pane_dead_signal}|#{pane_pid}"
 _TERM = "screen-256color"
 # What a dead pane says of itself would push its first line off the screen (tmux 3.2 knows no way to be quiet).
 _OPTIONS = (("remain-on-exit", "on"), ("remain-on-exit-format", ""), ("status", "off"), ("escape-time", "0"))
@@ -91,11 +92,15 @@ class Session:
     @property
     def exit_status(self) -> int | None:
         """None while the program runs; then its exit status, negative for a signal."""
-        # tmux 3.2 has no pane_dead_signal: there it stays empty, and a death by signal reads as 0.
-        shown = self._ask("#{pane_dead} #{pane_dead_status} #{pane_dead_signal}").split(" ")
-        if shown[0] != "1":
+        dead, status, number, pid = self._ask(_HOW_IT_ENDED).split("|")
+        if dead == "1" and not status and not number:
+            # The terminal closes before tmux has heard how the program ended, which it learns by reaping it.
+            if _exists(int(pid)):
+                return None
+            _, status, number, _ = self._ask(_HOW_IT_ENDED).split("|")
+        if dead != "1":
             return None
-        status, number = (*shown[1:], "", "")[:2]
+        # tmux 3.2 has no pane_dead_signal: there it stays empty, and a death by signal reads as 0.
         return -int(number) if number else int(status or 0)
 
     @property
@@ -200,11 +205,19 @@ def _end(pid: int, grace: float) -> None:
         time.sleep(_LOOK_AGAIN)
 
 
-def _is_alive(pid: int) -> bool:
+def _exists(pid: int) -> bool:
+    """True where this process of ours exists; one that has ended exists until its parent has looked."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
+        return False  # gone, or the number belongs to somebody else by now
+    return True
+
+
+def _is_alive(pid: int) -> bool:
+    if not _exists(pid):
         return False
-    except PermissionError:
-        return False  # the number belongs to somebody else by now
+    with contextlib.suppress(OSError):
+        # It has ended, and only waits for an init that takes no note of it, as in some containers.
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:1] not in ([b"Z"], [b"X"])
     return True
