@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RUN = "20261121-0931-7f3a"
-TIMEOUT = 600.0
+TIMEOUT = 220.0
+POLL = 6.0
+"""Seconds between looks: what a rehearsal costs is how often it looks."""
 
 
 def a_plan(tests: int = 12, **changes: Any) -> RunPlan:
@@ -130,4 +132,4 @@ def a_rehearsal(
     plan = a_plan(tests or len(roles), **changes)
     named = {test.agent_name: role for test, role in zip(plan.tests, roles, strict=False)}
     folder.mkdir(parents=True, exist_ok=True)
-    return Rehearsal(plan, SimulatedWorld(seed, named, trouble), RunFolder(folder), policy or Policy())
+    return Rehearsal(plan, SimulatedWorld(seed, named, trouble), RunFolder(folder), policy or Policy(poll=POLL))

@@ -1,0 +1,131 @@
+"""The command lines and answers of mngr that only a run needs: create, rsync, exec, capture. Pure.
+
+Where an agent's folder is has to be known before it is made, since SELFTEST_OUT is absolute: so the target path is
+ours to choose, and the prompt and a `.gitignore` are put there while it is made.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.errors import ToolOutputError
+from selftest_core.run.crew import BUNDLE, OUTCOME
+from selftest_core.run.names import labels
+from selftest_core.run.pulling import LARGEST_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from selftest_core.run.fold import Member
+    from selftest_core.run.plan import RunPlan
+
+OUT = ".selftest/out"
+_PROMPT = ".selftest/prompt.md"
+_REMOTE_COPIES = PurePosixPath("/tmp/selftest-copies")
+
+
+def work_dir(plan: RunPlan, member: Member, host_dir: Path) -> PurePosixPath:
+    """Where the agent's copy of the repository will be, on its host."""
+    copies = PurePosixPath(host_dir) / "copies" if plan.provider == LOCAL_PROVIDER else _REMOTE_COPIES
+    return copies / member.agent_id
+
+
+def provider_of(plan: RunPlan) -> str:
+    """The provider's own name: a plan may name a host of it, as `box.provider`."""
+    return plan.provider.rpartition(".")[2]
+
+
+def create_arguments(plan: RunPlan, member: Member, folder: PurePosixPath, prompt: Path, project: str) -> list[str]:
+    """`mngr create`, run inside the private clone. `folder`: the agent's work dir. `prompt`: a file of this machine."""
+    where = "" if plan.provider == LOCAL_PROVIDER else f"@{'' if '.' in plan.provider else '.'}{plan.provider}"
+    variables = {
+        "SELFTEST_RUN": plan.run,
+        "SELFTEST_TEST": member.node_id,
+        "SELFTEST_BASE": plan.base,
+        "SELFTEST_OUT": str(folder / OUT),
+        "SELFTEST_PROMPT_FILE": str(folder / _PROMPT),
+    }
+    made = shlex.quote(str(folder / ".selftest"))
+    prepare = f"mkdir -p {made}/out && printf '*\\n' > {made}/.gitignore"
+    arguments = [
+        "create", f"{member.name}{where}", "--id", member.agent_id, "--type", plan.agent_type,
+        "--no-connect", "--headless", "--yes", "--format", "json", "--no-ensure-clean", "--exclude-unclean",
+        "--transfer", "git-mirror" if plan.transfer == "mirror" else "git-worktree",
+        "--target-path", str(folder), "--project", project, "--extra-provision-command", prepare,
+        "--upload-file", f"{prompt}:{folder / _PROMPT}",
+    ]  # fmt: skip
+    for name, value in labels(plan.run, member.node_id).items():
+        arguments += ["--label", f"{name}={value}"]
+    for name, value in variables.items():
+        arguments += ["--env", f"{name}={value}"]
+    for name in plan.env_names:
+        arguments += ["--pass-env", name]
+    if plan.agent_type != "command":
+        arguments += ["--message-file", str(prompt)]  # it would be typed into a command's stdin
+    arguments += plan.create_args
+    return [*arguments, "--", *plan.agent_command] if plan.agent_command else arguments
+
+
+def parse_created(text: str) -> str:
+    """The host's id from what `create --format json` printed. Raises ToolOutputError."""
+    try:
+        said = json.loads(text.strip().splitlines()[-1])
+        host_id = said["host_id"]
+    except (ValueError, IndexError, KeyError, TypeError):
+        host_id = None
+    if not isinstance(host_id, str) or not host_id:
+        raise ToolOutputError("mngr did not say where it made the agent", text.strip()[-500:])
+    return host_id
+
+
+def rsync_arguments(member: Member, staging: Path) -> list[str]:
+    """Copy the agent's out folder into `staging`, without links, devices and giants. Never starts a host."""
+    return [
+        "rsync", f"{member.address}:{OUT}/", f"{staging}/", "--no-start", "--uncommitted-changes", "clobber", "--",
+        "--no-links", "--no-devices", "--no-specials", f"--max-size={LARGEST_FILE + 1}",
+    ]  # fmt: skip
+
+
+def bundle_script(base: str) -> str:
+    """Writes the bundle of what HEAD has over the base, where the agent wrote none and there is something."""
+    draft, bundle = f"{OUT}/.{BUNDLE}.draft", f"{OUT}/{BUNDLE}"
+    git = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
+    return (
+        f"mkdir -p {OUT}; test -s {bundle} || {{ "
+        f'n=$({git} rev-list --count {base}..HEAD) && {{ test "$n" = 0 || '
+        f"{{ {git} bundle create -q {draft} {base}..HEAD && mv -f {draft} {bundle}; }}; }}; }}"
+    )
+
+
+def stamp_script() -> str:
+    """Prints a stamp of the outcome file, or nothing where there is none; for GNU and BSD."""
+    path = f"{OUT}/{OUTCOME}"
+    return f"stat -c %s-%Y {path} 2>/dev/null || stat -f %z-%m {path} 2>/dev/null || true"
+
+
+def exec_arguments(members: Sequence[Member], script: str, seconds: float) -> list[str]:
+    """`mngr exec` on some agents, which need not run; never starts a host."""
+    addresses = [member.address for member in members]
+    return [
+        "exec", *addresses, script, "--no-start", "--format", "json", "--on-error", "continue",
+        "--timeout", f"{seconds:g}",
+    ]  # fmt: skip
+
+
+def parse_exec(text: str) -> dict[str, tuple[bool, str]]:
+    """By agent name: whether the script succeeded, and its output. Empty where mngr did not answer."""
+    try:
+        said: Any = json.loads(text)
+        results = said["results"]
+        return {
+            str(one["agent"]): (one.get("success") is True, str(one.get("stdout") or one.get("stderr") or ""))
+            for one in results
+            if isinstance(one, dict) and "agent" in one
+        }
+    except (ValueError, KeyError, TypeError):
+        return {}
