@@ -119,9 +119,9 @@ def test_clusters_hold_every_failure_once_largest_first() -> None:
     failures = [
         Failure("a", "launch", "no space left on device /tmp/1"),
         Failure("b", "work", "error: no space left on device /tmp/2"),
-        Failure("c", "work", "refused by 10.0.0.1:80"),
-        Failure("d", "work", "refused by 10.0.0.2:8080"),
-        Failure("c", "work", "refused by 10.0.0.9:81"),
+        Failure("c", "work", "refused by 192.0.2.1:80"),
+        Failure("d", "work", "refused by 192.0.2.2:8080"),
+        Failure("c", "work", "refused by 192.0.2.9:81"),
         Failure("e", "work", ""),
     ]
     assert cluster(failures) == (
