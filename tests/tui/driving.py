@@ -20,6 +20,7 @@ from selftest_core.observations import SessionRef
 from selftest_tui.app import FleetApp
 from selftest_tui.widgets.agent_table import AgentTable
 from selftest_tui.widgets.key_bar import KeyBar
+from selftest_tui.widgets.preview import Preview
 from selftest_tui.widgets.status_bar import StatusBar
 from selftest_tui.world import StillWatch
 
@@ -58,7 +59,8 @@ def elsewhere(view: FleetView, sockets: Mapping[str, str] | None = None) -> Flee
             return row
         known = _MOVED.get(id(row))
         if known is None or known[0] is not row or sockets:
-            known = (row, replace(row, session=SessionRef(moved(row.session.socket), row.session.name)))
+            pane = None if sockets else row.pane_id
+            known = (row, replace(row, session=SessionRef(moved(row.session.socket), row.session.name), pane_id=pane))
             _MOVED[id(row)] = known
         return known[1]
 
@@ -118,12 +120,14 @@ class Driven:
         """Press keys, and wait until all that they caused is on the screen."""
         await self.pilot.press(*keys)
         await self.pilot.pause()
+        if self.app.is_running:
+            await self.until(lambda: self.screen.is_at_rest, "rest")
 
     async def show(self, view: FleetView) -> None:
         """Let the watch publish another view, from another thread as the real one does, and wait for it."""
         view = elsewhere(view)
         await _in_thread(lambda: self.watch.show(view))
-        await self.until(lambda: self.screen.view is view)
+        await self.until(lambda: self.screen.view is view and self.screen.is_at_rest)
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         """Wait for a condition."""
@@ -133,8 +137,15 @@ class Driven:
             await self.pilot.pause(0.01)
         await self.pilot.pause()
 
-    def svg(self) -> str:
-        """The screen as SVG, the same on every machine and in every run."""
+    @property
+    def preview(self) -> str:
+        """What the right pane's preview shows."""
+        preview = self.screen.query_one(Preview)
+        return "\n".join(preview.render_line(y).text.rstrip() for y in range(preview.size.height)).strip()
+
+    async def picture(self) -> str:
+        """The screen as SVG, the same on every machine and in every run, once the preview has looked."""
+        await self.until(lambda: self.screen.pane.tab != "preview" or not self.screen.pane_is_open or self.preview)
         return normalised(self.app.export_screenshot())
 
 
@@ -173,7 +184,7 @@ async def driven(
     async with app.run_test(size=size) as pilot:
         one = Driven(app, pilot, made[0])
         ahead.append(one)
-        await one.until(lambda: app.fleet.has_view, "the first view")
+        await one.until(lambda: app.fleet.has_view and app.fleet.is_at_rest, "the first view")
         await pilot.pause()
         yield one
 

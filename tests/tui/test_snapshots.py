@@ -14,7 +14,7 @@ async def test_few() -> None:
     async with driven(scenes.few().view) as one:
         assert "◆ 3 need you" in one.status
         assert any("▾ needs you" in line for line in one.lines)
-        compare("few", one.svg())
+        compare("few", await one.picture())
 
 
 async def test_hundred() -> None:
@@ -22,28 +22,28 @@ async def test_hundred() -> None:
         assert one.table.arranged.agents == 100
         await one.press("down", "space", "space")
         assert len(one.table.marks) == 2
-        compare("hundred", one.svg())
+        compare("hundred", await one.picture())
 
 
 async def test_small_terminal() -> None:
     async with driven(scenes.few().view, size=(80, 24)) as one:
         assert not one.screen.pane_is_open
         assert "? help" in one.key_line
-        compare("small", one.svg())
+        compare("small", await one.picture())
 
 
 async def test_small_terminal_with_the_right_pane() -> None:
     async with driven(scenes.few().view, size=(80, 24)) as one:
         await one.press("d")
         assert one.screen.pane_is_open
-        compare("small-details", one.svg())
+        compare("small-details", await one.picture())
 
 
 async def test_wide_terminal_has_more_columns() -> None:
     async with driven(scenes.hundred().view, size=(250, 70)) as one:
         heading = one.lines[0]
         assert {"type", "run"} <= set(heading.split())
-        compare("wide", one.svg())
+        compare("wide", await one.picture())
 
 
 async def test_thousand() -> None:
@@ -51,32 +51,32 @@ async def test_thousand() -> None:
         await one.press("G")
         assert one.table.cursor == len(one.table.arranged.lines) - 1
         assert one.table.scroll_offset.y > 900
-        compare("thousand", one.svg())
+        compare("thousand", await one.picture())
 
 
 async def test_empty() -> None:
     async with driven(scenes.empty().view) as one:
         assert any("No agents yet" in line for line in one.lines)
         assert any("mngr create" in line for line in one.lines)
-        compare("empty", one.svg())
+        compare("empty", await one.picture())
 
 
 async def test_provider_down() -> None:
     async with driven(scenes.provider_down().view) as one:
         assert one.screen.problems
         assert any("⌁" in line and "as of" in line for line in one.lines)
-        compare("provider-down", one.svg())
+        compare("provider-down", await one.picture())
 
 
 async def test_no_mngr() -> None:
     async with driven(scenes.no_mngr().view) as one:
         assert one.screen.problems[0].key == "mngr"
-        compare("no-mngr", one.svg())
+        compare("no-mngr", await one.picture())
 
 
 async def test_hostile() -> None:
     async with driven(scenes.hostile().view) as one:
-        svg = one.svg()
+        svg = await one.picture()
         assert "\x1b" not in svg
         assert any("[bold red]" in line for line in one.lines), "markup is shown, not obeyed"
         compare("hostile", svg)
@@ -85,13 +85,13 @@ async def test_hostile() -> None:
 async def test_light_theme() -> None:
     async with driven(scenes.few().view, theme=LIGHT) as one:
         assert one.app.theme == LIGHT
-        compare("light", one.svg())
+        compare("light", await one.picture())
 
 
 async def test_help() -> None:
     async with driven(scenes.few().view) as one:
         await one.press("question_mark")
-        compare("help", one.svg())
+        compare("help", await one.picture())
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT])

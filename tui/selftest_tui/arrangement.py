@@ -15,7 +15,7 @@ from selftest_core.view import Category, FleetView, Row
 from selftest_tui import present
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
 OTHER_SESSIONS = "other tmux sessions"
 NONE_OF_IT = "none"
@@ -61,8 +61,17 @@ class Arrangement:
 
     @property
     def grouped_by(self) -> str:
-        """In words, for the frame."""
+        """The grouping in words."""
         return f"label {self.label}" if self.group is GroupBy.LABEL else self.group.value
+
+    @property
+    def words(self) -> str:
+        """All choices that are not plain to see, for the frame."""
+        words = ["agents", f"group: {self.grouped_by}"]
+        words += [f"sort: {self.sort.value}"] if self.sort is not SortBy.URGENCY else []
+        words += ["only what needs me"] if self.only_me else []
+        words += [f"/{self.query}"] if self.query else []
+        return " ─ ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,43 +116,59 @@ def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | N
 
     With a filter no group is folded: a hit must never be invisible.
     """
-    rows = [
-        row
-        for row in view.rows
-        if (matching is None or row.key in matching) and (not how.only_me or row.attention is not None)
-    ]
-    sessions = [] if how.only_me else [one for one in view.sessions if matching is None or one.ref in matching]
-    rows.sort(key=_sorting(how.sort))
-    sessions.sort(key=lambda one: (one.ref.name, one.ref.socket))
-    grouped: dict[str, list[Row]] = {}
+    rows = [(row.key, row) for row in view.rows if not how.only_me or row.attention is not None]
+    if matching is not None:
+        rows = [pair for pair in rows if pair[0] in matching]
+    sorting = _sorting(how.sort)
+    rows.sort(key=lambda pair: sorting(pair[1]))
+    laid = _Layout(how, may_fold=matching is None)
     if how.group is GroupBy.NOTHING:
-        groups: list[tuple[str, list[Row]]] = [("", rows)]
+        laid.add("", rows)
     else:
         name_of = _grouping(how)
-        for row in rows:
-            grouped.setdefault(name_of(row), []).append(row)
-        groups = [(name, grouped[name]) for name in _in_order(grouped, how.group)]
-
-    lines: list[Line] = []
-    group_of: dict[LineKey, str] = {}
-    needing: list[AgentKey] = []
-
-    def add(name: str, members: Iterable[Row] | Iterable[TmuxSession], count: int, category: Category | None) -> None:
-        key = f"{how.group}:{how.label}:{name}" if name != OTHER_SESSIONS else OTHER_SESSIONS
-        is_folded = key in how.folded and matching is None
-        if name:
-            lines.append(Group(key, name, count, is_folded, category))
-            group_of.update((key_of(member), key) for member in members)
-        if not is_folded:
-            lines.extend(members)
-
-    for name, members in groups:
-        add(name, members, len(members), Category(name) if how.group is GroupBy.ATTENTION and name else None)
-        needing += [row.key for row in members if row.attention is not None]
+        grouped: dict[str, list[tuple[AgentKey, Row]]] = {}
+        for pair in rows:
+            grouped.setdefault(name_of(pair[1]), []).append(pair)
+        for name in _in_order(grouped, how.group):
+            laid.add(name, grouped[name], Category(name) if how.group is GroupBy.ATTENTION else None)
+    sessions = [] if how.only_me else [one for one in view.sessions if matching is None or one.ref in matching]
     if sessions:
-        add(OTHER_SESSIONS, sessions, len(sessions), None)
-    places = {key_of(line): place for place, line in enumerate(lines)}
-    return Arranged(tuple(lines), tuple(needing), len(rows), len(view.rows), places, group_of)
+        laid.add(OTHER_SESSIONS, [(one.ref, one) for one in sorted(sessions, key=lambda one: one.ref[::-1])])
+    return Arranged(
+        tuple(laid.lines), tuple(laid.needing), len(rows), len(view.rows), laid.places, laid.group_of
+    )  # fmt: skip
+
+
+class _Layout:
+    """The lines as they are laid, with their places: one pass, as it is done a thousand rows at a time."""
+
+    def __init__(self, how: Arrangement, *, may_fold: bool) -> None:
+        self.lines: list[Line] = []
+        self.needing: list[AgentKey] = []
+        self.places: dict[LineKey, int] = {}
+        self.group_of: dict[LineKey, str] = {}
+        self._how = how
+        self._may_fold = may_fold
+
+    def add(
+        self,
+        name: str,
+        members: Sequence[tuple[LineKey, Row | TmuxSession]],
+        category: Category | None = None,
+    ) -> None:
+        """One group with its members; without a name only the members."""
+        how = self._how
+        group = f"{how.group}:{how.label}:{name}" if name != OTHER_SESSIONS else OTHER_SESSIONS
+        is_folded = group in how.folded and self._may_fold
+        if name:
+            self.places[group] = len(self.lines)
+            self.lines.append(Group(group, name, len(members), is_folded, category))
+            self.group_of.update((key, group) for key, _ in members)
+        if not is_folded:
+            for place, (key, _) in enumerate(members, start=len(self.lines)):
+                self.places[key] = place
+            self.lines.extend(line for _, line in members)
+        self.needing += [row.key for _, row in members if isinstance(row, Row) and row.attention is not None]
 
 
 _LAST = float("inf")

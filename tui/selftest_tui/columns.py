@@ -69,7 +69,7 @@ def _session_reason(session: TmuxSession, now: float) -> str:
 
 
 NAME = Column(
-    "name", "agent", 18, 26, 3, lambda row, now: present.line_name(row), lambda session, now: present.line_name(session)
+    "name", "agent", 20, 26, 3, lambda row, now: present.line_name(row), lambda session, now: present.line_name(session)
 )
 DOING = Column(
     "doing", "test / branch", 13, 28, 4, lambda row, now: present.test_or_branch(row.agent), _session_doing,
@@ -88,7 +88,7 @@ IDLE = Column(
     "idle", "idle", 6, 6, 0, present.idle_for,
     lambda session, now: present.duration(now - session.activity_at), is_number=True, is_timed=True,
 )  # fmt: skip
-REASON = Column("reason", "why", 14, 30, 3, present.reason, _session_reason, is_timed=True)
+REASON = Column("reason", "why", 14, 28, 3, present.reason, _session_reason, is_timed=True)
 DROPPED_FIRST = (DOING, RUNNING, HOST, IDLE)
 """What goes where even the least widths do not fit."""
 ALWAYS = (NAME, DOING, HOST, RUNNING, IDLE, REASON)
@@ -97,7 +97,7 @@ TYPE = Column("type", "type", 8, 10, 0, lambda row, now: row.agent.type, lambda 
 BRANCH = Column(
     "branch", "branch", 16, 28, 2, lambda row, now: (row.agent.branch or "") if row.agent.test else "", cuts_left=True
 )
-RUN = Column("run", "run", 10, 16, 0, lambda row, now: row.agent.run or "")
+RUN = Column("run", "run", 10, 14, 0, lambda row, now: row.agent.run or "")
 PROJECT = Column("project", "project", 8, 12, 0, lambda row, now: row.agent.project or "")
 TITLE = Column(
     "title", "terminal title", 14, 24, 2, lambda row, now: row.title, lambda session, now: session.title

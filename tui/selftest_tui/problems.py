@@ -34,6 +34,11 @@ class Toast:
     seconds: float = 4.0
 
 
+def said(text: str, title: str, severity: Severity) -> Toast:
+    """What an act tells; a person who comes back from an agent's terminal must still find what went wrong."""
+    return Toast(text, title, severity, 4.0 if severity == "information" else 10.0)
+
+
 def refusal(label: str, why: str) -> Toast:
     """A key that cannot do its work now."""
     return Toast(present.clean(why), present.clean(label), "warning", 6.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,10 +20,11 @@ from selftest_core.errors import SelftestError
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.view import FleetView, Problem
 from selftest_tui import feed, keys, present, problems
-from selftest_tui.arrangement import Group, SortBy
+from selftest_tui.arrangement import Group
 from selftest_tui.bindings import bindings_of
 from selftest_tui.feed import Feed
 from selftest_tui.keys import Where
+from selftest_tui.own_session import without_own_session
 from selftest_tui.screens.acting import Acting
 from selftest_tui.screens.fleet_keys import FleetKeys
 from selftest_tui.situation import Situation
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.timer import Timer
 
     from selftest_core.agents import AgentKey
     from selftest_core.view import Row
@@ -52,17 +53,10 @@ if TYPE_CHECKING:
     from selftest_tui.problems import Severity, Toast
     from selftest_tui.widgets.table_messages import LineVanished, NameChanged
 
-NARROW = 100
+NARROW = 120
 """Columns below which the right pane is a key away."""
 KEPT_TOASTS = 50
-
-
-def without_own_session(view: FleetView, environ: Mapping[str, str]) -> FleetView:
-    """The view without the tmux session that this program itself is shown in: a mirror of itself helps nobody."""
-    socket, _, rest = environ.get("TMUX", "").partition(",")
-    session_id = f"${rest.rpartition(',')[2]}"
-    others = tuple(one for one in view.sessions if (one.ref.socket, one.session_id) != (socket, session_id))
-    return view if len(others) == len(view.sessions) else replace(view, sessions=others)
+SECONDS_OF_REST = 0.05
 
 
 class FleetScreen(Screen[None]):
@@ -91,6 +85,8 @@ class FleetScreen(Screen[None]):
         self._feed = Feed(make_watch, self.post_message)
         self.said: deque[Toast] = deque(maxlen=KEPT_TOASTS)
         self._own_problems: tuple[Problem, ...] = ()
+        self._frame_words = ("", "")
+        self._rest: Timer | None = None
         self._shown_in_pane: Line | None = None
         self._acting = Acting(self)
         self._acts = FleetKeys(self, self._acting)
@@ -110,7 +106,8 @@ class FleetScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show what is known, which is nothing yet; ask for more once that is on the screen."""
         self._find_parts()
-        self._show_all()
+        self._show_state()
+        self.show_frame()
         if self._place is not None:
             self._bar.show_place(self._place)
         self.call_after_refresh(self._begin)
@@ -147,7 +144,7 @@ class FleetScreen(Screen[None]):
 
     def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
         """A toast."""
-        self.toast(problems.Toast(text, title, kind))
+        self.toast(problems.said(text, title, kind))
 
     def show_error(self, error: SelftestError) -> None:
         """An act failed."""
@@ -160,6 +157,8 @@ class FleetScreen(Screen[None]):
 
     def marked_rows(self) -> tuple[Row, ...]:
         """The marked agents in order of the fleet."""
+        if not self.table.marks:
+            return ()
         return tuple(row for row in self.view.rows if row.key in self.table.marks)
 
     def select_keys(self, found: Iterable[AgentKey]) -> None:
@@ -214,15 +213,16 @@ class FleetScreen(Screen[None]):
             return
         view = without_own_session(view, self.environ)
         before, self.view, self.has_view = self.view, view, True
-        self.table.show(view, self.clock())
-        self._show_all()
+        self._show_state()
+        self.table.show(view, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
         if view.sessions != before.sessions or view.servers != before.servers or view.lanes != before.lanes:
             self._shown_in_pane = None
 
     def on_watch_ended(self, event: WatchEnded) -> None:
         """Nothing is live any more: say so for good."""
         self._own_problems = (problems.lasting("watch", event.error),)
-        self._show_all()
+        self._show_state()
+        self.show_frame()
 
     def on_place_found(self, event: PlaceFound) -> None:
         """Now we know where we are."""
@@ -238,37 +238,29 @@ class FleetScreen(Screen[None]):
         """All that does not work right now, the gravest first."""
         return problems.in_order([*self._own_problems, *self.view.problems])
 
-    def _show_all(self) -> None:
+    def _show_state(self) -> None:
         self._bar.show(self.view, self.clock())
         self._banner.show(self.problems)
-        self.show_frame()
 
     def show_frame(self) -> None:
         """Say in the frame how things are laid out, and in the key line what works now."""
         table, how = self.table, self.table.arrangement
-        title = ["agents", f"group: {how.grouped_by}"]
-        if how.sort is not SortBy.URGENCY:
-            title.append(f"sort: {how.sort.value}")
-        if how.only_me:
-            title.append("only what needs me")
-        if how.query:
-            title.append(f"/{present.clean(how.query)}")
         shown, agents = table.arranged.shown, table.arranged.agents
         subtitle = f"{shown} of {present.plural(agents, 'agent')}" if shown != agents else ""
         if table.marks:
-            hidden = sum(1 for row in self.marked_rows() if row not in table.shown_rows())
+            hidden = sum(1 for key in table.marks if not table.is_let_through(key))
             marks = f"{len(table.marks)} marked" + (f" ({hidden} not shown)" if hidden else "")
             subtitle = f"{subtitle} · {marks}" if subtitle else marks
-        self._frame.border_title = Content(" ─ ".join(title))
-        self._frame.border_subtitle = Content(subtitle)
+        words = (present.clean(how.words), subtitle)
+        if words != self._frame_words:  # setting them paints the whole frame again
+            self._frame_words = words
+            self._frame.border_title, self._frame.border_subtitle = map(Content, words)
         view = self.view if self.has_view else None
         table.show_placeholder(problems.instead_of_rows(view, table.arranged, how, self.problems))
         self._show_keys()
 
     def _show_keys(self) -> None:
-        mode = ""
-        if self.table.in_range:
-            mode = "RANGE  move to mark · V ends it · esc ends it too"
+        mode = "RANGE  move to mark · V ends it · esc ends it too" if self.table.in_range else ""
         if self.pane.is_typing:
             mode = "TYPING  every key goes to the agent · ^] leaves"
         self._keys.show(self.situation(), mode)
@@ -276,11 +268,25 @@ class FleetScreen(Screen[None]):
     # the table
 
     def on_cursor_moved(self) -> None:
-        """Show on the right what is under the cursor, and which keys work there."""
-        self._show_pane()
-        self.show_frame()
+        """Say which keys work there; show on the right what is under the cursor once it rests.
 
-    def _show_pane(self) -> None:
+        Drawing the right pane costs several times what a moved cursor does, and fingers move on.
+        """
+        self.show_frame()
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(SECONDS_OF_REST, self.show_pane)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """The right pane shows what is under the cursor."""
+        return self._rest is None
+
+    def show_pane(self) -> None:
+        """Show on the right what is under the cursor, now."""
+        if self._rest is not None:
+            self._rest.stop()
+            self._rest = None
         line = self.table.line
         if line is None or not is_same(self._shown_in_pane, line):
             self._shown_in_pane = line
@@ -369,6 +375,8 @@ class FleetScreen(Screen[None]):
     def action_press(self, action: str) -> None:
         """A key of the table was pressed, clicked, or chosen in the palette."""
         key = keys.BY_ACTION[action]
+        if key.topic in (keys.Topic.ACT, keys.Topic.LOOK):
+            self.show_pane()
         why = key.why_not(self.situation())
         if why is not None:
             self.toast(problems.refusal(key.label, why))

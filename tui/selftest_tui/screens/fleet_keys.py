@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from selftest_tui.screens.acting import Acting
     from selftest_tui.screens.fleet import FleetScreen
     from selftest_tui.widgets.prompt import Prompt
+    from selftest_tui.widgets.side_pane import Tab
 
 SCROLL_LINES = 5
 """Lines that J and K scroll."""
@@ -280,7 +281,7 @@ class FleetKeys:
         """Its last messages."""
         self._toggle("messages")
 
-    def _toggle(self, tab: str) -> None:
+    def _toggle(self, tab: Tab) -> None:
         was_open = self._screen.pane_is_open
         if not was_open:
             self._screen.zoom(True)

@@ -231,8 +231,11 @@ class AgentTable(ScrollView, can_focus=True):
 
     def shown_rows(self) -> tuple[Row, ...]:
         """The agents that the filter lets through, those of folded groups too, in order of the fleet."""
-        known = self.arranged
-        return tuple(row for row in self._view.rows if row.key in known.places or row.key in known.group_of)
+        return tuple(row for row in self._view.rows if self.is_let_through(row.key))
+
+    def is_let_through(self, key: LineKey) -> bool:
+        """The filter shows this line, or would in an open group."""
+        return key in self.arranged.places or key in self.arranged.group_of
 
     def _extend_range(self) -> None:
         if self._range_from is None:
@@ -269,8 +272,9 @@ class AgentTable(ScrollView, can_focus=True):
         self.post_message(CursorMoved())
 
     def _tell_what_happened_to(self, under: Row, view: FleetView) -> None:
-        now = view.by_key.get(under.key)
-        if now is None:
+        place = self.arranged.places.get(under.key)
+        now = self.arranged.lines[place] if place is not None else view.by_key.get(under.key)
+        if not isinstance(now, Row):
             self.post_message(LineVanished(under, self.line))
         elif now.agent.name != under.agent.name:
             self.post_message(NameChanged(under, now))

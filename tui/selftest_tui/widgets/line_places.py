@@ -61,11 +61,11 @@ def next_needing(arranged: Arranged, cursor: int, step: int, *, is_on_agent: boo
         return (place, 0) if place is not None else (arranged.places[arranged.group_of[needing[number]]], 1 + number)
 
     here = (cursor, 0 if is_on_agent else -1)
+    if not needing:
+        return None
     if step > 0:
-        ahead = [key for number, key in enumerate(needing) if rank(number) > here]
-        return (ahead or [*needing, None])[0]
-    ahead = [key for number, key in enumerate(needing) if rank(number) < here]
-    return (ahead or [None, *needing])[-1]
+        return next((key for number, key in enumerate(needing) if rank(number) > here), needing[0])
+    return next((key for number, key in reversed([*enumerate(needing)]) if rank(number) < here), needing[-1])
 
 
 def is_same(before: Line | None, now: Line | None) -> bool:
