@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -283,3 +284,43 @@ def test_keys_meant_for_the_program_that_has_the_terminal_do_not_end_us() -> Non
     # Our own process gets what Ctrl-C sends to all of a terminal's foreground.
     assert call_interactive(["sh", "-c", "kill -INT $PPID; kill -TSTP $PPID; kill -QUIT $PPID; exit 5"]) == 5
     assert signal.getsignal(signal.SIGINT) is before
+
+
+INTERRUPTED_TWICE = """
+import asyncio, os, signal, sys, threading
+from pathlib import Path
+from selftest_core.tools.process import run, run_async
+
+def stop(number, frame):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGTERM, stop)
+
+def again():  # the second one arrives when the program was asked to end, and did not
+    while not Path(sys.argv[2]).exists():
+        threading.Event().wait(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=again, daemon=True).start()
+
+words = ["sh", "-c", sys.argv[3]]
+if sys.argv[1] == "run":
+    run(words, timeout=900, cwd=Path("/"))
+else:
+    asyncio.run(run_async(words, timeout=900, cwd=Path("/")))
+"""
+
+
+@pytest.mark.parametrize("way", ["run", "run_async"])
+def test_being_interrupted_twice_spares_no_program(tmp_path: Path, way: str) -> None:
+    told, asked = tmp_path / "told", tmp_path / "asked"
+    deaf = f"trap 'touch {asked}' TERM; " + FAMILY.format(told=told, wait="while :; do sleep 0.1; done")
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED_TWICE, way, str(asked), deaf],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    family = told_pids(told)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) != 0
+    for pid in family:
+        eventually(lambda pid=pid: not is_alive(pid), "the end of the family")  # type: ignore[misc]

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+from selftest_core.tools import groups
 from selftest_core.tools.installing import install_hint
 from selftest_core.tools.pipes import InterruptedExchange, TooLate, TooMuch, exchange
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
 """Bytes of stdout after which a program is ended, unless the caller allows more."""
-_GRACE = 1.0
-"""Seconds between asking a program to end (SIGTERM) and ending it (SIGKILL)."""
 
 _INHERITED = (
     signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
@@ -167,9 +166,9 @@ class Running:
         except subprocess.TimeoutExpired as error:
             raise _too_late(self.argv, timeout) from error
 
-    def end(self, grace: float = _GRACE) -> int:
+    def end(self, grace: float = groups.GRACE) -> int:
         """Ask the whole group to end, then end it; returns the exit status."""
-        _end_group(self.process, grace)
+        groups.end(self.process, grace)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):  # what it did not read it will not miss
@@ -246,6 +245,7 @@ class _Conversation:
         self._limit = limit
         self._is_interrupted = False
         self._bell: int | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     def interrupt(self) -> None:
@@ -259,6 +259,7 @@ class _Conversation:
         """Run the program; the thread that calls this does all the reading and writing."""
         began = time.monotonic()
         ear, bell = os.pipe()
+        groups.HELD.add(self)
         with self._lock:
             self._bell = bell
             if self._is_interrupted:
@@ -268,10 +269,11 @@ class _Conversation:
             process = _start(
                 self.argv, cwd=self._cwd, env=self._env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
+            self.process = process
             try:
                 stdout, stderr = self._exchange(process, began + self._timeout, ear)
             except BaseException:
-                _end_group(process, _GRACE)
+                groups.end(process, groups.GRACE)
                 raise
             finally:
                 for stream in (process.stdin, process.stdout, process.stderr):
@@ -286,6 +288,7 @@ class _Conversation:
                 time.monotonic() - began,
             )
         finally:
+            groups.HELD.discard(self)
             with self._lock:
                 self._bell = None
                 os.close(bell)
@@ -372,16 +375,6 @@ def _too_late(argv: tuple[str, ...], timeout: float, stderr: bytes = b"") -> Too
     said = stderr.decode("utf-8", "replace")[-2000:].strip()
     name = Path(argv[0]).name
     return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", said, argv=argv, stderr=said)
-
-
-def _end_group(process: subprocess.Popen[bytes], grace: float) -> None:
-    """End the program and everything in its process group: asked first, then without asking."""
-    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, None)):
-        # Also after its own end: its children live on in the group, whose id is not given away while they do.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience)
 
 
 @contextlib.contextmanager
