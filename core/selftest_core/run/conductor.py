@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from selftest_core.clusters import signature
 from selftest_core.errors import ToolError
@@ -27,20 +27,23 @@ from selftest_core.run.crew import Life, Seen
 from selftest_core.run.deciding import Do, Policy, advise, pause_after
 from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.fetching import Fetched, fetch
-from selftest_core.run.fold import Member, Run, RunRow, apply, fold
 from selftest_core.run.launching import LaunchGate, is_affordable
+from selftest_core.run.scribe import Scribe
 from selftest_core.run.stopping import Stopper
 from selftest_core.run.store import WishKind
+from selftest_core.run.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from selftest_core.journal import Entry
     from selftest_core.run.bundles import Bundles
     from selftest_core.run.clock import Clock
     from selftest_core.run.crew import Crew
     from selftest_core.run.deciding import Advice
+    from selftest_core.run.fold import Member, Run, RunRow
     from selftest_core.run.plan import RunPlan
+    from selftest_core.run.scribe import Ledger
     from selftest_core.run.store import RunFolder
 
 REMINDER = (
@@ -50,16 +53,6 @@ REMINDER = (
 _UNSEEN = Seen(Life.UNSEEN)
 _LONGEST_TEXT = 4000
 _MOST_MAKES = 3
-
-
-class Ledger(Protocol):
-    """What the conductor needs of a journal."""
-
-    entries: Sequence[Entry]
-
-    def append(self, event: str, at: float, **fields: Any) -> Entry:
-        """Write one line; it is on the disk on return."""
-        ...
 
 
 class Conductor:
@@ -78,27 +71,23 @@ class Conductor:
         on_change: Callable[[Run, Entry], None] | None = None,
     ) -> None:
         """`on_change` is called in the event loop after each line with the run as it is then."""
-        self.run_now: Run = fold(plan, journal.entries)
         self._plan = plan
-        self._journal = journal
         self._crew = crew
         self._folder = folder
         self._bundles = bundles
         self._clock = clock or WallClock()
         self._policy = policy or Policy()
-        self._on_change = on_change
+        self._scribe = Scribe(plan, journal, self._clock, on_change)
+        self._note = self._scribe.note
+        self._note_row = self._scribe.note_row
+        self._work = Work()
         self._gate = LaunchGate(plan.launch_rate, self._policy)
         self._stopper = Stopper(crew, self._policy, self._clock)
-        self._busy: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._error: BaseException | None = None
-        self._wake = asyncio.Event()
         self._creating = asyncio.Semaphore(self._policy.creates_at_once)
         self._pulling = asyncio.Semaphore(self._policy.pulls_at_once)
         self._seen: Mapping[str, Seen] = {}
         self._asked_at = 0.0
         self._looking = False
-        self._changed: dict[str, float] = {}  # when something was last done about a test
         self._began: dict[str, float] = {}  # when its agent's time began
         self._unseen_since: dict[str, float] = {}
         self._reminded: dict[str, float] = {}
@@ -106,6 +95,11 @@ class Conductor:
         self._vain: dict[str, int] = {}  # fetches that should have been the last and brought nothing
         self._makes: dict[str, int] = {}
         self._asked_to_stop: set[str] = set()
+
+    @property
+    def run_now(self) -> Run:
+        """The run as the journal has it now."""
+        return self._scribe.run
 
     async def run(self) -> str:
         """Conduct until every test has ended, or the run rests and is left; returns why it was left."""
@@ -116,12 +110,9 @@ class Conductor:
             why = await self._loop()
             return why
         finally:
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._work.cancel()
             with suppress(JournalError):
-                if self._error is None:
+                if self._work.error is None:
                     self._note(Event.LEFT, why=why)
 
     def _take_up(self) -> None:
@@ -137,18 +128,18 @@ class Conductor:
 
     async def _loop(self) -> str:
         while True:
-            if self._error is not None:
-                raise self._error
+            if self._work.error is not None:
+                raise self._work.error
             self._take_wishes()
             if not self._looking:
                 self._looking = True
-                self._spawn(self._look())
+                self._work.start(self._look())
             for row in tuple(self.run_now.rows.values()):
-                if row.name not in self._busy:
+                if row.name not in self._work.busy:
                     self._consider(row)
             self._launch()
             for batch in self._stopper.batches(self.run_now, self._clock.elapsed()):
-                self._spawn(self._stop(batch))
+                self._work.start(self._stop(batch))
             why = self._why_leave()
             if why:
                 return why
@@ -158,7 +149,7 @@ class Conductor:
         run = self.run_now
         if run.is_over:
             return "" if self._stopper.is_busy else "stopped" if run.is_halted else "done"
-        if run.running or self._busy or self._stopper.is_busy or not run.paused:
+        if run.running or self._work.busy or self._stopper.is_busy or not run.paused:
             return ""
         if any(row.phase is Phase.STOPPING for row in run.rows.values()):
             return ""
@@ -168,20 +159,23 @@ class Conductor:
 
     async def _rest(self) -> None:
         sleeping = asyncio.ensure_future(self._clock.sleep(self._policy.poll))
-        waking = asyncio.ensure_future(self._wake.wait())
+        waking = asyncio.ensure_future(self._work.wake.wait())
         try:
             await asyncio.wait((sleeping, waking), return_when=asyncio.FIRST_COMPLETED)
         finally:
             sleeping.cancel()
             waking.cancel()
-        self._wake.clear()
+        self._work.wake.clear()
 
     # -- what is seen
 
     async def _look(self) -> None:
         asked_at = self._clock.elapsed()
         rows = self.run_now.rows.values()
-        wanted = [row.member for row in rows if row.member is not None and row.phase in RUNNING]
+        # An agent that is just being made here is no question to ask anybody.
+        making = {row.name for row in rows if row.phase is Phase.LAUNCHING and row.name in self._work.busy}
+        running = [row for row in rows if row.phase in RUNNING and row.name not in making]
+        wanted = [row.member for row in running if row.member is not None]
         given_up = [retry.member for row in rows for retry in row.retries]
         try:
             async with asyncio.timeout(self._policy.look_deadline):
@@ -195,7 +189,7 @@ class Conductor:
             else:
                 self._unseen_since.pop(member.agent_id, None)
         for member in self._stopper.strays(given_up, seen):
-            self._spawn(self._stopper.stop_stray(member))
+            self._work.start(self._stopper.stop_stray(member))
         # The next look waits as long as the loop does: what is seen now is judged first.
         await self._clock.sleep(self._policy.poll)
         self._looking = False
@@ -205,7 +199,7 @@ class Conductor:
         if member is None or row.phase not in (Phase.LAUNCHING, Phase.WORKING):
             return
         # What was asked before the last step is older than the step; so is all before a pause is over.
-        if self._asked_at < self._changed.get(row.name, -1.0) or elapsed < self._not_before.get(row.name, -1.0):
+        if self._asked_at < self._scribe.changed.get(row.name, -1.0) or elapsed < self._not_before.get(row.name, -1.0):
             return
         seen = self._seen.get(member.agent_id)
         if seen is None:
@@ -229,9 +223,9 @@ class Conductor:
     def _act(self, row: RunRow, member: Member, seen: Seen, advice: Advice) -> None:
         match advice.do:
             case Do.PULL:
-                self._own(row, self._pull(row, member, seen, advice))
+                self._work.start(self._pull(row, member, seen, advice), row.name)
             case Do.REMIND:
-                self._own(row, self._remind(row, member))
+                self._work.start(self._remind(row, member), row.name)
             case Do.NOTICE:
                 self._note_row(Event.NOTICED, row, reason=advice.text)
             case Do.GIVE_UP:
@@ -244,7 +238,7 @@ class Conductor:
     def _launch(self) -> None:
         elapsed = self._clock.elapsed()
         for row in tuple(self.run_now.rows.values()):
-            if row.phase is not Phase.WAITING or row.name in self._busy:
+            if row.phase is not Phase.WAITING or row.name in self._work.busy:
                 continue
             if self.run_now.is_halted:
                 self._note_row(Event.ENDED, row, end=End.NOT_STARTED, stage="launch", text="the run was stopped")
@@ -260,7 +254,7 @@ class Conductor:
             self._gate.launched(elapsed)
             member = row.next_member()
             row = self._note_row(Event.LAUNCHING, row, 1, agent_id=member.agent_id, name=member.name)
-            self._own(row, self._make(row, member))
+            self._work.start(self._make(row, member), row.name)
 
     async def _make(self, row: RunRow, member: Member) -> None:
         """Make the agent; whether it is there after a failure is looked up, since mngr may have been almost done."""
@@ -296,7 +290,7 @@ class Conductor:
         elif self._makes.get(member.agent_id, 0) >= _MOST_MAKES:
             self._launch_failed(row, "it was made, and was not there")
         else:
-            self._own(row, self._make(row, member))
+            self._work.start(self._make(row, member), row.name)
 
     def _launched(self, row: RunRow, seen: Seen, *, adopted: bool) -> None:
         self._gate.succeeded()
@@ -397,38 +391,6 @@ class Conductor:
                     pass
             with suppress(OSError):
                 path.unlink()
-
-    # -- writing down, and tasks
-
-    def _note(self, event: Event, **fields: Any) -> None:
-        entry = self._journal.append(str(event), self._clock.now(), **fields)
-        self.run_now = apply(self.run_now, entry)
-        if self._on_change is not None:
-            self._on_change(self.run_now, entry)
-
-    def _note_row(self, event: Event, row: RunRow, ahead: int = 0, **fields: Any) -> RunRow:
-        plain = {name: str(value) if isinstance(value, End) else value for name, value in fields.items()}
-        self._note(event, agent=row.name, attempt=row.attempt + ahead, **plain)
-        self._changed[row.name] = self._clock.elapsed()
-        return self.run_now.rows[row.name]
-
-    def _own(self, row: RunRow, work: Coroutine[Any, Any, None]) -> None:
-        """Start a task that owns this test until it ends."""
-        self._busy.add(row.name)
-        self._spawn(work, row.name)
-
-    def _spawn(self, work: Coroutine[Any, Any, None], owns: str | None = None) -> None:
-        def ended(task: asyncio.Task[None]) -> None:
-            self._tasks.discard(task)
-            if owns is not None:
-                self._busy.discard(owns)
-            if not task.cancelled() and task.exception() is not None:
-                self._error = self._error or task.exception()
-            self._wake.set()
-
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(ended)
 
 
 def _short(text: str) -> str:
