@@ -36,22 +36,20 @@ def assert_whole(rehearsal: Rehearsal) -> None:
     assert tuple(rehearsal.outcomes().values()) == EXPECTED
     assert sum(run.ends().values()) == len(run.rows)
     assert world.wrongs == []
-    tried = {f"{row.planned.agent_id}": row.attempt for row in run.rows.values()}
-    assert sum(tried.values()) == len(run.rows) + sum(len(row.retries) for row in run.rows.values())
-    assert len(world.agents) == len(run.rows) - 1 + 1  # one is never made, one is made twice: its host vanished
-    ended = Counter(name for name in run.order)
-    assert max(ended.values()) == 1
+    assert all(row.attempt == 1 + len(row.retries) for row in run.rows.values())
+    assert len(world.agents) == len(run.rows)  # one is never made, and one is made twice: its host vanished
+    assert len(set(run.order)) == len(run.order) == len(run.rows)
     assert [agent.member.name for agent in world.live(rehearsal.passed)] == []
     for row in run.rows.values():
         if row.member is not None and row.end is not None and row.end not in ("launch", "lost"):
             assert rehearsal.folder.attempt(row.member).is_dir()
-    assert max(Counter(world.reminders).values()) == 1
 
 
 def test_a_run_that_nobody_disturbs_ends_every_test_by_its_role(tmp_path: Path) -> None:
     rehearsal = a_rehearsal(tmp_path, TWELVE)
     assert rehearsal.conduct() == "done"
     assert_whole(rehearsal)
+    assert max(Counter(rehearsal.world.reminders).values()) == 1
 
 
 @pytest.mark.parametrize("seed", range(CHAOS))
@@ -61,7 +59,7 @@ def test_killed_at_any_line_and_resumed_it_ends_the_same(tmp_path: Path, seed: i
     lines = len(whole.ledger.entries)
     assert lines > 60
     dice = random.Random(seed)
-    for line in range(dice.randrange(2), lines, 2):
+    for line in range(dice.randrange(3), lines, 3):
         rehearsal = a_rehearsal(tmp_path / f"{line}", TWELVE, seed=seed, trouble=0.03)
         assert rehearsal.conduct(lives=line, torn=dice.choice((0, 1, 9, 40))) is None
         rehearsal.passed += dice.choice((0.0, 0.0, 5.0, 90.0))
@@ -69,7 +67,7 @@ def test_killed_at_any_line_and_resumed_it_ends_the_same(tmp_path: Path, seed: i
         assert_whole(rehearsal)
 
 
-@pytest.mark.parametrize("seed", range(10 * CHAOS))
+@pytest.mark.parametrize("seed", range(6 * CHAOS))
 def test_killed_again_and_again_it_ends_the_same(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     rehearsal = a_rehearsal(tmp_path, TWELVE, seed=seed, trouble=0.03)

@@ -6,7 +6,6 @@ loop keeps nothing that the journal does not hold, apart from times: killed at a
 journal and goes on. A launch that was begun is looked for before it is begun again, under the same id.
 
     why = await Conductor(plan, journal, crew, folder, bundles).run()      # done, stopped, budget, paused
-
 Only a failing journal ends it early (JournalError): what cannot be written down must not be done.
 """
 
@@ -124,7 +123,7 @@ class Conductor:
             if row.launched_at is not None:
                 self._began[row.name] = elapsed - max(0.0, now - row.launched_at)
         if self.run_now.paused_by == "budget" and is_affordable(self.run_now, self._policy):
-            self._note(Event.RESUMED, signature="")
+            self._note(Event.RESUMED)
 
     async def _loop(self) -> str:
         while True:
@@ -358,12 +357,14 @@ class Conductor:
 
     async def _remind(self, row: RunRow, member: Member) -> None:
         self._note_row(Event.REMINDING, row)
-        self._reminded[row.name] = self._clock.elapsed()
+        says = ""
         try:
             async with asyncio.timeout(self._policy.remind_deadline):
                 await self._crew.remind(member, REMINDER)
         except (ToolError, TimeoutError) as error:
-            self._note_row(Event.NOTICED, row, reason=f"it could not be reminded: {_short(str(error))}")
+            says = _short(str(error)) or "it did not arrive in time"
+        self._reminded[row.name] = self._clock.elapsed()
+        self._note_row(Event.REMINDED, row, says=says)
 
     async def _stop(self, batch: Sequence[RunRow]) -> None:
         for name, says in (await self._stopper.stop(batch)).items():
@@ -376,7 +377,7 @@ class Conductor:
                 case WishKind.PAUSE if not self.run_now.paused:
                     self._note(Event.PAUSED, reason="as asked", by="person", signature="")
                 case WishKind.GO if self.run_now.paused:
-                    self._note(Event.RESUMED, signature=self.run_now.paused_signature)
+                    self._note(Event.RESUMED)
                 case WishKind.STOP if not self.run_now.is_halted:
                     self._note(Event.HALTED)
                 case WishKind.STOP_ONE if row is not None and row.phase in RUNNING:

@@ -8,13 +8,14 @@ What each event carries besides `agent` (the planned name, which stays through a
     conducting    pid                               a conductor took the run up (no agent)
     left          why                               it left: done, stopped, budget, paused, interrupted (no agent)
     paused        reason, by, signature             launching rests (no agent)
-    resumed       signature                         it goes on; that cluster is accepted (no agent)
+    resumed                                         it goes on; what paused it is accepted (no agent)
     halted                                          no more launches, and what runs is to be ended (no agent)
     launching     agent_id, name                    written before `mngr create`
     launched      host_id, provider, adopted        written after it, or when the agent was found there
     pulling       stamp                             written before its files are fetched
     missed        says                              they are not there, not whole, or cannot be fetched yet
     reminding                                       written before the one reminder is sent
+    reminded      says                              written after it; a kill in between sends it again
     noticed       reason                            it needs a person; empty: not any more
     ended         end, stage, text, tip, commits    how it ended, for good; its files are in place by then
     stopped       says                              its agent is stopped, or `says` why it could not be
@@ -39,6 +40,7 @@ class Event(StrEnum):
     PULLING = "pulling"
     MISSED = "missed"
     REMINDING = "reminding"
+    REMINDED = "reminded"
     NOTICED = "noticed"
     ENDED = "ended"
     STOPPED = "stopped"
@@ -87,6 +89,7 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.LAUNCHING, Event.ENDED): Phase.ENDED,
     (Phase.WORKING, Event.PULLING): Phase.PULLING,
     (Phase.WORKING, Event.REMINDING): Phase.WORKING,
+    (Phase.WORKING, Event.REMINDED): Phase.WORKING,
     (Phase.WORKING, Event.NOTICED): Phase.WORKING,
     (Phase.WORKING, Event.RETRYING): Phase.WAITING,
     (Phase.WORKING, Event.ENDED): Phase.STOPPING,

@@ -254,7 +254,7 @@ def _changed(row: RunRow, event: Event, entry: Entry) -> RunRow:
             return replace(row, stamp=_text(fields, "stamp"))
         case Event.MISSED:
             return replace(row, misses=row.misses + 1, missed=_text(fields, "says"))
-        case Event.REMINDING:
+        case Event.REMINDED:
             return replace(row, is_reminded=True)
         case Event.NOTICED:
             return replace(row, attention=_text(fields, "reason"))
