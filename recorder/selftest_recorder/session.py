@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 """Seconds before something that never appears is called a failure. A deadline, not a measure."""
 _LOOK_AGAIN = 0.05
-_HOW_IT_ENDED = "#{pane_dead}|#{pane_dead_status}|#{pane_dead_signal}|#{pane_pid}"
+_HOW_IT_ENDED = "#{pane_dead}|#{pane_dead_status}|#{pane_dead_signal}|#{pane_pid}|#{pid}"
 _TERM = "screen-256color"
 # What a dead pane says of itself would push its first line off the screen (tmux 3.2 knows no way to be quiet).
 _OPTIONS = (("remain-on-exit", "on"), ("remain-on-exit-format", ""), ("status", "off"), ("escape-time", "0"))
@@ -92,12 +92,13 @@ class Session:
     @property
     def exit_status(self) -> int | None:
         """None while the program runs; then its exit status, negative for a signal."""
-        dead, status, number, pid = self._ask(_HOW_IT_ENDED).split("|")
+        dead, status, number, pid, server = self._ask(_HOW_IT_ENDED).split("|")
         if dead == "1" and not status and not number:
-            # The terminal closes before tmux has heard how the program ended, which it learns by reaping it.
+            # The terminal closes before tmux has reaped the program, and tmux 3.3 at times misses the signal to do so.
             if _exists(int(pid)):
+                os.kill(int(server), signal.SIGCHLD)
                 return None
-            _, status, number, _ = self._ask(_HOW_IT_ENDED).split("|")
+            _, status, number, *_ = self._ask(_HOW_IT_ENDED).split("|")
         if dead != "1":
             return None
         # tmux 3.2 has no pane_dead_signal: there it stays empty, and a death by signal reads as 0.
