@@ -61,7 +61,8 @@ def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, told: Told | Non
     stands = row.source == "probe"
     said = "; ".join(local.says)
     if local.state is None:
-        word = "no state" if local.session is not None else "its tmux session is gone"
+        is_blind = fleet.entries[row.key].circumstances.is_blind
+        word = "no state" if local.session is not None or is_blind else "its tmux session is gone"
         yield Evidence("probe", at, f"{word}: {said}" if said else word, stands)
         if stands and row.agent.state is State.UNKNOWN and local.session is not None:
             yield Evidence("probe", at, "it has a tmux session, so it is not stopped; its type says no more than that")

@@ -123,7 +123,8 @@ def _circumstances(
         and local.created_at is not None
         and 0.0 <= fleet.probed.at - local.created_at < _STARTING_SECONDS
     )
-    return Circumstances(list_is_newer, on_default, stale_since, None, has_run, is_starting)
+    is_blind = local.session is None and any(server.error for server in fleet.probed.servers)
+    return Circumstances(list_is_newer, on_default, stale_since, None, has_run, is_starting, is_blind)
 
 
 def _has_run(old: Entry) -> bool:

@@ -37,6 +37,7 @@ class Circumstances(NamedTuple):
 
     `list_is_newer`: mngr was asked after the probe looked, and they differ. `on_default_server`: mngr can see
     its session too. `stale_since`: the last good word is that old. `silence`: why, where a person must know it.
+    `is_blind`: not every tmux server answered the probe, so that a session which it did not find may be there.
     """
 
     list_is_newer: bool = False
@@ -45,6 +46,7 @@ class Circumstances(NamedTuple):
     silence: str | None = None
     has_run: bool = False
     is_starting: bool = False
+    is_blind: bool = False
 
 
 def stand(
@@ -86,6 +88,9 @@ def standing_state(told: Told | None, local: LocalAgent | None, circumstances: C
         return State.UNKNOWN, "probe"
     words = told.agent.state if told is not None and not told.is_remembered else None
     if local.state is None:
+        if local.session is None and circumstances.is_blind:
+            # Its session may be on the server that did not answer, where mngr may not look either.
+            return (State.UNKNOWN, "probe") if words in (None, State.STOPPED) else (words, "mngr")
         if words is None:
             return (State.STOPPED if local.session is None else State.UNKNOWN), "probe"
         if local.session is None and not circumstances.list_is_newer:

@@ -38,11 +38,16 @@ BATCH = 10
 TIMEOUT = 180.0
 """Seconds for one call: a message waits until each agent has taken it, a start until a remote host is up."""
 _AT_ONCE = 3
+_DOUBT_HINT = "Wait a moment; if a tmux server does not answer, mend or end that first."
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One agent to act on. `socket`: the tmux server that has its session, None for mngr's default or none."""
+    """One agent to act on. `socket`: the tmux server that has its session, None for mngr's default or none.
+
+    `doubt`: why it is not known whether it has a session: mngr could then start it twice, or take its work dir away
+    from under it, so that it is not stopped, started or destroyed.
+    """
 
     key: AgentKey
     address: str
@@ -50,6 +55,7 @@ class Target:
     provider: str
     socket: str | None = None
     state: State = State.UNKNOWN
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,9 @@ def target_of(row: Row) -> Target:
     """The target that a row stands for."""
     agent = row.agent
     socket = row.session.socket if row.session is not None and agent.host.is_local else None
-    return Target(row.key, agent.address, agent.name, agent.host.provider, socket, agent.state)
+    is_unseen = agent.host.is_local and row.session is None and agent.state is State.UNKNOWN
+    doubt = "no tmux session of it was seen, but it may have one" if is_unseen else ""
+    return Target(row.key, agent.address, agent.name, agent.host.provider, socket, agent.state, doubt)
 
 
 def failed_targets(results: Sequence[ActResult]) -> tuple[Target, ...]:
@@ -99,6 +107,10 @@ async def steer(
         await mngr.check()
     except ToolError as error:
         return tuple(results.put(_failed(target, error)) for target in unique)
+    known = unique if act is Act.MESSAGE else tuple(target for target in unique if not target.doubt)
+    for target in unique:
+        if target not in known:
+            results.put(ActResult(target, False, target.doubt, _DOUBT_HINT))
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def one_group(group: tuple[Target, ...]) -> None:
@@ -106,7 +118,7 @@ async def steer(
             await _Steering(mngr, act, text, group, results, timeout).run()
 
     async with asyncio.TaskGroup() as tasks:
-        for group in _groups(act, unique, mngr):
+        for group in _groups(act, known, mngr):
             tasks.create_task(one_group(group))
     return tuple(results.of(target) for target in unique)
 

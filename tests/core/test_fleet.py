@@ -17,6 +17,7 @@ from selftest_core.observations import (
     SessionRef,
     TmuxServer,
 )
+from selftest_core.steering import target_of
 from selftest_core.view import Category
 
 
@@ -89,6 +90,23 @@ def test_types_that_the_probe_does_not_know(session: SessionRef | None, mngr: St
     look = replace(a_look(agent), state=None, session=session)
     told = [] if mngr is None else [a_list([agent])]
     assert scene(*told, a_probe([look])).row("x").agent.state is stands
+
+
+@pytest.mark.parametrize(
+    ("mngr", "stands"), [(None, State.UNKNOWN), (State.STOPPED, State.UNKNOWN), (State.RUNNING, State.RUNNING)]
+)
+def test_a_tmux_server_that_does_not_answer_makes_no_agent_stopped(mngr: State | None, stands: State) -> None:
+    agent = an_agent(1, "x", mngr or State.WAITING)
+    seen, unseen = a_look(agent), replace(a_look(agent), state=None, session=None)
+    hung = (TmuxServer(SOCKET, is_default=True, error="it did not answer within 5 s"),)
+    told = [] if mngr is None else [a_list([agent])]
+    shown = scene(*told, a_probe([seen]), a_probe([unseen], at=NOW, servers=hung))
+    row = shown.row("x")
+    assert row.agent.state is stands
+    assert bool(target_of(row).doubt) is (stands is State.UNKNOWN)
+    # Only an answer of every server can say that its session is gone.
+    gone = a_probe([replace(unseen, state=State.STOPPED)], at=NOW + 1)
+    assert shown.and_then(gone).row("x").agent.state is State.STOPPED
 
 
 def test_an_agent_that_is_being_made_is_neither_stopped_nor_done() -> None:

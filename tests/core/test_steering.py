@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,6 +139,18 @@ def target(name: str, state: State = State.WAITING, host: str = "host-1", **more
 
 
 STOPPED_ALL = 'cp after.json list.json; printf \'{"stopped_agents": ["a", "b"], "failures": []}\''
+
+
+async def test_what_may_run_unseen_is_neither_started_nor_taken_away(tmp_path: Path) -> None:
+    stand_in = StandIn(tmp_path, {"a": "STOPPED", "b": "STOPPED"}, 'printf \'{"started_agents": ["b"]}\'')
+    mngr = stand_in.start()
+    unseen = replace(target("a", State.UNKNOWN), doubt="it may run")
+    for act in (Act.STOP, Act.DESTROY):
+        (result,) = await steer(mngr, act, [unseen])
+        assert (result.ok, result.says) == (False, "it may run")
+    started = await steer(mngr, Act.START, [unseen, target("b", State.STOPPED)])
+    assert outcome(started) == {"a": (False, "it may run"), "b": (True, "started")}
+    assert [(command, addresses) for _, command, addresses in stand_in.calls()] == [("start", ["agent-b@host-1.local"])]
 
 
 async def test_a_call_killed_half_way_is_judged_by_what_is_left(tmp_path: Path) -> None:
