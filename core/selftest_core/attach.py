@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from selftest_core.agent_files import host_dir_of, prefix_of
 from selftest_core.errors import RefusedError, ToolError, UsageError
 from selftest_core.observations import SessionRef, TmuxSession
-from selftest_core.tools.tmux import Tmux, exact_session, own_server, tmux_environment
+from selftest_core.tools.tmux import Tmux, escaped, exact_session, own_server, tmux_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,7 @@ def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]
 def attach_argv(ref: SessionRef, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The client that shows a session of this machine."""
     tmux = shutil.which("tmux", path=environ.get("PATH")) or "tmux"
-    return (tmux, "-u", "-N", "-S", ref.socket, "attach-session", "-t", exact_session(ref.name))
+    return (tmux, "-u", "-N", "-S", ref.socket, "attach-session", "-t", escaped(exact_session(ref.name)))
 
 
 def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:
@@ -97,8 +97,8 @@ def new_window_argv(
     """
     where = _answer(own[0], environ, *_at(own), "#{session_id}:#{window_id}")
     behind = ("-a", "-t", where) if where else ()
-    forget = ("env", "-u", "TMUX", "-u", "TMUX_PANE")
-    return ("tmux", "-u", "-N", "-S", own[0], "new-window", *behind, "-n", name, *forget, *inner)
+    command = ("env", "-u", "TMUX", "-u", "TMUX_PANE", *inner)
+    return ("tmux", "-u", "-N", "-S", own[0], "new-window", *behind, "-n", *map(escaped, (name, *command)))
 
 
 def _local(ref: SessionRef, name: str, environ: Mapping[str, str], others: int = 0) -> AttachPlan:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError, ToolFailedError, UsageError
 from selftest_core.panes import pane_target
-from selftest_core.tools.tmux import Tmux, failure
+from selftest_core.tools.tmux import Tmux, escaped, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -160,14 +160,9 @@ def _deliver(
     for command in (leave, *commands, told):
         if arguments:
             arguments.append(";")
-        arguments += [_escaped(word) for word in command]
+        arguments += [escaped(word) for word in command]
     done = Tmux(ref.socket, environ).ask(*arguments, timeout=_TIMEOUT)
     if not done.ok:
         raise failure(ref.socket, done)
     if done.stdout.strip() == "1":
         raise ToolFailedError("Nobody reads there any more", f"The program in {ref.name} has ended.", argv=done.argv)
-
-
-def _escaped(word: str) -> str:
-    """A word that tmux does not take for the end of a command: it looks for a semicolon at the end of each."""
-    return word[:-1] + "\\;" if word.endswith(";") else word

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError
 from selftest_core.tools import process
-from selftest_core.tools.tmux import Tmux, exact_session, failure
+from selftest_core.tools.tmux import Tmux, escaped, exact_session, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ def _how_it_ended(plan: AttachPlan, status: int) -> str:
     if plan.session is not None:
         try:
             is_there = Tmux(plan.session.socket, plan.env).ask(
-                "has-session", "-t", exact_session(plan.session.name), timeout=_WINDOW_TIMEOUT
+                "has-session", "-t", escaped(exact_session(plan.session.name)), timeout=_WINDOW_TIMEOUT
             ).ok  # fmt: skip
         except ToolError as error:
             return f"Back from {name}. {error.title}."

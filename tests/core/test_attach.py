@@ -85,10 +85,13 @@ def test_the_window_closes_when_the_agents_session_ends(world: World) -> None:
 
 
 def test_names_that_a_shell_or_tmux_could_read_otherwise(world: World) -> None:
-    odd = "x #{pid} $(id) 'q' \" ;"
+    odd = "x #{pid} $(id) 'q' \" y;"
+    start(world, odd.removesuffix(";"), command="echo the wrong one; sleep 1000")
     start(world, "plain", command="echo odd one; sleep 1000")
-    world.tmux("rename-session", "-t", "=plain", "--", odd)
-    ref = SessionRef(str(world.socket), world.tmux("list-sessions", "-F", "#{session_name}").rstrip("\n"))
+    # tmux takes a bare semicolon at the end of a word for the end of the command.
+    world.tmux("rename-session", "-t", "=plain", "--", odd.replace(";", "\\;"))
+    (name,) = (line for line in world.tmux("list-sessions", "-F", "#{session_name}").splitlines() if ";" in line)
+    ref = SessionRef(str(world.socket), name)
     person = start(world, "mine", server="person")
     hand_over(plan_attach(ref, inside(world, person)))
     eventually(lambda: "odd one" in world.tmux("-L", "person", "capture-pane", "-p", "-t", "=mine:"), "that session")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shlex
 import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +35,18 @@ for turn in range(3):
     told = dict(status=end.exit_status, says=end.says, same=after == before, size=list(size))
     print(json.dumps(told), file=out, flush=True)
     print("BACK", turn, flush=True)
+"""
+
+LENDER = """
+import pathlib, select, sys, time
+sys.path.insert(0, {core!r})
+from selftest_core.terminal import kept_terminal
+with kept_terminal():
+    print("lent", flush=True)
+    while not pathlib.Path({go!r}).exists():
+        time.sleep(0.01)
+print("something is left" if select.select([0], [], [], 0)[0] else "nothing is left", flush=True)
+print(sys.stdin.readline(), end="", flush=True)
 """
 
 
@@ -149,14 +164,25 @@ def test_a_resize_meanwhile_is_seen_afterwards(terminal: Terminal) -> None:
     assert terminal.is_back()["size"] == [120, 31]
 
 
-def test_what_was_typed_too_late_is_not_ours(terminal: Terminal) -> None:
-    terminal.attach()
-    client = terminal.client()
-    os.kill(client, signal.SIGSTOP)
-    terminal.press("meant for the agent", "Enter")
-    os.kill(client, signal.SIGKILL)
-    terminal.is_back()
-    assert "BACK 1" not in terminal.screen()
+def test_what_was_typed_too_late_is_not_ours(tmp_path: Path) -> None:
+    """Bytes that are in the terminal when the client has gone: a line, and a reply that holds no newline."""
+    go = tmp_path / "go"
+    master, slave = pty.openpty()
+    lent = subprocess.Popen([sys.executable, "-c", LENDER.format(core=str(ROOT / "core"), go=str(go))], stdin=slave,
+                            stdout=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        assert lent.stdout is not None
+        assert lent.stdout.readline() == "lent\n"
+        os.write(master, b"meant for the agent\n\x1b[?1;2c")
+        go.touch()
+        assert lent.stdout.readline() == "nothing is left\n"
+        os.write(master, b"ours\n")
+        assert lent.stdout.readline() == "ours\n"
+    finally:
+        lent.kill()
+        lent.communicate()
+        os.close(master)
+        os.close(slave)
 
 
 def test_a_session_that_is_gone_before_gives_the_terminal_back_at_once(terminal: Terminal) -> None:

@@ -198,6 +198,11 @@ def quote(word: str) -> str:
     return "'" + word.replace("'", "'\"'\"'") + "'" if word else "''"
 
 
+def escaped(word: str) -> str:
+    """A word of a client's argv that it does not take for the end of a command: it looks for a semicolon at its end."""
+    return word[:-1] + "\\;" if word.endswith(";") else word
+
+
 @dataclass(frozen=True, slots=True)
 class Tmux:
     """One server, by its socket. `environ` is what its clients are run with."""
