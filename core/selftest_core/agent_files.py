@@ -63,11 +63,13 @@ class AgentFolder:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """One look at all agents' folders. `unreadable`: agents of whom no good copy was ever read."""
+    """One look at all agents' folders. `unreadable`: agents of whom no good copy was ever read; `making`: entries
+    without a data.json, the folders of agents that are being made."""
 
     host_id: str
     agents: tuple[AgentFolder, ...]
     unreadable: tuple[UnreadableAgent, ...] = ()
+    making: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -178,6 +180,7 @@ class AgentFiles:
         self._looks += 1
         found: list[AgentFolder] = []
         unreadable: list[UnreadableAgent] = []
+        making: list[str] = []
         problems: list[str] = []
         try:
             with os.scandir(self.agents_dir) as entries:
@@ -193,10 +196,12 @@ class AgentFiles:
                 unreadable.append(seen)
             elif seen is not None:
                 found.append(seen)
+            else:
+                making.append(agent_id)
         for gone in self._cached.keys() - set(ids):
             del self._cached[gone]
             self._folders.pop(gone, None)
-        return Folders(self._read_host_id(), tuple(found), tuple(unreadable), tuple(problems))
+        return Folders(self._read_host_id(), tuple(found), tuple(unreadable), tuple(making), tuple(problems))
 
     def _look_at(self, agent_id: str, now: float, with_start: bool) -> AgentFolder | UnreadableAgent | None:
         base = f"{self.host_dir}/agents/{agent_id}"

@@ -62,7 +62,7 @@ class FileWatch:
             thread.join()
 
     def _run(self) -> None:
-        is_first, trouble = True, None
+        trouble = None
         while True:
             with self._lock:
                 self._turn.clear()
@@ -72,10 +72,6 @@ class FileWatch:
                 if not paths:
                     self._wake.wait()
                     continue
-            if not is_first:
-                # What changed while nobody watched is not told by anyone.
-                self._on_change()
-            is_first = False
             said = self._watch(paths, had_trouble=trouble is not None)
             if said != trouble:
                 self._on_trouble(said)
@@ -94,7 +90,8 @@ class FileWatch:
                 watch_filter=_is_telling,
                 debounce=DEBOUNCE_MILLISECONDS,
                 step=STEP_MILLISECONDS,
-                stop_event=self._turn,
+                # What changed while nobody watched is not told by anyone.
+                stop_event=_Turn(self._turn, on_begin=self._on_change),
                 rust_timeout=1_000 if had_trouble else 60_000,
                 yield_on_timeout=had_trouble,
                 raise_interrupt=False,
@@ -115,6 +112,20 @@ class FileWatch:
         except (OSError, RuntimeError) as error:
             return str(error) or type(error).__name__
         return None
+
+
+class _Turn:
+    """Whether to stop, as watchfiles asks; it does so first when its watches are laid."""
+
+    def __init__(self, turn: threading.Event, on_begin: Callable[[], None]) -> None:
+        self._turn = turn
+        self._on_begin: Callable[[], None] | None = on_begin
+
+    def is_set(self) -> bool:
+        on_begin, self._on_begin = self._on_begin, None
+        if on_begin is not None:
+            on_begin()
+        return self._turn.is_set()
 
 
 def _is_telling(change: Change, path: str) -> bool:

@@ -70,6 +70,7 @@ class Probe:
         self._made: dict[str, tuple[_Seen, LocalAgent]] = {}
         self._pids: frozenset[int] = frozenset()
         self._pane_pids: dict[int, Pane] = {}
+        self._unmade: tuple[str, ...] = ()
         self._watched: tuple[tuple[tuple[str, bool], ...], tuple[Path, ...]] = ((), ())
 
     @property
@@ -85,11 +86,15 @@ class Probe:
         """
         agents_dir = self._files.agents_dir
         # Built anew only when there are others: a path is not cheap, and this is asked at every look.
-        agents = tuple((agent_id, made[1].session is not None) for agent_id, made in self._made.items())
+        agents = (
+            *((agent_id, made[1].session is not None) for agent_id, made in self._made.items()),
+            *((agent_id, True) for agent_id in self._unmade),
+        )
         if agents != self._watched[0]:
-            folders = [agents_dir / agent_id for agent_id, _ in agents]
-            starts = (agents_dir / agent_id / "activity" for agent_id, has_session in agents if not has_session)
-            self._watched = (agents, (*folders, *(each for each in starts if each.is_dir())))
+            folders = [agents_dir / agent_id for agent_id in self._made]
+            starts = [agents_dir / agent_id / "activity" for agent_id, has_session in agents if not has_session]
+            unmade = [agents_dir / agent_id for agent_id in self._unmade]
+            self._watched = (agents, (*folders, *(each for each in (*starts, *unmade) if each.is_dir())))
         roots = (_nearest(self._files.host_dir), _nearest(agents_dir), _nearest(tmux_folder(self._environ)))
         return (*dict.fromkeys(roots), *self._watched[1])
 
@@ -98,6 +103,7 @@ class Probe:
         began = time.perf_counter()
         idle = frozenset(agent_id for agent_id, (_, agent) in self._made.items() if agent.session is not None)
         folders = self._files.look(now, idle)
+        self._unmade = (*folders.making, *(each.agent_id for each in folders.unreadable))
         servers, tmux_trouble = self._servers.ask(now)
         problems = [*folders.problems]
         if tmux_trouble:

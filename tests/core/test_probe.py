@@ -334,11 +334,14 @@ def test_the_folders_to_watch_are_those_where_something_can_happen(local: Local)
     local.file("agent-1", "one")
     local.file("agent-2", "two")
     local.session("mngr-one", stamp="agent-1")
+    world.agent_dir("agent-3").mkdir()
+    (world.agent_dir("agent-3").parent / "note").touch()
     local.look()
     folders = local.probe.watched_paths()
     assert {world.agent_dir("agent-1"), world.agent_dir("agent-2"), world.agent_dir("agent-2") / "activity"} <= {
         *folders
     }
     assert world.agent_dir("agent-1") / "activity" not in folders
+    assert world.agent_dir("agent-3") in folders, "one that is being made appears at once when it is"
     assert {world.host_dir, world.host_dir / "agents", world.socket.parent} <= {*folders}
     assert all(folder.is_dir() for folder in folders)
