@@ -29,6 +29,10 @@ NAME = "steady"
 def fleet() -> Iterator[World]:
     """One world with one real agent, which waits."""
     with a_world(SELFTEST_DEMO_SPEED="20") as world:
+        # Demos of its own alone, also to sweep: the person's may be in the common folder.
+        temporary = world.root / "d"
+        temporary.mkdir()
+        world.extra["TMPDIR"] = str(temporary)
         world.create(NAME, "sleep", "100000", labels={"selftest_test": "tests/test_cart.py::test_tax"})
         yield world
 

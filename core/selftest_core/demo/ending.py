@@ -85,12 +85,11 @@ def _end_processes(root: Path, deadline: float) -> tuple[int, ...]:
 
 
 def _end_servers(root: Path) -> None:
-    for folder in tmux_dir_of(root).glob("tmux-*"):
-        for socket in folder.iterdir():
+    for socket in tmux_dir_of(root).glob("tmux-*/*"):
+        # A server that does not answer is ended as a process, with the others; one that ends takes its socket away.
+        with contextlib.suppress(ToolError, FileNotFoundError):
             if stat.S_ISSOCK(socket.lstat().st_mode):
-                # A server that does not answer is ended as a process, with the others.
-                with contextlib.suppress(ToolError):
-                    run(["tmux", "-S", socket, "kill-server"], timeout=5, cwd=root, env=_bare(root))
+                run(["tmux", "-S", socket, "kill-server"], timeout=5, cwd=root, env=_bare(root))
 
 
 def _bare(root: Path) -> dict[str, str]:

@@ -207,7 +207,12 @@ class _KqueueWaiter:
         loop.add_reader(self._queue.fileno(), self._read)
 
     def add(self, pid: int) -> bool:
-        self._queue.control([self._event(pid, self._select.KQ_EV_ADD | self._select.KQ_EV_ONESHOT)], 0, 0)
+        try:
+            self._queue.control([self._event(pid, self._select.KQ_EV_ADD | self._select.KQ_EV_ONESHOT)], 0, 0)
+        except ProcessLookupError:
+            raise
+        except OSError:
+            return False
         return True
 
     def remove(self, pid: int) -> None:
