@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.agent_files import host_dir_of
-from selftest_core.errors import SelftestError, ToolError, ToolMissingError
+from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
 from selftest_core.listing import failure
 from selftest_core.tools.installing import install_hint
 from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, find_mngr, parse_version
@@ -33,7 +34,7 @@ PYTHON_NEEDED = (3, 12)
 TMUX_NEEDED = (3, 2)
 GIT_NEEDED = (2, 38)
 _TIMEOUT = 15.0
-_MNGR_TIMEOUT = 60.0
+_MNGR_TIMEOUT = 30.0
 _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*[a-z]?")
 _SMALLEST = (80, 24)
 
@@ -48,13 +49,16 @@ class Check:
     hint: str = ""
 
 
-async def diagnose(environ: Mapping[str, str], cwd: Path) -> tuple[Check, ...]:
-    """Look at everything that we need, for a program started in `cwd` with `environ`."""
+async def diagnose(environ: Mapping[str, str], cwd: Path, *, mngr_timeout: float = _MNGR_TIMEOUT) -> tuple[Check, ...]:
+    """Look at everything that we need, for a program started in `cwd` with `environ`.
+
+    `mngr_timeout` is how many seconds mngr gets to answer.
+    """
     import asyncio
 
     found = await asyncio.gather(
         _single(_python()),
-        _mngr(environ, cwd),
+        _mngr(environ, cwd, mngr_timeout),
         _single(_tool("tmux", ("-V",), TMUX_NEEDED, environ, cwd)),
         _single(_tool("git", ("--version",), GIT_NEEDED, environ, cwd)),
         _single(_tool("rsync", ("--version",), None, environ, cwd)),
@@ -79,7 +83,7 @@ async def _python() -> Check:
     return Check("python", "ok", says)
 
 
-async def _mngr(environ: Mapping[str, str], cwd: Path) -> tuple[Check, ...]:
+async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[Check, ...]:
     try:
         program = find_mngr(environ)
         mngr = Mngr(program, environ, cwd)
@@ -95,16 +99,20 @@ async def _mngr(environ: Mapping[str, str], cwd: Path) -> tuple[Check, ...]:
         known = Check("mngr", "ok", says)
     if not host_dir_of(environ).is_dir():
         return (known,)
-    return (known, await _mngr_settings(mngr))
+    return (known, await _mngr_settings(mngr, timeout))
 
 
-async def _mngr_settings(mngr: Mngr) -> Check:
+async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:
     """Whether mngr starts at all with the settings that it has."""
     arguments = ("list", "--hosts", "--provider=local", "--format", "json")
     try:
-        done = await mngr.call(arguments, timeout=_MNGR_TIMEOUT)
+        done = await mngr.call(arguments, timeout=timeout)
         if not done.stdout.strip():
             raise failure("mngr list --hosts", stderr=done.stderr, exit_status=done.exit_status)
+    except ToolTimeoutError as error:
+        by_hand = shlex.join(("mngr", *arguments))
+        hint = f"`{by_hand}` shows where it hangs; mngr's settings are in {host_dir_of(mngr.environ)}."
+        return replace(_of_error("mngr settings", error), hint=error.hint or hint)
     except ToolError as error:
         mended = f"Mend what it names; mngr's settings are in {host_dir_of(mngr.environ)}."
         return replace(_of_error("mngr settings", error), hint=error.hint or mended)

@@ -344,6 +344,7 @@ _DOCUMENTS: dict[str, type[Shape]] = {
     "list --batch": ListLine,
     "doctor --json": DoctorDocument,
     "doctor --batch": DoctorLine,
+    "sweep --json": SweepDocument,
     "sweep --batch": SweepLine,
     "demo --batch, an agent made": LaunchedLine,
     "demo --batch, an agent not made": NotLaunchedLine,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.programs import PROGRAM, by_name, listed, ours
+from selftest_core.demo.world import AGENTS
 from standins import EMPTY, calls, mngr_that
 from worlds import ROOT, eventually
 
@@ -52,6 +53,7 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
     [
         (["lst"], "Did you mean `selftest-tui list`?"),
         (["--batch", "doktor"], "Did you mean `selftest-tui doctor`?"),
+        (["help"], "`selftest-tui --help`"),
         (["--socket", "/x", "sweeep"], "Did you mean `selftest-tui sweep`?"),
         (["qqqq"], "The commands are: list, check, review, doctor, schema, demo, sweep."),
         (["list", "--jsn"], "--jsn"),
@@ -101,7 +103,13 @@ def test_every_command_prints_its_json(shared_world: World) -> None:
 
     swept = ours(shared_world, "sweep", "--batch", check=True)
     assert json.loads(swept.stdout)["leftovers"] == []
+    swept = ours(shared_world, "sweep", "--json", check=True)
+    assert json.loads(swept.stdout) == {"leftovers": []}
     assert "Nothing was left behind" in ours(shared_world, "sweep", check=True).stdout
+
+
+def test_the_help_tells_how_many_agents_a_demo_has(shared_world: World) -> None:
+    assert f"default: {AGENTS}" in ours(shared_world, "demo", "--help", check=True).stdout
 
 
 def test_the_doctor_says_what_is_wrong_and_how_to_mend_it(world: World) -> None:
@@ -223,6 +231,38 @@ def test_a_signal_stops_it_and_the_mngr_that_it_runs(world: World, number: signa
     assert json.loads(out.splitlines()[-1])["exit_status"] == 3
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
+
+
+@pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("command", ["schema", "--help", "list --no-wait"])
+def test_a_full_disk_is_named_and_not_called_a_defect(shared_world: World, command: str) -> None:
+    full = shared_world.run(["sh", "-c", f"exec '{PROGRAM}' {command} > /dev/full"], check=False)
+
+    assert full.returncode == 2
+    assert "The output could not be written" in full.stderr
+    assert "No space left" in full.stderr
+    assert "inside selftest-tui" not in full.stderr
+
+
+def test_a_terminal_that_closes_is_told_of_by_the_status_alone(world: World) -> None:
+    mngr_that(world, f"echo $$ > {world.root}/pid; sleep 1000")
+    ours_end, theirs = os.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, "list"],
+        env=world.environment,
+        cwd=world.root,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    note = world.root / "pid"
+    eventually(lambda: note.exists() and note.read_text().strip(), "mngr running")
+    os.close(ours_end)
+    process.send_signal(signal.SIGHUP)
+
+    assert process.wait(60) == 3
 
 
 def test_a_reader_that_goes_away_is_no_error(world: World) -> None:

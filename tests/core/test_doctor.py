@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.doctor import Check, diagnose
+from standins import mngr_that
 from worlds import BIN
 
 if TYPE_CHECKING:
@@ -125,3 +126,14 @@ async def test_a_folder_of_agents_that_is_no_folder_is_told(tmp_path: Path) -> N
     assert found["agents"].status == "ok"
     assert "no agent was made so far" in found["agents"].says
     assert not (tmp_path / "none").exists()
+
+
+async def test_an_mngr_that_hangs_is_named_with_the_way_to_look_into_it(world: World) -> None:
+    world.host_dir.mkdir(parents=True, exist_ok=True)
+    mngr_that(world, "sleep 1000")
+    found = {check.name: check for check in await diagnose(world.environment, world.root, mngr_timeout=0.5)}
+    settings = found["mngr settings"]
+    assert settings.status == "failed"
+    assert "did not answer" in settings.says
+    assert "`mngr list --hosts" in settings.hint
+    assert "Mend what it names" not in settings.hint

@@ -167,13 +167,14 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "  selftest-tui demo --agents 12\n"
         "  selftest-tui demo --batch         no screen: what changes, as JSON Lines",
     )
-    demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many agents to start")
+    demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many to start; default: 8")
     demo.add_argument("--keep", action="store_true", help="leave the demo's world running; `sweep` removes it later")
     sweep = command(
         "sweep",
         "Remove what earlier demos left behind: tmux servers, processes, folders.\nShows them and asks first.",
         "  selftest-tui sweep\n  selftest-tui sweep --yes",
     )
+    sweep.add_argument("--json", action="store_true", help="one JSON document on stdout instead of words")
     sweep.add_argument("--yes", action="store_true", help="do not ask")
     return parser, tuple(commands.choices)
 
@@ -212,6 +213,10 @@ def _check_command(argv: Sequence[str], known: Sequence[str]) -> None:
         elif not word.startswith("-"):
             import difflib
 
+            if word == "help":
+                raise UsageError(
+                    "There is no command 'help'", "", "`selftest-tui --help`, or `--help` after a command."
+                )
             near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
             hint = f"Did you mean `selftest-tui {near[0]}`?" if near else f"The commands are: {', '.join(known)}."
             raise UsageError(f"There is no command {word[:60]!r}", "", hint)
@@ -248,11 +253,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(_stopped(), environ, is_batch=is_batch)
     except BrokenPipeError:
         # Whoever read our output has enough, as `head` does: that is no error of ours, nor theirs.
-        _forget_stdout()
         return 0
+    except OSError as error:
+        # Errors about files name them: this one is about a stream.
+        return _complain(_unwritten(error) if error.filename is None else error, environ, is_batch=is_batch)
     except Exception as error:
         # The last place: a person never meets a traceback.
         return _complain(error, environ, is_batch=is_batch)
+    finally:
+        _flush_or_forget()
     return status
 
 
@@ -320,8 +329,7 @@ def _complain(error: Exception, environ: Mapping[str, str], *, is_batch: bool) -
 
     try:
         return complain(error, environ, is_batch=is_batch)
-    except BrokenPipeError:
-        _forget_stdout()
+    except OSError:  # a closed terminal, a full disk: nobody is there to be told
         return error.exit_status if isinstance(error, SelftestError) else 2
 
 
@@ -336,7 +344,17 @@ def _open_missing_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _forget_stdout() -> None:
-    """Let the interpreter's last flush go nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _unwritten(error: OSError) -> SelftestError:
+    return SelftestError(
+        "The output could not be written", error.strerror or str(error), "Free some space there, or write elsewhere."
+    )
+
+
+def _flush_or_forget() -> None:
+    """Write what is left; where that cannot be, let the interpreter's last flush go nowhere, and not fail for it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

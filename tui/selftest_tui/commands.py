@@ -136,14 +136,15 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from selftest_tui.present import clean, plural
 
     found = sweeping.leftovers(environ)
-    says = sys.stderr if arguments.batch else sys.stdout
+    is_for_programs = arguments.batch or arguments.json
+    says = sys.stderr if is_for_programs else sys.stdout
     for leftover in found:
         says.write(f"{clean(leftover.says)}\n")
     if not found:
         says.write("Nothing was left behind.\n")
     is_agreed = arguments.yes
     if found and not is_agreed:
-        if _has_terminal() and not arguments.batch:
+        if _has_terminal() and not is_for_programs:
             is_agreed = _asked(f"Remove {plural(len(found), 'leftover')}?")
         else:
             sys.stderr.write("Nothing was removed: `selftest-tui sweep --yes` removes it without asking.\n")
@@ -152,7 +153,7 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
         for problem in one.problems:
             says.write(f"! {clean(problem)}\n")
     is_clear = not found or (is_agreed and all(one.ok for one in swept))
-    if arguments.batch:
+    if is_for_programs:
         from selftest_core.shapes import LeftoverItem, SweepDocument
         from selftest_tui import batch
 
@@ -169,7 +170,7 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
                     problems=list(done.problems) if done is not None else [],
                 )
             )
-        batch.write_answer(SweepDocument(leftovers=items).model_dump(mode="json"), is_batch=True)
+        batch.write_answer(SweepDocument(leftovers=items).model_dump(mode="json"), is_batch=arguments.batch)
     elif swept and is_clear:
         says.write(f"Removed {plural(len(swept), 'leftover')}.\n")
     return DONE if is_clear else SOMETHING_LEFT
