@@ -22,7 +22,7 @@ from selftest_tui.app import FleetApp
 from selftest_tui.widgets.preview import Preview
 from selftest_tui.widgets.side_pane import SidePane
 from selftest_tui.world import StillWatch
-from worlds import PATIENCE
+from worlds import NUDGE_AFTER, PATIENCE, nudge_tmux
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -132,9 +132,13 @@ class Driven:
     async def until(self, ask: Callable[[], object], what: str = "") -> None:
         """Let the app run until the condition holds."""
         deadline = time.monotonic() + PATIENCE
+        nudge_at = time.monotonic() + NUDGE_AFTER
         while not ask():
             if time.monotonic() > deadline:
                 raise AssertionError(f"never came: {what or ask}; preview:\n{self.preview}\ntoasts: {self.toasts}")
+            if time.monotonic() > nudge_at:
+                nudge_tmux()
+                nudge_at = time.monotonic() + NUDGE_AFTER
             await self.pilot.pause()
             await asyncio.sleep(0.02)  # lets threads and outside programs go on
 

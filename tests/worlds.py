@@ -186,15 +186,38 @@ class World:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
+_alive: list[World] = []
+NUDGE_AFTER = 2.0
+"""Seconds of waiting after which tmux is asked to look again."""
+
+
+def nudge_tmux() -> None:
+    """Let the tmux servers of all living worlds look for ended programs.
+
+    tmux 3.3 now and then misses the signal that a program of its own has ended, and then shows it as living for ever.
+    Any later SIGCHLD makes it look again. That is tmux's trouble, not what a test is about.
+    """
+    for world in _alive:
+        for pid in world.processes():
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().startswith("tmux"):
+                    os.kill(pid, signal.SIGCHLD)
+
+
 def eventually[T](ask: Callable[[], T], what: str = "", patience: float = PATIENCE) -> T:
     """Ask until the answer is truthy, and return it; fail with `what` and the last answer after `patience` seconds."""
     deadline = time.monotonic() + patience
+    nudge_at = time.monotonic() + NUDGE_AFTER
     while True:
         answer = ask()
         if answer:
             return answer
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"never came: {what or ask} (last answer: {answer!r})")
+        if now > nudge_at:
+            nudge_tmux()
+            nudge_at = now + NUDGE_AFTER
         time.sleep(0.05)  # polls an outside program that offers no event
 
 
@@ -206,6 +229,9 @@ def a_world(**extra: str) -> Iterator[World]:
     try:
         for folder in (world.home, world.host_dir, world.tmux_dir):
             folder.mkdir()
+        _alive.append(world)
         yield world
     finally:
+        if world in _alive:
+            _alive.remove(world)
         world.end()
