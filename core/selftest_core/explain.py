@@ -75,6 +75,9 @@ def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, told: Told | Non
         if told is not None and told.agent.state is State.STOPPED and row.agent.state is not State.STOPPED:
             remark += "; that is why mngr says STOPPED"
         yield Evidence("probe", at, remark)
+    elif _is_contradicted(row, local, told):
+        remark = "mngr says STOPPED, but its tmux session is there: both disagree, and who has the session is believed"
+        yield Evidence("probe", at, remark)
     for other in local.other_sessions:
         yield Evidence("probe", at, f"a second session {other.name} of it is on {other.socket}")
     if row.exit_status is not None:
@@ -102,6 +105,18 @@ def _of_mngr(fleet: Fleet, row: Row, told: Told | None) -> Iterator[Evidence]:
         yield Evidence("mngr", silent, f"told of no agent of {provider}; kept until a list of all providers agrees")
     if row.agent.host.failure_reason and told is not None:
         yield Evidence("mngr", told.at, f"its host failed: {row.agent.host.failure_reason}")
+
+
+def _is_contradicted(row: Row, local: LocalAgent, told: Told | None) -> bool:
+    """True where mngr says STOPPED of an agent that has a session, and was asked after it started."""
+    return (
+        told is not None
+        and local.session is not None
+        and not told.is_remembered
+        and told.agent.state is State.STOPPED
+        and row.agent.state is not State.STOPPED
+        and (local.started_at is None or told.start > local.started_at)
+    )
 
 
 def _on_default_server(fleet: Fleet, local: LocalAgent) -> bool:

@@ -95,18 +95,17 @@ def standing_state(told: Told | None, local: LocalAgent | None, circumstances: C
             return (State.STOPPED if local.session is None else State.UNKNOWN), "probe"
         if local.session is None and not circumstances.list_is_newer:
             return State.STOPPED, "mngr" if words is State.STOPPED else "probe"
-        if local.session is not None and words is State.STOPPED and not _mngr_must_know(circumstances):
+        if local.session is not None and words is State.STOPPED:
             return State.UNKNOWN, "probe"
         return words, "mngr"
     if words is None or words is local.state:
         return local.state, "probe"
+    if words is State.STOPPED and local.session is not None:
+        # It has a session: mngr did not find it, or it ended just now, which the next look will see.
+        return local.state, "probe"
     if circumstances.list_is_newer and (local.session is None or circumstances.on_default_server):
         return words, "mngr"
     return local.state, "probe"
-
-
-def _mngr_must_know(circumstances: Circumstances) -> bool:
-    return circumstances.list_is_newer and circumstances.on_default_server
 
 
 def _unlisted(local: LocalAgent, host: Host, state: State) -> Agent:

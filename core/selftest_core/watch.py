@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from selftest_core import cadence as pacing
 from selftest_core import fleet as fold
 from selftest_core import remembered
-from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.agents import LOCAL_PROVIDER, State
 from selftest_core.cadence import ALL, LOCAL, PROBE
 from selftest_core.file_watch import FileWatch
 from selftest_core.knowledge import Fleet
@@ -311,15 +311,20 @@ async def _observe_once(
     if wait:
         answer = await sources.ask(ALL if settings.remote else LOCAL, deadline)
         fleet = fold.apply(fleet, answer)
-        if isinstance(answer, ListFailed):
-            # Minutes may have passed until the deadline.
+        if isinstance(answer, ListFailed) or _contradicts(answer, fleet):
+            # Minutes may have passed until the deadline; and an agent that mngr calls stopped may be so since the look.
             fleet = fold.apply(fleet, sources.look()[0])
-        else:
+        if not isinstance(answer, ListFailed):
             with contextlib.suppress(OSError):  # the answer counts, not that the next process may know it too
                 remembered.save(remembered.state_folder(environ), fold.to_remember(fleet))
     view = fold.view(fleet, time.time())
     problems = (*view.problems, _forgotten(says)) if says else view.problems
     return replace(view, problems=problems, expecting=_expected(view, settings))
+
+
+def _contradicts(answer: Listed, fleet: Fleet) -> bool:
+    stopped = {agent.id for agent in answer.agents if agent.state is State.STOPPED}
+    return any(row.agent.id in stopped and row.session is not None for row in fleet.rows)
 
 
 def _remembered(environ: Mapping[str, str]) -> tuple[Remembered, str]:

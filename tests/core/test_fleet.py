@@ -9,6 +9,7 @@ import pytest
 import scenes
 from scenes import BOX, LOCAL, NOW, OTHER_SOCKET, SOCKET, a_list, a_look, a_probe, an_agent, key_of, scene
 from selftest_core.agents import Agent, AgentKey, State
+from selftest_core.explain import explain
 from selftest_core.fleet import Fleet, apply, view
 from selftest_core.observations import (
     Listed,
@@ -56,6 +57,21 @@ def test_a_list_that_was_asked_after_the_look_stands() -> None:
     done = replace(running, state=State.DONE, state_word="DONE")
     row = scene(a_probe([a_look(running)], at=NOW), a_list([done], at=NOW + 2, seconds=1)).row("one")
     assert (row.agent.state, row.source) == (State.DONE, "mngr")
+
+
+@pytest.mark.parametrize("type_", ["claude", "strange"])
+def test_mngr_that_calls_an_agent_stopped_that_has_a_session_is_not_believed(type_: str) -> None:
+    agent = an_agent(1, "one", State.WAITING, type=type_)
+    stopped = replace(agent, state=State.STOPPED, state_word="STOPPED")
+    look = a_look(agent) if type_ == "claude" else replace(a_look(agent), state=None)
+    assert look.session is not None
+    assert look.session.socket == SOCKET
+    shown = scene(a_probe([look], at=NOW), a_list([stopped], at=NOW + 2, seconds=1))
+    row = shown.row("one")
+    assert (row.agent.state, row.source) == (look.state or State.UNKNOWN, "probe")
+    assert any("both disagree" in line.says for line in explain(shown.fleet, row.key))
+    gone = replace(look, state=State.STOPPED, session=None, pane_id=None)
+    assert shown.and_then(a_probe([gone], at=NOW + 3)).row("one").agent.state is State.STOPPED
 
 
 def test_the_state_comes_from_the_server_that_has_the_session() -> None:
