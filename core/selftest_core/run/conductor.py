@@ -171,9 +171,8 @@ class Conductor:
     async def _look(self) -> None:
         asked_at = self._clock.elapsed()
         rows = self.run_now.rows.values()
-        # An agent that is just being made here is no question to ask anybody.
-        making = {row.name for row in rows if row.phase is Phase.LAUNCHING and row.name in self._work.busy}
-        running = [row for row in rows if row.phase in RUNNING and row.name not in making]
+        # One that a task owns just now (made, fetched from) is judged by a look that begins after it.
+        running = [row for row in rows if row.phase in RUNNING and row.name not in self._work.busy]
         wanted = [row.member for row in running if row.member is not None]
         given_up = [retry.member for row in rows for retry in row.retries]
         try:
