@@ -69,7 +69,7 @@ def _session_reason(session: TmuxSession, now: float) -> str:
 
 
 NAME = Column(
-    "name", "agent", 20, 26, 3, lambda row, now: present.line_name(row), lambda session, now: present.line_name(session)
+    "name", "agent", 19, 26, 3, lambda row, now: present.line_name(row), lambda session, now: present.line_name(session)
 )
 DOING = Column(
     "doing", "test / branch", 13, 28, 4, lambda row, now: present.test_or_branch(row.agent), _session_doing,

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from selftest_tui.problems import Severity, Toast
     from selftest_tui.widgets.table_messages import LineVanished, NameChanged
 
-NARROW = 120
+NARROW = 100
 """Columns below which the right pane is a key away."""
 KEPT_TOASTS = 50
 SECONDS_OF_REST = 0.05
