@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.table import Table
+from rich.text import Text
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     from selftest_core.view import Problem
     from selftest_tui.problems import Toast
+
+TERM_WIDTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,7 @@ class Page(ModalScreen[None]):
             page.border_subtitle = Content("↑↓ scroll  esc close")
             for section in self.sections:
                 yield Static(Content(section.heading), classes="heading")
-                for term, meaning in section.lines:
-                    with Horizontal(classes="line"):
-                        yield Static(Content(term), classes="term")
-                        yield Static(Content(meaning), classes="meaning")
+                yield Static(_aligned(section.lines), classes="lines")
 
     def action_close(self) -> None:
         """Back to what is below."""
@@ -70,6 +71,16 @@ class Page(ModalScreen[None]):
     def action_scroll(self, lines: int) -> None:
         """Down, or up with a negative number."""
         self.query_one("#page").scroll_relative(y=lines, animate=False)
+
+
+def _aligned(lines: Sequence[tuple[str, str]]) -> Table:
+    """Terms on the left, meanings wrapped beside them. One renderable: a widget for each line opens slowly."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=TERM_WIDTH, overflow="fold")
+    table.add_column(ratio=1, overflow="fold")
+    for term, meaning in lines:
+        table.add_row(Text(term, style="bold"), Text(meaning))
+    return table
 
 
 def help_page() -> Page:
