@@ -56,7 +56,7 @@ async def test_the_scrollback_is_searched_on_request(world: World) -> None:
     async with driven(seats) as it:
         await search(it, *"needle")
         await it.until(lambda: "None of 1 shows it" in it.toasts)
-        await it.press("tilde", *"needle", "alt+h", "enter")
+        await it.press("tilde", *"needle", "ctrl+r", "enter")
         await it.until(lambda: marked(it) == {"one"})
 
 

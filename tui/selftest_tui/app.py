@@ -20,6 +20,7 @@ from selftest_tui.screens.help import Page, help_page
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from textual import events
     from textual.binding import BindingType
 
     from selftest_core.config import Config
@@ -61,6 +62,17 @@ class FleetApp(App[None]):
         if self._wanted_theme and self._wanted_theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
+
+    def on_key(self, event: events.Key) -> None:
+        """Text that nobody took, while the prompt is open, was typed for the prompt.
+
+        A terminal delivers what is typed fast all at once, and all of it is given to what had the focus then. It
+        comes here in its order, where a letter would else be looked up as a key of the table.
+        """
+        if event.is_printable and event.character and self.screen is self.fleet and self.fleet.prompt.is_open:
+            self.fleet.prompt.take(event.character)
+            event.stop()
+            event.prevent_default()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """ctrl+c belongs to a field of text that copies with it, and to an agent that is typed into."""

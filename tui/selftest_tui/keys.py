@@ -81,7 +81,7 @@ FIND = (
     Key(("slash",), "/", "filter", "filter",
         "show only agents whose name, test, branch, host or labels have these words, as you type", Topic.FIND, line=3),
     Key(("tilde",), "~", "search_text", "text in panes",
-        "search what all panes show now (alt+h: their scrollback too); the hits become the marked ones",
+        "search what all panes show now (^r: their scrollback too); the hits become the marked ones",
         Topic.FIND, line=7, why_not=situation.panes_to_search),
     Key(("a",), "a", "only_me", "only ◆", "show only what needs you, or all again", Topic.FIND, line=6),
     Key(("g",), "g", "group", "group", "group by attention, state, host, project, run or a label", Topic.FIND, line=11),
@@ -150,7 +150,7 @@ PROGRAM = (
 PROMPT = (
     Key(("up",), "↑", "prompt_up", "up", "filter: the cursor one line up", Topic.PROMPT, Where.PROMPT),
     Key(("down",), "↓", "prompt_down", "down", "filter: the cursor one line down", Topic.PROMPT, Where.PROMPT),
-    Key(("alt+h",), "alt+h", "prompt_history", "scrollback", "search: whether the scrollback is searched too",
+    Key(("ctrl+r",), "^r", "prompt_history", "scrollback", "search: whether the scrollback is searched too",
         Topic.PROMPT, Where.PROMPT),
     Key(("escape",), "esc", "prompt_cancel", "cancel", "leave the prompt and clear the filter",
         Topic.PROMPT, Where.PROMPT),

@@ -16,8 +16,11 @@ from selftest_tui.bindings import bindings_of
 from selftest_tui.keys import Where
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.widget import Widget
 
 
 class Words(Input):
@@ -27,6 +30,14 @@ class Words(Input):
         *bindings_of(Where.PROMPT),
         Binding("ctrl+c", "screen.press('prompt_cancel')", show=False),
     ]
+
+    def __init__(self, accept: Callable[[], None]) -> None:
+        super().__init__(compact=True, select_on_focus=False)
+        self._accept = accept
+
+    async def action_submit(self) -> None:
+        """Enter, at once: the next key is not for this field any more."""
+        self._accept()
 
 
 class Prompt(Horizontal):
@@ -72,11 +83,12 @@ class Prompt(Horizontal):
         self.purpose = ""
         self.with_history = False
         self._hint = ""
+        self._focused_before: Widget | None = None
 
     def compose(self) -> ComposeResult:
         """Sign, field, hint."""
         yield Label("", id="sign", markup=False)
-        yield Words(compact=True, select_on_focus=False)
+        yield Words(self.accept)
         yield Label("", id="hint", markup=False)
 
     @property
@@ -99,17 +111,28 @@ class Prompt(Horizontal):
         field.cursor_position = len(text)
         self.display = True
         self._show_hint()
-        field.focus()
+        if self.screen.focused is not field:
+            self._focused_before = self.screen.focused
+        self.screen.set_focus(field)  # at once: what was typed after the key that opened it is for the field
+
+    def take(self, text: str) -> None:
+        """Text that was typed for the field, and given to somebody else before the field had the focus."""
+        self.query_one(Words).insert_text_at_cursor(text)
 
     def accept(self) -> None:
         """Enter."""
-        self.display = False
+        self._close()
         self.post_message(self.Accepted(self.purpose, self.text, with_history=self.with_history))
 
     def cancel(self) -> None:
         """Escape."""
-        self.display = False
+        self._close()
         self.post_message(self.Cancelled(self.purpose))
+
+    def _close(self) -> None:
+        self.display = False
+        self.screen.set_focus(self._focused_before)
+        self._focused_before = None
 
     def toggle_history(self) -> None:
         """Whether the scrollback is to be searched too."""
@@ -117,7 +140,7 @@ class Prompt(Horizontal):
         self._show_hint()
 
     def _show_hint(self) -> None:
-        scope = "" if self.purpose != "search_text" else f"[{'x' if self.with_history else ' '}] alt+h scrollback  "
+        scope = "" if self.purpose != "search_text" else f"[{'x' if self.with_history else ' '}] ^r scrollback  "
         self.query_one("#hint", Label).update(scope + self._hint)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -125,8 +148,3 @@ class Prompt(Horizontal):
         event.stop()
         if self.is_open:
             self.post_message(self.Typed(self.purpose, event.value))
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
-        event.stop()
-        self.accept()

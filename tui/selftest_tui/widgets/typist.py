@@ -8,6 +8,7 @@ leaves by accident would make commands of what is typed next.
 
 from __future__ import annotations
 
+import unicodedata
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,7 +36,7 @@ _NAMED_CHARACTERS = {"space": " ", "backslash": "\\", "underscore": "_", "at": "
 
 def keystroke(key: str, character: str | None) -> Keystroke | None:
     """The keystroke for a key of Textual's; None for one that no terminal program could be sent."""
-    if character is not None and character.isprintable() and "+" not in key[:-1]:
+    if character is not None and _is_text(character) and "+" not in key[:-1]:
         return Keystroke(text=character)
     words, plus, base = key.rpartition("+")
     if plus and not base:  # the plus key itself
@@ -47,10 +48,15 @@ def keystroke(key: str, character: str | None) -> Keystroke | None:
     named = Keystroke(name=base, ctrl=ctrl, alt=alt, shift=shift)
     if base != "space" and is_sendable(named):
         return named
-    text = _NAMED_CHARACTERS.get(base) or key_to_character(base)
-    if text is None or len(text) != 1 or not text.isprintable():
+    text = base if len(base) == 1 else _NAMED_CHARACTERS.get(base) or key_to_character(base)
+    if text is None or len(text) != 1 or not _is_text(text):
         return None
     return Keystroke(text=text.upper() if shift else text, ctrl=ctrl, alt=alt, shift=shift)
+
+
+def _is_text(characters: str) -> bool:
+    """True where nothing in it is a control character: joiners and wide blanks are text, though not "printable"."""
+    return not any(unicodedata.category(one) in ("Cc", "Cs") for one in characters)
 
 
 class Queued(NamedTuple):
@@ -107,7 +113,7 @@ class Typist(Widget, can_focus=True):
         if not self.is_typing:
             self._focused_before = self.screen.focused
         self._pane = pane
-        self.focus(scroll_visible=False)
+        self.screen.set_focus(self, scroll_visible=False)  # at once: the next key is for the pane
         self.post_message(self.Began())
 
     def stop(self, why: str = "") -> None:
@@ -115,7 +121,7 @@ class Typist(Widget, can_focus=True):
         if not self.is_typing:
             return
         self._pane = None
-        if self.has_focus:
+        if self.screen.focused is self:
             self.screen.set_focus(self._focused_before, scroll_visible=False)
         self.post_message(self.Ended(why))
 
