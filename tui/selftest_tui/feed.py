@@ -6,6 +6,7 @@ one message is under way at a time: a slow terminal gets fewer frames, never a g
 
 from __future__ import annotations
 
+import sys
 import threading
 import traceback
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SECONDS_TO_END = 5.0
 SECONDS_FOR_GIT = 5.0
+SWITCH_SECONDS = 0.0005
+"""How long a busy thread keeps the interpreter from one that waits for it."""
 
 
 class Watch(Protocol):
@@ -55,7 +58,12 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="fleet watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to watch.
+
+        The screen gives the interpreter up at each of its many short waits. By default a busy thread then keeps it for
+        5 ms, so that one key, some thirty steps, would take a tenth of a second while the watch reads a big fleet.
+        """
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._thread.start()
 
     def stop(self) -> None:
