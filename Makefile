@@ -3,6 +3,8 @@
 
 PYTHON_BIN := .venv/bin/python
 ARGS :=
+# Files of tests that run side by side; most of a test's time is spent waiting for real programs.
+JOBS := 3
 
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
@@ -20,7 +22,7 @@ demo: venv ## scripted agents in a private world, live on the screen
 	@.venv/bin/selftest-tui demo $(ARGS)
 
 test: venv ## all tests
-	@$(PYTHON_BIN) -m pytest $(ARGS)
+	@$(PYTHON_BIN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: test check-static ## all tests, then everything below
 

@@ -43,3 +43,10 @@ def shared_world() -> Iterator[World]:
     """A private world for the tests of one module, where making agents for each would cost seconds."""
     with a_world() as made:
         yield made
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that drive real agents come first: side by side, a slow one that began last would keep all waiting."""
+    slow = {item.path for item in items if item.get_closest_marker("real")}
+    items.sort(key=lambda item: item.path not in slow)
