@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from worlds import World
 
-COMMANDS = ("list", "check", "review", "doctor", "schema", "demo", "sweep")
+COMMANDS = ("list", "run", "runs", "resume", "stop", "check", "review", "doctor", "schema", "demo", "sweep")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -55,13 +55,18 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["--batch", "doktor"], "Did you mean `selftest-tui doctor`?"),
         (["help"], "`selftest-tui --help`"),
         (["--socket", "/x", "sweeep"], "Did you mean `selftest-tui sweep`?"),
-        (["qqqq"], "The commands are: list, check, review, doctor, schema, demo, sweep."),
+        (["qqqq"], "The commands are: list, run, runs, resume, stop, check, review, doctor, schema, demo, sweep."),
         (["list", "--jsn"], "--jsn"),
         (["list", "\x1b[31mred"], "See `selftest-tui"),
         (["demo", "--agents", "none"], "not a number from 1 to 1000"),
         (["--set", "poll_local", "list"], "KEY=VALUE"),
         (["--set", "pol_local=3", "list"], "Did you mean poll_local?"),
-        (["--batch"], "no runs to start yet"),
+        (["--batch"], "in no git repository"),
+        (["list", "--", "-k", "name"], "Only `run` takes arguments behind --"),
+        (["run", "--env", "TOKEN=secret"], "name the variable alone, as TOKEN"),
+        (["run", "--env", "TOKEN", "tests/a.py"], "TESTS come before --env"),
+        (["run", "--timeout", "0"], "not more than 0"),
+        (["run", "--budget-usd", "nan"], "no number"),
         ([], "There is no terminal"),
         (["demo"], "There is no terminal"),
     ],

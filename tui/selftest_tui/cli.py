@@ -7,239 +7,31 @@ Every error ends in `selftest_tui.complaint`, never in a traceback.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from selftest_core import __version__
 from selftest_core.errors import SelftestError, UsageError
+from selftest_tui.arguments import build_parser, overrides_of, parse, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
-    from selftest_core.config import Key
+__all__ = ["build_parser", "main"]
 
 STOPPED_EARLY = 3
-
-_EPILOG = """\
-examples:
-  selftest-tui                    supervise the agents of this machine, and of
-                                  every provider that mngr knows
-  selftest-tui list               see them once
-  selftest-tui list --json | jq '.agents[] | select(.attention) | .name'
-  selftest-tui demo               try it on scripted agents; leaves nothing
-  selftest-tui doctor             what is missing or wrong, and what mends it
-
-settings (each: in selftest-tui.toml, in [tool.selftest-tui] of pyproject.toml,
-in the environment as SELFTEST_TUI_ and its name in capitals, or by --set):
-{settings}
-
-exit status: 0 done; 1 done, with something left to look at; 2 usage,
-configuration or a broken tool; 3 stopped early; 4 refused for safety
-"""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Errors are raised, so that one place shows them."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message[:1].upper() + message[1:], "", f"See `{self.prog} --help`.")
-
-
-def _common(*, at_top: bool) -> _Parser:
-    """The options that may stand before or after the command. Behind it they must not undo what stood before."""
-    options = _Parser(add_help=False, allow_abbrev=False)
-    group = options.add_argument_group("options of every command")
-    group.add_argument(
-        "--batch",
-        action="store_true",
-        default=False if at_top else argparse.SUPPRESS,
-        help="no questions, no screen: JSON Lines on stdout, progress on stderr",
-    )
-    group.add_argument(
-        "--socket",
-        action="append",
-        metavar="PATH",
-        default=None,
-        dest="sockets" if at_top else "more_sockets",
-        help="look on this tmux socket too (again for more)",
-    )
-    group.add_argument(
-        "--set",
-        action="append",
-        metavar="KEY=VALUE",
-        default=None,
-        dest="settings" if at_top else "more_settings",
-        help="a setting for this once (again for more)",
-    )
-    return options
-
-
-def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
-    """The parser, and the names of the commands that exist."""
-    from selftest_core.config import CONFIG_KEYS
-
-    settings = "\n".join(_setting_lines(key) for key in CONFIG_KEYS)
-    parser = _Parser(
-        prog="selftest-tui",
-        description="Supervise a hundred coding agents: see who needs you, answer, attach, steer.",
-        epilog=_EPILOG.format(settings=settings),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[_common(at_top=True)],
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"selftest-tui {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=_Parser)
-
-    def command(name: str, says: str, examples: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
-            name,
-            help=" ".join((says[:1].lower() + says[1:].split(".")[0]).split()),
-            description=says,
-            epilog=f"examples:\n{examples}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            parents=[_common(at_top=False)],
-            allow_abbrev=False,
-        )
-
-    listing = command(
-        "list",
-        "Show the fleet once. Ends with 0 even where a provider does not answer: its\n"
-        "agents are shown as they were last known, as stale, and the error is listed.",
-        "  selftest-tui list\n"
-        "  selftest-tui list --no-wait        what is seen at once, without asking mngr\n"
-        "  selftest-tui list --json | jq -r '.agents[] | [.name, .state] | @tsv'\n"
-        "  selftest-tui list --json --socket /tmp/other/tmux-1000/default",
-    )
-    listing.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    listing.add_argument(
-        "--no-wait", action="store_true", help="do not ask mngr: the local agents, and the others as last known"
-    )
-    check = command(
-        "check",
-        "Hold a tutorial against its tests. Every block must be cited by a test, and\n"
-        "every citation be a block. Reads files only, runs nothing. Ends with 1 where\n"
-        "something is uncited or stale.",
-        "  selftest-tui check\n"
-        "  selftest-tui check --tutorial docs/tour.sh --tests tests/e2e\n"
-        "  selftest-tui check --json | jq '.uncited'",
-    )
-    check.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
-    check.add_argument("--tests", metavar="DIR", default="tests", help="a folder or one file; default: tests")
-    check.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    review = command(
-        "review",
-        "Turn many branches into one linear branch. Identical changes are collapsed and\n"
-        "everybody is credited; conflicts are held out. Only what is kept is published;\n"
-        "your checkout, index and other refs are never touched. Ends with 1 where\n"
-        "something is undecided or held. Needs --batch: it has no screen yet.",
-        "  selftest-tui review --batch main..fixes\n"
-        "  selftest-tui review --batch --base main ada bob eve --publish fixes\n"
-        "  selftest-tui review --batch --base main ada bob --decisions decisions.json",
-    )
-    review.add_argument("targets", nargs="*", metavar="TARGET", help="one BASE..BRANCH, or branches with --base")
-    review.add_argument("--base", metavar="REF", help="what the branches build on: several become one line")
-    review.add_argument("--onto", metavar="REF", help="lay the line on this commit instead, as on a newer main")
-    review.add_argument("--decisions", metavar="FILE", help="keep, revert or undecided for each change, as JSON")
-    review.add_argument("--publish", metavar="BRANCH", help="publish the base plus what is kept as this branch")
-    doctor = command(
-        "doctor",
-        "Say what is missing or misconfigured, and the command that mends it.\nEnds with 1 where something is wrong.",
-        "  selftest-tui doctor\n  selftest-tui doctor --json",
-    )
-    doctor.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    command(
-        "schema",
-        "Print the JSON Schema of everything that --json and --batch print.",
-        "  selftest-tui schema > selftest-tui.schema.json",
-    )
-    demo = command(
-        "demo",
-        "Start a handful of scripted agents in a world of their own and supervise them.\n"
-        "Needs mngr and tmux, but no model, no key and no network, and leaves nothing.",
-        "  selftest-tui demo\n"
-        "  selftest-tui demo --agents 12\n"
-        "  selftest-tui demo --batch         no screen: what changes, as JSON Lines",
-    )
-    demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many to start; default: 8")
-    demo.add_argument("--keep", action="store_true", help="leave the demo's world running; `sweep` removes it later")
-    sweep = command(
-        "sweep",
-        "Remove what earlier demos left behind: tmux servers, processes, folders.\nShows them and asks first.",
-        "  selftest-tui sweep\n  selftest-tui sweep --yes",
-    )
-    sweep.add_argument("--json", action="store_true", help="one JSON document on stdout instead of words")
-    sweep.add_argument("--yes", action="store_true", help="do not ask")
-    return parser, tuple(commands.choices)
-
-
-def _setting_lines(key: Key) -> str:
-    import textwrap
-
-    says = textwrap.wrap(f"{key.says} (default {key.default_text})", 62)
-    return "\n".join(f"  {key.name if number == 0 else '':<14} {line}" for number, line in enumerate(says))
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
-    return int(text)
-
-
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of one call. Raises UsageError; `--help` and `--version` print and raise SystemExit."""
-    parser, commands = build_parser()
-    _check_command(argv, commands)
-    arguments = parser.parse_args(argv)
-    arguments.sockets = [*(arguments.sockets or ()), *(getattr(arguments, "more_sockets", None) or ())]
-    arguments.settings = [*(arguments.settings or ()), *(getattr(arguments, "more_settings", None) or ())]
-    return arguments
-
-
-def _check_command(argv: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse an unknown command with the nearest known one; argparse would only list them all."""
-    words = iter(argv)
-    for word in words:
-        if word in ("--socket", "--set"):
-            next(words, None)
-        elif word in known:
-            return
-        elif not word.startswith("-"):
-            import difflib
-
-            if word == "help":
-                raise UsageError(
-                    "There is no command 'help'", "", "`selftest-tui --help`, or `--help` after a command."
-                )
-            near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
-            hint = f"Did you mean `selftest-tui {near[0]}`?" if near else f"The commands are: {', '.join(known)}."
-            raise UsageError(f"There is no command {word[:60]!r}", "", hint)
-
-
-def overrides_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """What the flags set, as `load_config` takes it."""
-    overrides: dict[str, str] = {}
-    if arguments.sockets:
-        overrides["sockets"] = os.pathsep.join(arguments.sockets)
-    for setting in arguments.settings:
-        name, separator, value = setting.partition("=")
-        if not separator:
-            raise UsageError(f"--set wants KEY=VALUE, not {setting[:60]!r}", "", "Such as `--set poll_local=10`.")
-        overrides[name.strip()] = value
-    return overrides
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The whole program; returns its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     environ = dict(os.environ)
-    is_batch = "--batch" in words
+    is_batch = "--batch" in split(words)[0]
     _open_missing_streams()
     try:
         _stop_on(signal.SIGTERM, signal.SIGHUP)
@@ -268,12 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
     arguments = parse(words)
     cwd = _folder()
-    if arguments.command is None and arguments.batch:
-        raise UsageError(
-            "There are no runs to start yet",
-            "`selftest-tui --batch` alone will run every test of the tutorial; this version watches agents.",
-            "`selftest-tui list --batch` prints the fleet once, `selftest-tui demo --batch` shows it changing.",
-        )
     from selftest_tui import commands
 
     if arguments.command == "doctor":
@@ -289,7 +75,15 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
     config = load_config(cwd, environ, overrides_of(arguments))
     match arguments.command:
         case None:
-            return commands.supervise(config, environ)
+            return commands.supervise(config, environ, cwd)
+        case "run":
+            return commands.run(arguments, config, environ, cwd)
+        case "runs":
+            return commands.runs(arguments, config, environ, cwd)
+        case "resume":
+            return commands.resume(arguments, config, environ, cwd)
+        case "stop":
+            return commands.stop(arguments, config, environ, cwd)
         case "list":
             return commands.list_fleet(arguments, config, environ, cwd)
         case "demo":

@@ -26,12 +26,40 @@ DONE = 0
 SOMETHING_LEFT = 1
 
 
-def supervise(config: Config, environ: Mapping[str, str]) -> int:
-    """The screen."""
+def supervise(config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """The screen: of the newest run of this repository where one is live, else of the fleet."""
     _need_terminal("`selftest-tui list` shows the fleet once, `selftest-tui list --batch` as JSON.")
     from selftest_tui.app import run
 
     return run(config, environ)
+
+
+def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """An agent for each test."""
+    from selftest_tui import running
+
+    return running.run(arguments, config, environ, cwd)
+
+
+def runs(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """The runs of this and other repositories, or one run that stands in a folder."""
+    from selftest_tui import runs as runs_of
+
+    return runs_of.runs(arguments, config, environ, cwd)
+
+
+def resume(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """Go on where a run stopped."""
+    from selftest_tui import runs as runs_of
+
+    return runs_of.resume(arguments, config, environ, cwd)
+
+
+def stop(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """Stop a run and its agents."""
+    from selftest_tui import runs as runs_of
+
+    return runs_of.stop(arguments, config, environ, cwd)
 
 
 def list_fleet(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
