@@ -1,0 +1,64 @@
+"""How a test of a run is shown, in one place for every screen: a symbol, a word, a theme colour. Pure.
+
+The symbol and the word carry the meaning; the colour repeats it.
+"""
+
+from __future__ import annotations
+
+from selftest_core.run.events import FAILURES, End, Phase
+
+type How = End | Phase
+"""How a test ended, or the phase that it is in."""
+
+SYMBOLS: dict[How, str] = {
+    End.SUCCEEDED: "✓",
+    End.UNCHANGED: "=",
+    End.BLOCKED: "⊘",
+    End.STOPPED: "■",
+    End.NOT_STARTED: "·",
+    **dict.fromkeys(FAILURES, "✗"),
+    Phase.WAITING: "…",
+    Phase.LAUNCHING: "◌",
+    Phase.WORKING: "●",
+    Phase.PULLING: "↓",
+    Phase.STOPPING: "●",
+    Phase.ENDED: "✓",
+}
+WORDS: dict[How, str] = {
+    End.SUCCEEDED: "succeeded",
+    End.UNCHANGED: "unchanged",
+    End.BLOCKED: "blocked",
+    End.STOPPED: "stopped",
+    End.NOT_STARTED: "not started",
+    End.LAUNCH: "no launch",
+    End.CRASH: "crashed",
+    End.TIMEOUT: "timed out",
+    End.LOST: "host lost",
+    End.UNREADABLE: "unreadable",
+    End.RED: "red",
+    Phase.WAITING: "waiting",
+    Phase.LAUNCHING: "launching",
+    Phase.WORKING: "working",
+    Phase.PULLING: "pulling",
+    Phase.STOPPING: "stopping",
+    Phase.ENDED: "ended",
+}
+STYLES: dict[How, str] = {
+    End.SUCCEEDED: "$text-success",
+    End.UNCHANGED: "$text-primary",
+    End.BLOCKED: "$text-warning",
+    End.STOPPED: "$foreground-muted",
+    End.NOT_STARTED: "$foreground-muted",
+    **dict.fromkeys(FAILURES, "$text-error"),
+    Phase.WAITING: "$foreground-muted",
+    Phase.LAUNCHING: "$text-success",
+    Phase.WORKING: "$text-success",
+    Phase.PULLING: "$text-success",
+    Phase.STOPPING: "$text-success",
+    Phase.ENDED: "$text-success",
+}
+
+
+def words(how: How) -> str:
+    """`✓ succeeded`."""
+    return f"{SYMBOLS[how]} {WORDS[how]}"
