@@ -8,48 +8,25 @@ the time that `--help` takes.
 
 from __future__ import annotations
 
-import math
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from selftest_core.config_values import ENVIRONMENT_PREFIX, Key, Value, from_text, from_toml, toml_text
 from selftest_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from selftest_core.run.plan import OnCluster, Transfer
+
+__all__ = ["CONFIG_KEYS", "ENVIRONMENT_PREFIX", "FILE_NAME", "Config", "Key", "load_config", "toml_text"]
+
 FILE_NAME = "selftest-tui.toml"
-ENVIRONMENT_PREFIX = "SELFTEST_TUI_"
 _TABLE = "tool.selftest-tui"
 _NO_SETTINGS = frozenset({"DEBUG"})
 """Names behind the prefix that are switches of the program, not settings."""
-
-type Value = str | bool | float | tuple[str, ...]
-type Kind = Literal["text", "switch", "seconds", "paths"]
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One setting. `default` is in the words of TOML; `least` is the smallest value of a number of seconds."""
-
-    name: str
-    kind: Kind
-    default: Value
-    says: str
-    least: float = 0.0
-
-    @property
-    def default_text(self) -> str:
-        """The default as one writes it in TOML."""
-        return toml_text(self.default)
-
-    @property
-    def environment_name(self) -> str:
-        """The environment variable that sets it."""
-        return ENVIRONMENT_PREFIX + self.name.upper()
-
 
 CONFIG_KEYS = (
     Key("theme", "text", "", "name of a Textual theme; empty: the program's own"),
@@ -60,7 +37,28 @@ CONFIG_KEYS = (
     Key("poll_remote", "seconds", 15.0, "least seconds between two `mngr list` of one remote provider", 1.0),
     Key("poll_all", "seconds", 30.0, "least seconds between two `mngr list` of every provider", 1.0),
     Key("list_deadline", "seconds", 60.0, "seconds after which a `mngr list` is ended; a local one after half", 1.0),
-)
+    Key("agent", "text", "claude", "the type of a run's agents: any that mngr knows, or command"),
+    Key("agent_command", "words", (), "what a command agent runs; a path in it is relative to the repository"),
+    Key("on", "text", "local", "where a run's agents work: local, modal, or another provider that mngr knows"),
+    Key(
+        "transfer", "choice", "mirror", "how an agent gets its copy: mirror, or worktree on this machine",
+        choices=("mirror", "worktree"),
+    ),
+    Key("env", "names", (), "environment variables that agents get, by name; no other of yours reaches them"),
+    Key("create_args", "words", (), "passed to `mngr create` as they are, such as -b and -t"),
+    Key("pytest_command", "words", (), "what runs the project's pytest; empty: its .venv, else the pytest on PATH"),
+    Key("prompt", "path", "", "a template for what agents are told; empty: the program's own"),
+    Key("max_running", "count", 20, "a run's agents at once", 1),
+    Key("launch_rate", "number", 1.0, "agents that a run makes in a second", 0.001),
+    Key("timeout", "seconds", 3600.0, "seconds that one agent of a run may take", 1.0),
+    Key("usd_per_agent", "money", None, "what an agent costs, as an estimate: nothing is metered; empty: unknown"),
+    Key("budget_usd", "money", None, "a run starts no more agents once their estimates reach this; empty: no end"),
+    Key(
+        "on_cluster", "choice", "ask", "when many agents fail alike: ask, pause, or go on all the same",
+        choices=("ask", "pause", "go"),
+    ),
+    Key("on_pause_command", "words", (), "a command of yours for when a run pauses or needs a person"),
+)  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
 
 
@@ -76,6 +74,21 @@ class Config:
     poll_remote: float = 15.0
     poll_all: float = 30.0
     list_deadline: float = 60.0
+    agent: str = "claude"
+    agent_command: tuple[str, ...] = ()
+    on: str = "local"
+    transfer: Transfer = "mirror"
+    env: tuple[str, ...] = ()
+    create_args: tuple[str, ...] = ()
+    pytest_command: tuple[str, ...] = ()
+    prompt: str = ""
+    max_running: int = 20
+    launch_rate: float = 1.0
+    timeout: float = 3600.0
+    usd_per_agent: float | None = None
+    budget_usd: float | None = None
+    on_cluster: OnCluster = "ask"
+    on_pause_command: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -99,25 +112,14 @@ def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, s
         key = _BY_NAME.get(name.lower()) if name == name.upper() else None
         if key is None:
             raise _unknown(name.lower(), f"the environment variable {variable}", environment=True)
-        values[key.name] = _from_text(key, environ[variable], f"the environment variable {variable}", cwd)
+        values[key.name] = from_text(key, environ[variable], f"the environment variable {variable}", cwd)
         sources[key.name] = variable
     for name, text in (overrides or {}).items():
         if name not in _BY_NAME:
             raise _unknown(name, "--set")
-        values[name] = _from_text(_BY_NAME[name], text, f"--set {name}", cwd)
+        values[name] = from_text(_BY_NAME[name], text, f"--set {name}", cwd)
         sources[name] = "the command line"
     return Config(**values, sources=sources)  # type: ignore[arg-type]  # each value was made by its key's kind
-
-
-def toml_text(value: Value) -> str:
-    """A value as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "[" + ", ".join(toml_text(part) for part in value) + "]"
 
 
 def _file_of_person(environ: Mapping[str, str]) -> Path | None:
@@ -169,7 +171,7 @@ def _read_file(path: Path) -> dict[str, Value]:
         key = _BY_NAME.get(name)
         if key is None:
             raise _unknown(name, where)
-        values[name] = _checked(key, value, where, path.parent)
+        values[name] = from_toml(key, value, where, path.parent)
     return values
 
 
@@ -187,64 +189,6 @@ def _where(path: Path, text: str, name: str, *, in_table: bool) -> str:
         elif inside and written.match(line):
             return f"{path}:{number}"
     return str(path)
-
-
-def _checked(key: Key, value: object, where: str, folder: Path) -> Value:
-    """A value that TOML gave, as this key's kind."""
-    match key.kind:
-        case "text":
-            if isinstance(value, str):
-                return value
-            wanted = "a string"
-        case "switch":
-            if isinstance(value, bool):
-                return value
-            wanted = "true or false"
-        case "seconds":
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                return _seconds(key, float(value), where)
-            wanted = "a number of seconds"
-        case "paths":
-            if isinstance(value, list) and all(isinstance(part, str) and part for part in value):
-                return tuple(_absolute(part, folder) for part in value)
-            wanted = "a list of paths"
-    raise _wrong(key, f"{value!r}"[:80], f"must be {wanted}", where)
-
-
-def _from_text(key: Key, text: str, where: str, folder: Path) -> Value:
-    """A value that the environment or a flag gave, as this key's kind. Paths are parted as in PATH."""
-    match key.kind:
-        case "text":
-            return text
-        case "switch":
-            words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False}
-            switch = {**words, "off": False}.get(text.strip().lower())
-            if switch is None:
-                raise _wrong(key, f"{text!r}"[:80], "must be true or false", where)
-            return switch
-        case "seconds":
-            try:
-                return _seconds(key, float(text), where)
-            except ValueError:
-                raise _wrong(key, f"{text!r}"[:80], "must be a number of seconds", where) from None
-        case "paths":
-            return tuple(_absolute(part, folder) for part in text.split(os.pathsep) if part)
-
-
-def _seconds(key: Key, value: float, where: str) -> float:
-    if not math.isfinite(value) or value < key.least:
-        raise _wrong(key, f"{value:g}", f"must be at least {key.least:g} seconds", where)
-    return value
-
-
-def _absolute(text: str, folder: Path) -> str:
-    return str((folder / Path(text).expanduser()).absolute())
-
-
-def _wrong(key: Key, shown: str, rule: str, where: str) -> ConfigError:
-    return ConfigError(
-        f"{where}: {key.name} {rule}, not {shown}", "", f"{key.name}: {key.says} (default {key.default_text})."
-    )
 
 
 def _unknown(name: str, where: str, *, environment: bool = False) -> ConfigError:

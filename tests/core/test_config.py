@@ -28,7 +28,7 @@ def test_the_table_and_the_settings_agree() -> None:
 def test_every_default_is_accepted_from_every_place(tmp_path: Path) -> None:
     (tmp_path / "selftest-tui.toml").write_text("".join(f"{key.name} = {key.default_text}\n" for key in CONFIG_KEYS))
     environ = {
-        key.environment_name: ":".join(key.default) if isinstance(key.default, tuple) else str(key.default).lower()
+        key.environment_name: key.default_text.strip('"') if not isinstance(key.default, tuple) else ""
         for key in CONFIG_KEYS
     }
     assert load_config(tmp_path, {}) == Config()
@@ -61,6 +61,34 @@ def test_socket_paths_are_relative_to_where_they_are_written(tmp_path: Path) -> 
     assert load_config(below, {"SELFTEST_TUI_SOCKETS": "a:/b"}).sockets == (str(below / "a"), "/b")
 
 
+def test_the_settings_of_a_run_are_read_from_every_place(tmp_path: Path) -> None:
+    (tmp_path / "selftest-tui.toml").write_text(
+        'agent = "codex"\npytest_command = "uv run pytest"\ncreate_args = ["-b", "image=a b"]\n'
+        'env = ["TOKEN"]\nprompt = "prompts/mine.j2"\nusd_per_agent = 2\nmax_running = 3\ntransfer = "worktree"\n'
+    )
+    environ = {
+        "SELFTEST_TUI_ENV": "TOKEN,OTHER", "SELFTEST_TUI_AGENT_COMMAND": "./agent.sh 'two words'",
+        "SELFTEST_TUI_BUDGET_USD": "20", "SELFTEST_TUI_USD_PER_AGENT": "",
+    }  # fmt: skip
+
+    config = load_config(tmp_path, environ, {"max_running": "4"})
+
+    assert (config.agent, config.transfer, config.max_running) == ("codex", "worktree", 4)
+    assert config.pytest_command == ("uv", "run", "pytest")
+    assert config.create_args == ("-b", "image=a b")
+    assert config.agent_command == ("./agent.sh", "two words")
+    assert config.env == ("TOKEN", "OTHER")
+    assert config.prompt == str(tmp_path / "prompts" / "mine.j2")
+    assert (config.budget_usd, config.usd_per_agent) == (20.0, None)
+
+
+def test_what_a_named_variable_holds_is_not_shown(tmp_path: Path) -> None:
+    error = refused(tmp_path, {"SELFTEST_TUI_ENV": "TOKEN=secret"})
+
+    assert "TOKEN" in error.title
+    assert "secret" not in str(error)
+
+
 def test_another_tools_broken_project_file_is_none_of_our_business(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("this is = = not TOML, selftest-tui is only named\n")
 
@@ -78,6 +106,14 @@ def test_another_tools_broken_project_file_is_none_of_our_business(tmp_path: Pat
         ("theme = 3", "theme must be a string, not 3"),
         ("sockets = '/tmp/a'", "sockets must be a list of paths, not '/tmp/a'"),
         ("sockets = ['']", "sockets must be a list of paths, not ['']"),
+        ("max_running = 0", "max_running must be at least 1, not 0"),
+        ("max_running = 2.5", "max_running must be a whole number, not 2.5"),
+        ("launch_rate = 0", "launch_rate must be at least 0.001, not 0"),
+        ("usd_per_agent = -1", "usd_per_agent must be at least 0, not -1"),
+        ("usd_per_agent = 'dear'", "usd_per_agent must be an amount of USD, or \"\" for none, not 'dear'"),
+        ("on_cluster = 'stop'", "on_cluster must be one of ask, pause, go, not 'stop'"),
+        ("pytest_command = [1]", "pytest_command must be a list of words, or one string of them, not [1]"),
+        ("env = ['A B']", "env must be a list of names of environment variables, not 'A B'"),
     ],
 )
 def test_a_wrong_value_is_refused_with_file_and_line(tmp_path: Path, line: str, says: str) -> None:

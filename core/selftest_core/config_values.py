@@ -1,0 +1,155 @@
+"""One setting and its values: what it may be, how it is read from TOML and from text, how it is refused.
+
+The kinds are few and plain, so that a wrong value is named in the words of the file that it stands in. Nothing here
+looks at what a setting means, at the disk or at the environment.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from selftest_core.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "SELFTEST_TUI_"
+
+type Value = str | bool | int | float | tuple[str, ...] | None
+type Kind = Literal[
+    "text", "choice", "path", "switch", "seconds", "number", "count", "money", "paths", "words", "names"
+]
+
+_WANTED = {
+    "text": "a string",
+    "path": "a path",
+    "switch": "true or false",
+    "seconds": "a number of seconds",
+    "number": "a number",
+    "count": "a whole number",
+    "money": 'an amount of USD, or "" for none',
+    "paths": "a list of paths",
+    "words": "a list of words, or one string of them",
+    "names": "a list of names of environment variables",
+}
+_SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting. `default` is in the words of TOML; `least` is the smallest value of a number, `choices` the words
+    that a choice may be."""
+
+    name: str
+    kind: Kind
+    default: Value
+    says: str
+    least: float = 0.0
+    choices: tuple[str, ...] = ()
+
+    @property
+    def default_text(self) -> str:
+        """The default as one writes it in TOML."""
+        return toml_text(self.default)
+
+    @property
+    def environment_name(self) -> str:
+        """The environment variable that sets it."""
+        return ENVIRONMENT_PREFIX + self.name.upper()
+
+
+def toml_text(value: Value) -> str:
+    """A value as TOML writes it; no value is an empty string."""
+    if value is None:
+        return '""'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    return "[" + ", ".join(toml_text(part) for part in value) + "]"
+
+
+def from_toml(key: Key, value: object, where: str, folder: Path) -> Value:
+    """A value that TOML gave, as this key's kind; paths are relative to `folder`. ConfigError names `where`."""
+    match key.kind, value:
+        case ("switch", bool()):
+            return value
+        case ("seconds" | "number" | "money", int() | float()) if not isinstance(value, bool):
+            return _number(key, float(value), where)
+        case ("count", int()) if not isinstance(value, bool):
+            return int(_number(key, value, where))
+        case ("paths", list()) if all(isinstance(part, str) and part for part in value):
+            return tuple(_absolute(part, folder) for part in value)
+        case ("words", list()) if all(isinstance(part, str) for part in value):
+            return tuple(value)
+        case ("names", list()) if all(isinstance(part, str) for part in value):
+            return _names(key, value, where)
+        case ("text" | "choice" | "path" | "words" | "money", str()) if key.kind != "money" or not value:
+            return from_text(key, value, where, folder)
+    raise wrong(key, f"{value!r}"[:80], f"must be {_wanted(key)}", where)
+
+
+def from_text(key: Key, text: str, where: str, folder: Path) -> Value:
+    """A value that the environment or a flag gave, as this key's kind: paths parted as in PATH, words as in a shell,
+    names by blanks or commas. Raises ConfigError, naming `where`."""
+    try:
+        match key.kind:
+            case "text":
+                return text
+            case "choice":
+                if text in key.choices:
+                    return text
+            case "path":
+                return _absolute(text, folder) if text else ""
+            case "switch":
+                return _SWITCHES[text.strip().lower()]
+            case "seconds" | "number":
+                return _number(key, float(text), where)
+            case "money":
+                return _number(key, float(text), where) if text.strip() else None
+            case "count":
+                return int(_number(key, int(text), where))
+            case "paths":
+                return tuple(_absolute(part, folder) for part in text.split(os.pathsep) if part)
+            case "words":
+                return tuple(shlex.split(text))
+            case "names":
+                return _names(key, text.replace(",", " ").split(), where)
+    except (ValueError, KeyError):
+        pass
+    raise wrong(key, f"{text!r}"[:80], f"must be {_wanted(key)}", where)
+
+
+def wrong(key: Key, shown: str, rule: str, where: str) -> ConfigError:
+    """The refusal of a value."""
+    return ConfigError(
+        f"{where}: {key.name} {rule}, not {shown}", "", f"{key.name}: {key.says} (default {key.default_text})."
+    )
+
+
+def _wanted(key: Key) -> str:
+    return f"one of {', '.join(key.choices)}" if key.kind == "choice" else _WANTED[key.kind]
+
+
+def _number(key: Key, value: float, where: str) -> float:
+    if not math.isfinite(value) or value < key.least:
+        unit = " seconds" if key.kind == "seconds" else ""
+        raise wrong(key, f"{value:g}", f"must be at least {key.least:g}{unit}", where)
+    return value
+
+
+def _names(key: Key, names: list[str], where: str) -> tuple[str, ...]:
+    unfit = next((name for name in names if not _NAME.fullmatch(name)), None)
+    if unfit is not None:
+        raise wrong(key, f"{unfit.partition('=')[0]!r}"[:80], f"must be {_wanted(key)}", where)
+    return tuple(names)
+
+
+def _absolute(text: str, folder: Path) -> str:
+    return str((folder / Path(text).expanduser()).absolute())
