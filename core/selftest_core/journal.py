@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MAX_LINE = 16 * 1024 * 1024
+_PATIENCE, _STEP = 2.0, 0.01
+"""Seconds to wait for a lock, and between two tries."""
 
 
 class JournalError(SelftestError):
@@ -147,11 +150,17 @@ class Journal:
         os.close(self._file)
 
     def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            title = f"{self.path.parent.name} is open in another process"
-            raise RefusedError(title, str(self.path), "Leave it there, or end that process first.") from error
+        """Whoever asks if somebody writes holds a lock for a moment (`RunFolder.is_conducted`): that is waited out."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    title = f"{self.path.parent.name} is open in another process"
+                    raise RefusedError(title, str(self.path), "Leave it there, or end that process first.") from error
+            time.sleep(_STEP)
 
     def _put_aside(self, reading: Reading) -> None:
         torn = os.pread(self._file, reading.torn, reading.good_bytes)

@@ -1,0 +1,119 @@
+"""A run told in words, one line at a time: for a terminal that scrolls, such as stderr or a conductor's own pane.
+
+Pure. All that an agent or a test wrote is made one harmless line first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.run.events import End, Event, Phase
+from selftest_core.run.fold import end_of
+
+if TYPE_CHECKING:
+    from selftest_core.journal import Entry
+    from selftest_core.run.fold import Run, RunRow
+
+_LONGEST = 160
+_ENDS = {
+    End.SUCCEEDED: "succeeded",
+    End.UNCHANGED: "needs no change",
+    End.BLOCKED: "is blocked",
+    End.STOPPED: "was stopped",
+    End.NOT_STARTED: "was not started",
+    End.LAUNCH: "failed to launch",
+    End.CRASH: "crashed",
+    End.TIMEOUT: "ran out of time",
+    End.LOST: "was lost",
+    End.UNREADABLE: "left an outcome that cannot be read",
+    End.RED: "is still red",
+}
+
+
+def tell(run: Run, entry: Entry) -> str:
+    """What a line of the journal says, `run` being the run after it; empty where it is not worth a line."""
+    try:
+        event = Event(entry.event)
+    except ValueError:
+        return ""
+    row = run.rows.get(_text(entry, "agent"))
+    said = _of_the_run(run, event, entry) if row is None else _of_a_test(run, event, entry, row)
+    return plain(said)
+
+
+def summary_lines(run: Run) -> list[str]:
+    """How a run stands: a line of counts, then each kind of end that is there."""
+    ends = run.ends()
+    open_ = sum(row.phase is not Phase.ENDED for row in run.rows.values())
+    head = f"run {run.plan.run}: {_plural(len(run.rows), 'test')}"
+    lines = [f"{head}, {open_} not at their end yet" if open_ else head]
+    lines += [f"  {count:>5}  {end.replace('_', ' ')}" for end, count in ends.items() if count]
+    return lines
+
+
+def open_tests(run: Run, ends: tuple[End, ...]) -> tuple[RunRow, ...]:
+    """The tests that ended, or would end if the run were left now, in one of these ways."""
+    return tuple(row for row in run.rows.values() if end_of(row) in ends)
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """One line that any terminal can show: nothing in it is obeyed."""
+    line = " ".join(text[: 4 * longest].split())
+    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
+    match event:
+        case Event.CONDUCTING:
+            begun = "begun" if run.conductors == 1 else f"taken up again (conductor {run.conductors})"
+            return f"run {run.plan.run} of {_plural(len(run.rows), 'test')} {begun}"
+        case Event.PAUSED:
+            return f"paused: {_text(entry, 'reason')}"
+        case Event.RESUMED:
+            return "goes on"
+        case Event.HALTED:
+            return "stopping: no more launches, what runs is ended"
+        case Event.LEFT:
+            return f"left: {_text(entry, 'why')}"
+        case _:
+            return ""
+
+
+def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
+    test = row.planned.node_id
+    match event:
+        case Event.LAUNCHED:
+            found = " was found running" if entry.fields.get("adopted") is True else " started"
+            return f"{test}{found}{f' (attempt {row.attempt})' if row.attempt > 1 else ''}"
+        case Event.NOTICED if _text(entry, "reason"):
+            return f"{test} needs you: {_text(entry, 'reason')}"
+        case Event.REMINDING:
+            return f"{test} ended its turn without an outcome: reminded"
+        case Event.RETRYING:
+            return f"{test} is tried again ({_text(entry, 'reason')}): {_text(entry, 'text')}"
+        case Event.ENDED:
+            why = f": {_last_line(row.text)}" if row.end not in (End.SUCCEEDED, End.UNCHANGED) and row.text else ""
+            return f"[{_ended(run)}/{len(run.rows)}] {test} {_ENDS[end_of(row)]}{why}"
+        case Event.STOPPED if _text(entry, "says"):
+            return f"{test}: its agent could not be stopped: {_text(entry, 'says')}"
+        case _:
+            return ""
+
+
+def _ended(run: Run) -> int:
+    return sum(row.end is not None for row in run.rows.values())
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _text(entry: Entry, name: str) -> str:
+    value: Any = entry.fields.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
