@@ -85,11 +85,15 @@ _STRIPPED: tuple[tuple[re.Pattern[str], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed or blocked test. `stage`: where it happened, such as `launch`; `text`: its evidence, as it came."""
+    """One failed or blocked test. `stage`: where it happened, such as `launch`; `text`: its evidence, as it came.
+
+    `is_signature`: the text is the signature of its evidence, taken when it failed.
+    """
 
     test: str
     stage: str
     text: str
+    is_signature: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,8 @@ def cluster(failures: Iterable[Failure]) -> tuple[Cluster, ...]:
     """
     found: dict[tuple[str, str], dict[str, None]] = {}
     for failure in failures:
-        found.setdefault((failure.stage, signature(failure.text)), {})[failure.test] = None
+        told = failure.text if failure.is_signature else signature(failure.text)
+        found.setdefault((failure.stage, told), {})[failure.test] = None
     made = [Cluster(told, stage, tuple(tests)) for (stage, told), tests in found.items()]
     return tuple(sorted(made, key=lambda one: -len(one.tests)))
 

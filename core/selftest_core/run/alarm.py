@@ -23,6 +23,11 @@ class Alarm:
     says: str
 
 
+def cluster_key(stage: str, signature: str) -> str:
+    """What a run remembers a cluster by, once it paused for it."""
+    return f"{stage}: {signature}"
+
+
 def run_clusters(run: Run) -> tuple[Cluster, ...]:
     """The failures and blocks of the run, those that are alike together."""
     return cluster(_failures(run.rows.values()))
@@ -34,11 +39,15 @@ def find_alarm(run: Run, policy: Policy) -> Alarm | None:
         return None
     last = [run.rows[name] for name in run.order[-policy.cluster_window :]]
     for found in cluster(_failures(last)):
-        key = f"{found.stage}: {found.signature}"
+        key = cluster_key(found.stage, found.signature)
         if len(found.tests) >= policy.cluster_alike and key not in run.accepted:
             return Alarm(key, f"{len(found.tests)} of the last {len(last)} failed alike: {found.signature[:200]}")
     return None
 
 
 def _failures(rows: Iterable[RunRow]) -> list[Failure]:
-    return [Failure(row.planned.node_id, row.stage, row.text) for row in rows if row.end in (*FAILURES, End.BLOCKED)]
+    return [
+        Failure(row.planned.node_id, row.stage, row.signature, is_signature=True)
+        for row in rows
+        if row.end in (*FAILURES, End.BLOCKED)
+    ]

@@ -17,7 +17,9 @@ What each event carries besides `agent` (the planned name, which stays through a
     reminding                                       written before the one reminder is sent
     reminded      says                              written after it; a kill in between sends it again
     noticed       reason                            it needs a person; empty: not any more
-    ended         end, stage, text, tip, commits    how it ended, for good; its files are in place by then
+    limited       reason                            its screen says that a service takes no more; empty: not any more
+    ended         end, stage, text, signature,      how it ended, for good; its files are in place by then; the
+                  tip, commits                      signature is of the evidence, to tell which failures are alike
     stopped       says                              its agent is stopped, or `says` why it could not be
     retrying      reason, text                      this attempt is over, another one will be made
 """
@@ -42,6 +44,7 @@ class Event(StrEnum):
     REMINDING = "reminding"
     REMINDED = "reminded"
     NOTICED = "noticed"
+    LIMITED = "limited"
     ENDED = "ended"
     STOPPED = "stopped"
     RETRYING = "retrying"
@@ -91,6 +94,8 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.WORKING, Event.REMINDING): Phase.WORKING,
     (Phase.WORKING, Event.REMINDED): Phase.WORKING,
     (Phase.WORKING, Event.NOTICED): Phase.WORKING,
+    (Phase.WORKING, Event.LIMITED): Phase.WORKING,
+    (Phase.PULLING, Event.LIMITED): Phase.PULLING,
     (Phase.WORKING, Event.RETRYING): Phase.WAITING,
     (Phase.WORKING, Event.ENDED): Phase.STOPPING,
     (Phase.PULLING, Event.MISSED): Phase.WORKING,

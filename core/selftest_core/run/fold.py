@@ -15,6 +15,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from selftest_core.clusters import signature
 from selftest_core.run.events import FAILURES, NEXT, RUNNING, End, Event, Phase
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class RunRow:
     """One test of the run. Times are seconds since the epoch; `text` is untrusted.
 
     `attempt` is 0 before the first. `stage` is where a failure happened (`launch`, `work`, `pull`), `tip` the last
-    commit of its branch and `commits` how many it has over the base. `says`: why its agent could not be stopped.
+    commit of its branch and `commits` how many it has over the base. `signature`: what failures that are alike share.
+    `attention`: why it needs a person; `limited`: what its screen says of a service that takes no more. `says`: why
+    its agent could not be stopped.
     """
 
     planned: PlannedTest
@@ -73,6 +76,7 @@ class RunRow:
     end: End | None = None
     stage: str = ""
     text: str = ""
+    signature: str = ""
     tip: str = ""
     commits: int = 0
     misses: int = 0
@@ -80,6 +84,9 @@ class RunRow:
     stamp: str = ""
     is_reminded: bool = False
     attention: str = ""
+    noticed_at: float | None = None
+    limited: str = ""
+    limited_at: float | None = None
     says: str = ""
     retries: tuple[Retry, ...] = ()
 
@@ -208,8 +215,8 @@ def apply(run: Run, entry: Entry) -> Run:
         case Event.LEFT:
             return replace(run, left=_text(fields, "why"))
         case Event.PAUSED:
-            by, signature = _text(fields, "by"), _text(fields, "signature")
-            return replace(run, paused=_text(fields, "reason") or by, paused_by=by, paused_signature=signature)
+            by, alike = _text(fields, "by"), _text(fields, "signature")
+            return replace(run, paused=_text(fields, "reason") or by, paused_by=by, paused_signature=alike)
         case Event.RESUMED:
             accepted = run.accepted | ({run.paused_signature} if run.paused_signature else frozenset())
             return replace(run, paused="", paused_by="", paused_signature="", is_halted=False, accepted=accepted)
@@ -257,11 +264,18 @@ def _changed(row: RunRow, event: Event, entry: Entry) -> RunRow:
         case Event.REMINDED:
             return replace(row, is_reminded=True)
         case Event.NOTICED:
-            return replace(row, attention=_text(fields, "reason"))
+            reason = _text(fields, "reason")
+            return replace(row, attention=reason, noticed_at=entry.at if reason else None)
+        case Event.LIMITED:
+            reason = _text(fields, "reason")
+            return replace(row, limited=reason, limited_at=entry.at if reason else None)
         case Event.ENDED:
+            text = _text(fields, "text")
+            told = _text(fields, "signature") if "signature" in fields else signature(text)
             return replace(
-                row, end=_end(fields), ended_at=entry.at, stage=_text(fields, "stage"), text=_text(fields, "text"),
-                tip=_text(fields, "tip"), commits=_count(fields, "commits"), attention="",
+                row, end=_end(fields), ended_at=entry.at, stage=_text(fields, "stage"), text=text, signature=told,
+                tip=_text(fields, "tip"), commits=_count(fields, "commits"),
+                attention="", noticed_at=None, limited="", limited_at=None,
             )  # fmt: skip
         case Event.STOPPED:
             return replace(row, says=_text(fields, "says"))

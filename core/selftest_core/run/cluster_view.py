@@ -1,0 +1,145 @@
+"""A run's clusters as a person works with them: who is in each, since when, where, and what to do about all at once.
+
+Four kinds: failures and blocks that are alike, which are over; and agents that are still there, which need a person
+for one reason or are held up by a service that takes no more. Only these can be sent a message, and only they are.
+Every test is in at most one of them. Pure but for `message_members`, which acts on exactly the agents it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import AgentKey
+from selftest_core.clusters import signature
+from selftest_core.run.alarm import cluster_key
+from selftest_core.run.events import FAILURES, End, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.steering import ActResult, Target
+    from selftest_core.tools.mngr import Mngr
+
+ASKING_STAGE = "waiting"
+LIMITED_STAGE = "limited"
+
+
+class ClusterKind(StrEnum):
+    """What its members have in common. The last two are of agents that are there."""
+
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    ASKING = "asking"
+    LIMITED = "limited"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """Tests that are alike. `key` is the same as long as the run lives.
+
+    `stage`: `launch`, `collection`, `test`, `work`, `pull`, `blocked`, and `waiting` or `limited` for those that are
+    there. `first_at` and `last_at`: seconds since the epoch, None where nothing is known. `hosts`: `provider host-id`,
+    each once, those of tests that never had one left out. `evidence`: the newest member's whole text, untrusted.
+    `is_pausing`: it is why launching rests now. `is_accepted`: it was waved through.
+    """
+
+    key: str
+    kind: ClusterKind
+    stage: str
+    signature: str
+    members: tuple[RunRow, ...]
+    first_at: float | None
+    last_at: float | None
+    hosts: tuple[str, ...]
+    evidence: str
+    is_pausing: bool = False
+    is_accepted: bool = False
+
+    @property
+    def node_ids(self) -> tuple[str, ...]:
+        """The members' tests, in the order in which they came."""
+        return tuple(row.planned.node_id for row in self.members)
+
+
+def cluster_rows(run: Run) -> tuple[ClusterRow, ...]:
+    """All clusters: the one that holds up the run first, then those that wait for a person, then by size."""
+    place = {name: number for number, name in enumerate(run.order)}
+    found: dict[tuple[ClusterKind, str, str], list[RunRow]] = {}
+    for row in sorted(run.rows.values(), key=lambda one: place.get(one.name, len(place))):
+        told = _kind(row)
+        if told is not None:
+            found.setdefault(told, []).append(row)
+    made = [_cluster(run, kind, stage, told, rows) for (kind, stage, told), rows in found.items()]
+    return tuple(
+        sorted(made, key=lambda one: (not one.is_pausing, one.kind is not ClusterKind.ASKING, -len(one.members)))
+    )
+
+
+def unreachable(row: RunRow) -> str:
+    """Why this test's agent can be told nothing now; empty where it can."""
+    if row.phase is Phase.WAITING:
+        return "it has no agent yet"
+    if row.phase in (Phase.STOPPING, Phase.ENDED):
+        return "its agent has ended"
+    if row.member is None or not row.member.host_id:
+        return "its agent is being made"
+    return ""
+
+
+def message_targets(rows: Iterable[RunRow]) -> tuple[Target, ...]:
+    """The agents of these tests that can be sent a message, as `steering.steer` takes them."""
+    from selftest_core.steering import Target
+
+    members = [row.member for row in rows if not unreachable(row) and row.member is not None]
+    return tuple(Target(AgentKey(one.host_id, one.agent_id), one.address, one.name, one.provider) for one in members)
+
+
+async def message_members(
+    mngr: Mngr, rows: Sequence[RunRow], text: str, on_result: Callable[[ActResult], None] | None = None
+) -> tuple[ActResult, ...]:
+    """Send one message to the agents of these tests that can be reached; one result for each of them."""
+    from selftest_core.steering import Act, steer
+
+    return await steer(mngr, Act.MESSAGE, message_targets(rows), text, on_result)
+
+
+def _urgency(one: ClusterRow) -> tuple[bool, bool, int]:
+    return not one.is_pausing, one.kind is not ClusterKind.ASKING, -len(one.members)
+
+
+def _kind(row: RunRow) -> tuple[ClusterKind, str, str] | None:
+    if row.end in FAILURES:
+        return ClusterKind.FAILED, row.stage, row.signature
+    if row.end is End.BLOCKED:
+        return ClusterKind.BLOCKED, row.stage, row.signature
+    if row.end is None and row.attention:
+        return ClusterKind.ASKING, ASKING_STAGE, signature(row.attention)
+    if row.end is None and row.limited:
+        return ClusterKind.LIMITED, LIMITED_STAGE, signature(row.limited)
+    return None
+
+
+def _cluster(run: Run, kind: ClusterKind, stage: str, told: str, rows: list[RunRow]) -> ClusterRow:
+    key = cluster_key(stage, told)
+    times = [at for row in rows if (at := _seen_at(row)) is not None]
+    newest = rows[-1]
+    return ClusterRow(
+        key, kind, stage, told, tuple(rows),
+        first_at=min(times, default=None),
+        last_at=max(times, default=None),
+        hosts=tuple(dict.fromkeys(_host(row) for row in rows if row.member is not None and row.member.host_id)),
+        evidence=newest.text or newest.attention or newest.limited,
+        is_pausing=run.paused_by == "cluster" and run.paused_signature == key,
+        is_accepted=key in run.accepted,
+    )  # fmt: skip
+
+
+def _seen_at(row: RunRow) -> float | None:
+    return row.ended_at if row.end is not None else row.noticed_at if row.attention else row.limited_at
+
+
+def _host(row: RunRow) -> str:
+    return f"{row.member.provider} {row.member.host_id}" if row.member is not None else ""
