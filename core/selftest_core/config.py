@@ -57,7 +57,7 @@ CONFIG_KEYS = (
         "on_cluster", "choice", "ask", "when many agents fail alike: ask, pause, or go on all the same",
         choices=("ask", "pause", "go"),
     ),
-    Key("on_pause_command", "words", (), "a command of yours for when a run pauses or needs a person"),
+    Key("on_pause_command", "text", "", "a shell command of yours for when a run pauses or needs a person"),
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
 
@@ -88,7 +88,7 @@ class Config:
     usd_per_agent: float | None = None
     budget_usd: float | None = None
     on_cluster: OnCluster = "ask"
-    on_pause_command: tuple[str, ...] = ()
+    on_pause_command: str = ""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
