@@ -193,7 +193,10 @@ class _Starter:
         try:
             said = json.loads(data)
             environ = {str(name): str(value) for name, value in said["environ"].items()}
-            policy = Policy(**said["policy"])
+            fields: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in said["policy"].items()
+            }
+            policy = Policy(**fields)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError("What this conductor was given cannot be read", str(error)) from error
         os.environ.clear()

@@ -1,0 +1,209 @@
+"""The JSON of runs, as models: each line of `run --batch`, its summary, and the document of `runs --json`.
+
+Scripts rely on these: fields may come, none goes or changes its meaning. Imported by commands that print JSON.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from selftest_core.run.alarm import run_clusters
+from selftest_core.run.events import FAILURES, OPEN_ENDS, RUNNING, End, Phase
+from selftest_core.run.fold import end_of, outcomes
+from selftest_core.shapes import Instant, Line, Shape, Text, instant, safe_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from selftest_core.clusters import Cluster
+    from selftest_core.integration.review_shapes import ReviewDocument
+    from selftest_core.journal import Entry
+    from selftest_core.run.fold import Run
+    from selftest_core.run.overview import RunGlance
+
+_EPOCH = "1970-01-01T00:00:00.000Z"
+
+
+class RunLine(Line):
+    """`run --batch`, `resume --batch`: one line of the run's journal. Each event adds fields of its own.
+
+    `launching` (agent_id, name), `launched` (host_id, provider, adopted), `pulling`, `missed` (says), `reminding`,
+    `reminded`, `noticed` (reason; empty: not any more), `ended` (end, stage, text, tip, commits), `stopped` (says),
+    `retrying` (reason, text) are about one test; `conducting` (pid), `paused` (reason, by, signature), `resumed`,
+    `halted`, `left` (why) about the whole run.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    test: Text | None = Field(None, description="The node id, null where the event is about the whole run.")
+    agent: Text | None = Field(None, description="The planned agent's name, which stays through all attempts.")
+    attempt: int | None = Field(None, description="From 1.")
+
+
+class FailedCounts(Shape):
+    """Failures by kind."""
+
+    launch: int
+    crash: int
+    timeout: int
+    lost: int
+    unreadable: int
+    red: int
+
+
+class OutcomeCounts(Shape):
+    """How many tests ended in which way. They sum to the number of tests; in a run that was left early, a test in the
+    middle of its work counts as stopped."""
+
+    succeeded: int
+    unchanged: int
+    blocked: int
+    stopped: int
+    not_started: int
+    failed: FailedCounts
+
+
+class ClusterItem(Shape):
+    """Failures and blocks that are alike. Each test that failed or is blocked is in exactly one."""
+
+    signature: Text
+    stage: Text
+    tests: list[Text]
+
+
+class RunSummary(Line):
+    """The last line of `run --batch`, `resume --batch` and `stop --batch`."""
+
+    event: Literal["summary"] = "summary"
+    tests: int
+    outcomes: OutcomeCounts
+    clusters: list[ClusterItem]
+    line: ReviewDocument | None = Field(None, description="The review of what came back, null while there is none.")
+    report: Text | None = Field(None, description="The path of the report, null while there is none.")
+    left: Text | None = Field(
+        None, description="Why the conductor left: done, stopped, budget, paused, interrupted; null while one is there."
+    )
+    paused: Text = Field("", description="Why launching rests, empty where it does not.")
+    path: Text | None = Field(None, description="The folder of the run.")
+
+
+class OpenCounts(Shape):
+    """What is open in a run, by what it takes. They sum to the tests that did not end well."""
+
+    waiting: int = Field(description="Not begun.")
+    running: int = Field(description="Agents that work, of a run without a conductor too.")
+    needs_you: int = Field(description="Agents that work, and need a person.")
+    blocked: int
+    failed: int
+    stopped: int
+    not_started: int
+
+
+class RunItem(Shape):
+    """One run."""
+
+    run: Text
+    repository: Text
+    created_at: Instant | None
+    tests: int
+    state: Literal["live", "ended", "resumable", "unreadable"] = Field(
+        description="live: a conductor is there. resumable: none is, and it has not ended. unreadable: see `error`."
+    )
+    open: OpenCounts
+    paused: Text = Field(description="Why launching rests, empty where it does not.")
+    provider: Text
+    agent_type: Text
+    path: Text
+    error: Text | None = Field(None, description="Why it cannot be read.")
+
+
+class RunsDocument(Shape):
+    """`selftest-tui runs --json`: this repository's runs, newest first, then those of others."""
+
+    runs: list[RunItem]
+
+
+class RunsLine(Line, RunsDocument):
+    """`selftest-tui runs --batch`."""
+
+    event: Literal["summary"] = "summary"
+
+
+def run_line(run: Run, entry: Entry) -> dict[str, Any]:
+    """A line of the journal as `--batch` prints it; `run` is the run after it."""
+    row = run.rows.get(str(entry.fields.get("agent", "")))
+    fields = {name: safe_text(value) for name, value in entry.fields.items()}
+    test = None if row is None else row.planned.node_id
+    line = RunLine.model_validate(
+        {**fields, "event": entry.event, "at": instant(entry.at) or _EPOCH, "run": run.plan.run, "test": test}
+    )
+    about_a_test = ("test", "agent", "attempt")
+    return {
+        name: value
+        for name, value in line.model_dump(mode="json").items()
+        if row is not None or name not in about_a_test
+    }
+
+
+def run_summary(run: Run, at: float, path: str | None = None) -> RunSummary:
+    """How a run stands; `at` in seconds since the epoch."""
+    return RunSummary(
+        at=instant(at) or _EPOCH,
+        run=run.plan.run,
+        tests=len(run.rows),
+        outcomes=OutcomeCounts.model_validate(outcomes(run)),
+        clusters=cluster_items(run_clusters(run)),
+        line=None,
+        report=None,
+        left=run.left,
+        paused=run.paused,
+        path=path,
+    )
+
+
+def cluster_items(clusters: Iterable[Cluster]) -> list[ClusterItem]:
+    """Clusters as they are printed."""
+    return [ClusterItem(signature=one.signature, stage=one.stage, tests=list(one.tests)) for one in clusters]
+
+
+def open_counts(run: Run) -> OpenCounts:
+    """What is open in a run."""
+    rows = tuple(run.rows.values())
+    ended = [row.end for row in rows if row.end is not None]
+    at_work = [row for row in rows if row.phase in RUNNING]
+    return OpenCounts(
+        waiting=sum(row.phase is Phase.WAITING for row in rows),
+        running=sum(not row.attention for row in at_work),
+        needs_you=sum(bool(row.attention) for row in at_work),
+        blocked=ended.count(End.BLOCKED),
+        failed=sum(end in FAILURES for end in ended),
+        stopped=ended.count(End.STOPPED),
+        not_started=ended.count(End.NOT_STARTED),
+    )
+
+
+def exit_status(run: Run) -> int:
+    """0 where every test of a run ended well, 1 where work is left for a person."""
+    return 1 if any(end_of(row) in OPEN_ENDS for row in run.rows.values()) else 0
+
+
+def runs_document(glances: Iterable[RunGlance]) -> RunsDocument:
+    """The runs as `runs --json` prints them."""
+    return RunsDocument(runs=[_item(one) for one in glances])
+
+
+def _item(glance: RunGlance) -> RunItem:
+    run = glance.run
+    if run is None:
+        nothing = OpenCounts(waiting=0, running=0, needs_you=0, blocked=0, failed=0, stopped=0, not_started=0)
+        return RunItem(
+            run=glance.folder.run, repository=glance.repository, created_at=None, tests=0, state="unreadable",
+            open=nothing, paused="", provider="", agent_type="", path=str(glance.folder.path), error=glance.error,
+        )  # fmt: skip
+    return RunItem(
+        run=run.plan.run, repository=run.plan.repository, created_at=instant(run.plan.created_at),
+        tests=len(run.rows), state=glance.state, open=open_counts(run), paused=run.paused, provider=run.plan.provider,
+        agent_type=run.plan.agent_type, path=str(glance.folder.path), error=None,
+    )  # fmt: skip

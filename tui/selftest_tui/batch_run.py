@@ -1,0 +1,54 @@
+"""A run conducted in this process: its journal as JSON Lines on stdout, words on stderr, its summary last.
+
+What `run --batch`, `resume --batch` and `demo --batch` have in common. Nobody sits there to say go, so a run that
+rests (a cluster, a budget) is left, and can be resumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from selftest_core.run.conducting import INTERRUPTED, conduct
+from selftest_core.run.deciding import Policy
+from selftest_core.run.run_shapes import exit_status, run_line, run_summary
+from selftest_core.run.telling import plain, tell
+from selftest_tui import batch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.journal import Entry
+    from selftest_core.run.fold import Run
+    from selftest_core.run.store import RunFolder
+
+STOPPED_EARLY = 3
+RESUMABLE = (INTERRUPTED, "budget", "paused")
+
+
+def conduct_in_batch(folder: RunFolder, environ: Mapping[str, str], policy: Policy | None = None) -> int:
+    """Conduct the run until it is over or rests, and return the exit status.
+
+    Raises what `conduct` raises; what was done until then stands in the journal.
+    """
+    policy = dataclasses.replace(policy or Policy(), leave_when_paused=True)
+    why = asyncio.run(conduct(folder, environ, policy=policy, on_change=show_change))
+    run = folder.read()
+    batch.write_line(run_summary(run, time.time(), str(folder.path)).model_dump(mode="json"))
+    if why in RESUMABLE:
+        rests = f"{why}: {plain(run.paused)}" if run.paused else why
+        sys.stderr.write(f"{rests}; `selftest-tui resume {folder.run}` goes on\n")
+        return STOPPED_EARLY
+    return exit_status(run)
+
+
+def show_change(run: Run, entry: Entry) -> None:
+    """One line of the journal: for programs on stdout, for people on stderr."""
+    batch.write_line(run_line(run, entry))
+    said = tell(run, entry)
+    if said:
+        sys.stderr.write(f"{said}\n")
+        sys.stderr.flush()
