@@ -12,6 +12,7 @@ The tests are imported by this, so whatever they do when imported happens here; 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -25,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core import collecting_plugin
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError, UsageError
-from selftest_core.tools.process import run
+from selftest_core.tools.process import run, run_async
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from selftest_core.tools.process import Completed
 
@@ -111,27 +112,68 @@ def collect(
     Raises UsageError (no tests; arguments that pytest refuses), ToolMissingError (no pytest), ToolTimeoutError,
     ToolFailedError (pytest died or was stopped) and ToolOutputError.
     """
+    with _arranged(root, tests, pytest_command, pytest_args, environ) as asked:
+        with asked.explained(timeout):
+            done = run(asked.argv, timeout=timeout, cwd=root, env=asked.environment)
+        return asked.collected(done)
+
+
+async def collect_async(
+    root: Path,
+    tests: Sequence[str],
+    pytest_command: Sequence[str],
+    pytest_args: Sequence[str],
+    environ: Mapping[str, str],
+    timeout: float = TIMEOUT,
+) -> Collection:
+    """The same as `collect`, without holding up the event loop. Cancelling ends pytest."""
+    with _arranged(root, tests, pytest_command, pytest_args, environ) as asked:
+        with asked.explained(timeout):
+            done = await run_async(asked.argv, timeout=timeout, cwd=root, env=asked.environment)
+        return asked.collected(done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One call of pytest, and where our plugin answers."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    target: Path
+
+    @contextlib.contextmanager
+    def explained(self, timeout: float) -> Iterator[None]:
+        """A pytest that is not there, or hangs, in words that help."""
+        try:
+            yield
+        except ToolMissingError as error:
+            raise ToolMissingError(error.title, error.detail, _HINT, argv=self.argv) from error
+        except ToolTimeoutError as error:
+            raise _hung(error, timeout, _being_collected(self.target)) from error
+
+    def collected(self, done: Completed) -> Collection:
+        answer = _answer(self.target, done)
+        if answer is None:
+            raise _died(done, _being_collected(self.target))
+        return _checked(answer, done)
+
+
+@contextlib.contextmanager
+def _arranged(
+    root: Path, tests: Sequence[str], pytest_command: Sequence[str], pytest_args: Sequence[str],
+    environ: Mapping[str, str],
+) -> Iterator[_Asked]:  # fmt: skip
     command = tuple(pytest_command) or default_pytest_command(root, environ)
     if os.sep in command[0]:
         command = (str(root / command[0]), *command[1:])
     names = [f"./{name}" if name.startswith("-") else name for name in tests]
-    argv = (*command, "-p", _PLUGIN, "--collect-only", *pytest_args, *names)
     with tempfile.TemporaryDirectory(prefix="selftest-collect-") as made:
         folder = Path(made).resolve()
         plugins, target = folder / "plugins", folder / "collected.json"
         plugins.mkdir()
         shutil.copyfile(collecting_plugin.__file__, plugins / f"{_PLUGIN}.py")
-        environment = _environment(environ, plugins, target)
-        try:
-            done = run(argv, timeout=timeout, cwd=root, env=environment)
-        except ToolMissingError as error:
-            raise ToolMissingError(error.title, error.detail, _HINT, argv=argv) from error
-        except ToolTimeoutError as error:
-            raise _hung(error, timeout, _being_collected(target)) from error
-        answer = _answer(target, done)
-        if answer is None:
-            raise _died(done, _being_collected(target))
-    return _checked(answer, done)
+        argv = (*command, "-p", _PLUGIN, "--collect-only", *pytest_args, *names)
+        yield _Asked(argv, _environment(environ, plugins, target), target)
 
 
 def _environment(environ: Mapping[str, str], plugins: Path, target: Path) -> dict[str, str]:

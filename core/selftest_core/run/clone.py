@@ -65,6 +65,31 @@ def make_clone(repository: Path, base: str, folder: Path, environ: Mapping[str, 
     return folder
 
 
+def look_into(repository: Path, base: str, folder: Path, environ: Mapping[str, str]) -> Path:
+    """Write the files of the base out into the new `folder`, for a look at them, and return it.
+
+    It borrows the person's objects as long as it stands, so it costs the files alone; nothing may work in it. Raises
+    CloneError.
+    """
+    place = find_place(repository, environ)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _init(folder, environ)
+        if (place.git_dir / "shallow").is_file():
+            shutil.copyfile(place.git_dir / "shallow", folder / ".git" / "shallow")
+        info = folder / ".git" / "objects" / "info"
+        info.mkdir(exist_ok=True)
+        (info / "alternates").write_text(f"{_quoted(place.git_dir / 'objects')}\n", encoding="utf-8")
+        git = Git(folder / ".git", environ)
+        git.ask("update-ref", f"refs/heads/{BRANCH}", base)
+        _write_out(git, folder)
+    except (OSError, ToolFailedError) as error:
+        detail = error.detail if isinstance(error, ToolFailedError) else str(error)
+        hint = "Make room or mend the repository (`git fsck`), and start again."
+        raise CloneError("The files of the base cannot be written out", detail, hint) from error
+    return folder
+
+
 def _stands_at(folder: Path, base: str, environ: Mapping[str, str]) -> bool:
     if not (folder / ".git" / "HEAD").is_file():
         return False
@@ -102,8 +127,12 @@ def _prepare(draft: Path, source: Path, who: tuple[str, str], environ: Mapping[s
     own = theirs.read_bytes().rstrip(b"\n") + b"\n" if has_own else b""
     (info / "exclude").write_bytes(own + _EXCLUDED.encode())
     # Also proves that every object of the base came along, now that nothing is borrowed any more.
+    _write_out(git, draft)
+
+
+def _write_out(git: Git, folder: Path) -> None:
     reset = ("reset", "--hard", "--quiet", f"refs/heads/{BRANCH}", "--")
-    done = git.run(f"--work-tree={draft}", *reset, timeout=_PATIENCE)
+    done = git.run(f"--work-tree={folder}", *reset, timeout=_PATIENCE)
     if not done.ok:
         raise ToolFailedError("git cannot write the files out", done.stderr_end, argv=done.argv)
 
