@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CALL = "write_tutorial_block"
 SECTION = "Tutorial block:"
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 _HEADER = re.compile(r"[A-Z][\w ]*:(\s|$)")
 
 type _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -53,13 +55,18 @@ class Read:
     tests: int
 
 
-def read_tests(source: str, path: str) -> Read:
-    """Read one test file. `path` is relative to the repository, with slashes, and becomes part of the node ids."""
+def read_tests(source: str | bytes, path: str) -> Read:
+    """Read one test file. `path` is relative to the repository, with slashes, and becomes part of the node ids.
+
+    Bytes are decoded as Python decodes them: by their mark, by a `coding` comment, else as UTF-8.
+    """
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError) as error:
+        tree = _parsed(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        return Read((), (Unreadable(path, line, f"not Python that can be read: {error}"),), 0)
+        says = getattr(error, "msg", None) or str(error) or type(error).__name__
+        return Read((), (Unreadable(path, line, f"not Python that can be read: {says}"),), 0)
+    calling = _lines_with_the_call(source)
     constants = dict(_constants(tree))
     citations: list[Citation] = []
     unreadable: list[Unreadable] = []
@@ -69,7 +76,9 @@ def read_tests(source: str, path: str) -> Read:
         node_id = "::".join((path, *names, function.name))
         for line, text in _docstring_blocks(function):
             citations.append(Citation(node_id, path, line, text))
-        for call in _calls(function):
+        # Walking every tree would take most of the time, and most tests have no call.
+        has_call = any(function.lineno <= line <= (function.end_lineno or line) for line in calling)
+        for call in _calls(function) if has_call else ():
             text_or_none = _text(call, constants)
             if text_or_none is None:
                 message = f"{node_id} cites a text that is only known when it runs: write the block out"
@@ -77,6 +86,21 @@ def read_tests(source: str, path: str) -> Read:
             else:
                 citations.append(Citation(node_id, path, call.lineno, text_or_none))
     return Read(tuple(citations), tuple(unreadable), tests)
+
+
+def _parsed(source: str | bytes) -> ast.Module:
+    with warnings.catch_warnings():
+        # The compiler's opinion of somebody's strings would be written over the screen.
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def _lines_with_the_call(source: str | bytes) -> list[int]:
+    data = source if isinstance(source, bytes) else source.encode("utf-8", "replace")
+    name = CALL.encode()
+    return (
+        [number for number, line in enumerate(_LINE_END.split(data), start=1) if name in line] if name in data else []
+    )
 
 
 def _tests(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Function]]:
@@ -109,9 +133,12 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _calls(function: _Function) -> Iterator[ast.Call]:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == CALL:
-            yield node
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == CALL
+    ]
+    yield from sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
 
 def _text(call: ast.Call, constants: Mapping[str, str]) -> str | None:
@@ -123,6 +150,9 @@ def _value(node: ast.expr, constants: Mapping[str, str]) -> str | None:
     match node:
         case ast.Constant(value=str(text)):
             return text
+        case ast.JoinedStr(values=values):
+            parts = [_value(part, constants) for part in values]
+            return "".join(part for part in parts if part is not None) if None not in parts else None
         case ast.Name(id=name):
             return constants.get(name)
         case ast.Call(func=ast.Attribute(attr="dedent" | "cleandoc"), args=[inner]):
@@ -138,23 +168,28 @@ def _docstring_blocks(function: _Function) -> Iterator[tuple[int, str]]:
     if raw is None or SECTION not in raw:
         return
     statement = function.body[0]
-    lines = raw.expandtabs().splitlines()
+    lines = raw.splitlines()
     for number, line in enumerate(lines):
         if line.strip() == SECTION:
             # The first line stands behind the quotes, so its own indentation says nothing.
-            indent = len(line) - len(line.lstrip()) if number else statement.col_offset
+            indent = _depth(line) if number else statement.col_offset
             yield statement.lineno + number, _section(lines[number + 1 :], indent)
 
 
 def _section(lines: list[str], indent: int) -> str:
     """The lines of a section: all that stand deeper than its header, else all up to the next header."""
     filled = next((line for line in lines if line.strip()), "")
-    is_deeper = len(filled) - len(filled.lstrip()) > indent
+    is_deeper = _depth(filled) > indent
     taken: list[str] = []
     for line in lines:
-        depth = len(line) - len(line.lstrip())
-        ends = depth <= indent if is_deeper else _HEADER.match(line.strip()) is not None
+        ends = _depth(line) <= indent if is_deeper else _HEADER.match(line.strip()) is not None
         if line.strip() and ends:
             break
         taken.append(line)
     return textwrap.dedent("\n".join(taken)).strip("\n")
+
+
+def _depth(line: str) -> int:
+    """The cells before the first character. Only here do tabs become blanks: those of a command belong to it."""
+    expanded = line.expandtabs()
+    return len(expanded) - len(expanded.lstrip())

@@ -6,18 +6,24 @@ Blocks drift, so a citation that matches nothing is shown with the block that is
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from selftest_core.citations import Citation
     from selftest_core.tutorial import Block
 
 _FAR = 0.3
 """Below this likeness two blocks have nothing to do with each other, and naming one would mislead."""
+_CANDIDATES = 64
+"""Blocks that are compared with one stale citation; up to so many all are."""
+_COMPARED = 4_000
+"""Characters that are compared: comparing takes the product of both lengths."""
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,8 @@ class Coverage:
 def cover(blocks: Sequence[Block], citations: Sequence[Citation]) -> Coverage:
     """Match citations with blocks."""
     needed = [_lines(block.text) for block in blocks]
-    by_first_line: defaultdict[str, list[int]] = defaultdict(list)
-    for index, lines in enumerate(needed):
-        if lines:
-            by_first_line[lines[0]].append(index)
+    by_rarest_line = _by_rarest_line(needed)
+    nearest = _Nearest(needed)
     tests: list[dict[str, None]] = [{} for _ in blocks]
     matched: dict[str, tuple[int, ...]] = {}
     stale: list[Stale] = []
@@ -69,16 +73,26 @@ def cover(blocks: Sequence[Block], citations: Sequence[Citation]) -> Coverage:
         found = matched.get(citation.text)
         if found is None:
             cited = _lines(citation.text)
-            candidates = {index for line in set(cited) for index in by_first_line.get(line, ())}
+            candidates = {index for line in set(cited) for index in by_rarest_line.get(line, ())}
             found = tuple(sorted(index for index in candidates if _occurs(needed[index], cited)))
             matched[citation.text] = found
         for index in found:
             tests[index][citation.test] = None
         if not found:
-            nearest, similarity = _nearest(blocks, citation.text)
-            stale.append(Stale(citation, nearest, similarity))
+            index_or_none, similarity = nearest.to(citation.text)
+            stale.append(Stale(citation, None if index_or_none is None else blocks[index_or_none], similarity))
     cited_blocks = tuple(CitedBlock(block, tuple(names)) for block, names in zip(blocks, tests, strict=True))
     return Coverage(cited_blocks, tuple(stale))
+
+
+def _by_rarest_line(needed: Sequence[Sequence[str]]) -> dict[str, list[int]]:
+    """The blocks by the line of each that the fewest have: two thousand blocks may all begin with the same `cd`."""
+    counted = Counter(line for lines in needed for line in set(lines))
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for index, lines in enumerate(needed):
+        if lines:
+            found[min(lines, key=counted.__getitem__)].append(index)
+    return found
 
 
 def _lines(text: str) -> list[str]:
@@ -91,13 +105,46 @@ def _occurs(block: Sequence[str], cited: Sequence[str]) -> bool:
     return all(line in rest for line in block)
 
 
-def _nearest(blocks: Sequence[Block], text: str) -> tuple[Block | None, float | None]:
-    # Only a stale citation needs the matcher, and there are few: nobody else pays for its import.
-    from rapidfuzz import fuzz, process
+class _Nearest:
+    """Finds the block that a text is most like. Of many blocks only those are compared that share its rarest words.
 
-    normal = "\n".join(_lines(text))
-    choices = ["\n".join(_lines(block.text)) for block in blocks]
-    best = process.extractOne(normal, choices, scorer=fuzz.ratio)
-    if best is None or best[1] < _FAR * 100:
-        return None, None
-    return blocks[best[2]], round(best[1] / 100, 3)
+    Made at the first question: only a stale citation needs the matcher, and there are few.
+    """
+
+    def __init__(self, needed: Sequence[Sequence[str]]) -> None:
+        self._needed = needed
+        self._choices: list[str] = []
+        self._having: dict[str, list[int]] = {}
+        self._known: dict[str, tuple[int | None, float | None]] = {}
+
+    def to(self, text: str) -> tuple[int | None, float | None]:
+        """The number of the nearest block and the likeness, 0 to 1; None and None where nothing is near."""
+        normal = "\n".join(_lines(text))[:_COMPARED]
+        if normal not in self._known:
+            self._known[normal] = self._find(normal)
+        return self._known[normal]
+
+    def _find(self, normal: str) -> tuple[int | None, float | None]:
+        from rapidfuzz import fuzz, process
+
+        if not self._choices:
+            self._choices = ["\n".join(lines)[:_COMPARED] for lines in self._needed]
+            having: defaultdict[str, list[int]] = defaultdict(list)
+            for index, choice in enumerate(self._choices):
+                for word in set(_WORD.findall(choice)):
+                    having[word].append(index)
+            self._having = dict(having)
+        candidates = {index: self._choices[index] for index in self._candidates(normal)}
+        best = process.extractOne(normal, candidates, scorer=fuzz.ratio, score_cutoff=_FAR * 100)
+        return (None, None) if best is None else (best[2], round(best[1] / 100, 3))
+
+    def _candidates(self, normal: str) -> Iterable[int]:
+        if len(self._choices) <= _CANDIDATES:
+            return range(len(self._choices))
+        shared = sorted((self._having[word] for word in set(_WORD.findall(normal)) if word in self._having), key=len)
+        counted: Counter[int] = Counter()
+        for number, having in enumerate(shared):
+            if number and len(having) > _CANDIDATES:
+                break
+            counted.update(having[:_CANDIDATES])
+        return sorted(index for index, _ in counted.most_common(_CANDIDATES))

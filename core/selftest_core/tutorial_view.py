@@ -45,9 +45,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class CitingTest:
-    """A test that cites a block. `results`: of the last run, one for each set of parameters; none where it had none."""
+    """A test that cites a block. `results`: of the last run, one for each set of parameters; none where it had none.
+
+    `path` and `line`: where its first citation stands.
+    """
 
     node_id: str
+    path: str
+    line: int
     results: tuple[Result, ...] = ()
 
     @property
@@ -124,6 +129,7 @@ class TutorialView:
 def look_at(check: Check, run: Run | None) -> TutorialView:
     """Join a check with the last run; None where there is no run that can be read."""
     results = _results(run)
+    places = {one.test: (one.path, one.line) for one in reversed(check.citations)}
     titles = _titles(check)
     beside: defaultdict[int, list[Stale]] = defaultdict(list)
     astray: list[Stale] = []
@@ -146,7 +152,7 @@ def look_at(check: Check, run: Run | None) -> TutorialView:
     blocks = []
     for cited in check.coverage.blocks:
         block = cited.block
-        tests = tuple(CitingTest(test, results.get(test, ())) for test in cited.tests)
+        tests = tuple(CitingTest(test, *places.get(test, ("", 1)), results.get(test, ())) for test in cited.tests)
         nth, seen[block.text] = seen[block.text], seen[block.text] + 1
         title = titles[block.line]
         blocks.append(

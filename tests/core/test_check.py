@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.check import check
+from selftest_core.check import Checker, check
 from selftest_core.citations import Citation
 from selftest_core.coverage import cover
 from selftest_core.errors import UsageError
@@ -66,6 +67,21 @@ def test_a_citation_like_nothing_names_no_block() -> None:
     assert (stale.nearest, stale.similarity) == (None, None)
 
 
+def test_of_many_blocks_the_nearest_is_found_by_its_rarest_words() -> None:
+    blocks = [f"# Make it.\ntool make --name n{number}\ntool list --json" for number in range(500)]
+    tutorial = "\n\n".join(blocks)
+    citations = [
+        Citation("t.py::test_a", "t.py", 1, blocks[321].replace("list", "show")),
+        Citation("t.py::test_b", "t.py", 2, "entirely otherwise"),
+        Citation("t.py::test_c", "t.py", 3, "# Make it.\ntool make --name other\ntool list"),
+    ]
+    first, second, third = cover(parse_blocks(tutorial).blocks, citations).stale
+    assert first.nearest is not None
+    assert first.nearest.text == blocks[321]
+    assert second.nearest is None
+    assert third.nearest is not None, "words that all blocks have are better than nothing"
+
+
 def test_an_empty_citation_is_stale() -> None:
     assert len(covered(" \n ").stale) == 1
 
@@ -102,3 +118,32 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     project(tmp_path, {"test_a.py": "x = 1\n"})
     with pytest.raises(UsageError, match="No tests in"):
         check(tmp_path, tmp_path / "tutorial.sh", tmp_path / "tests")
+
+
+def test_a_tutorial_without_a_block_is_warned_of(tmp_path: Path) -> None:
+    project(tmp_path, {"test_a.py": "def test_a(): ...\n"}, "#!/bin/sh\n\n# Only words\n")
+    found = check(tmp_path, tmp_path / "tutorial.sh", tmp_path / "tests")
+    assert found.is_ok
+    assert [warning.line for warning in found.tutorial.warnings] == [1]
+
+
+def test_what_only_looks_like_a_test_file_is_left_alone(tmp_path: Path) -> None:
+    project(tmp_path, {"test_a.py": "def test_a(): ...\n"})
+    os.mkfifo(tmp_path / "tests" / "test_pipe.py")
+    (tmp_path / "tests" / "test_folder.py").mkdir()
+    assert check(tmp_path, tmp_path / "tutorial.sh", tmp_path / "tests").tests == 1
+
+
+def test_a_second_check_sees_what_has_changed(tmp_path: Path) -> None:
+    files = {"test_a.py": 'def test_a(e2e):\n    e2e.write_tutorial_block("mngr destroy one")\n', "deep/test_b.py": ""}
+    project(tmp_path, files)
+    checker = Checker(tmp_path, tmp_path / "tutorial.sh", tmp_path / "tests")
+    assert [block.line for block in checker.check().coverage.uncited] == [6]
+    source = 'def test_b(e2e):\n    e2e.write_tutorial_block("mngr create one\\nmngr list")\n'
+    (tmp_path / "tests" / "deep" / "test_b.py").write_text(source)
+    again = checker.check()
+    assert again.is_ok
+    assert again.tests == 2
+    (tmp_path / "tests" / "test_a.py").unlink()
+    assert [block.line for block in checker.check().coverage.uncited] == [9]
+    assert checker.folders() == (tmp_path, tmp_path / "tests", tmp_path / "tests" / "deep")

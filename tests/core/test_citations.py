@@ -88,11 +88,49 @@ def test_a_section_without_indentation_ends_at_a_header() -> None:
         ("dedent(BLOCK)", "git push"),
         ("textwrap.dedent('''\nls\n''')", "\nls\n"),
         ("'a' 'b'", "ab"),
+        ("f'a{BLOCK}'", None),
+        ("f'a {{}}'", "a {}"),
+        ("BLOCK + 'b'", None),
     ],
 )
-def test_a_text_that_stands_in_the_file_is_read(argument: str, text: str) -> None:
+def test_a_text_that_stands_in_the_file_is_read(argument: str, text: str | None) -> None:
     source = f'BLOCK = "git push"\ndef test_it(e2e):\n    e2e.write_tutorial_block({argument})\n'
-    assert [one.text for one in read_tests(source, "t.py").citations] == [text]
+    read = read_tests(source, "t.py")
+    assert [one.text for one in read.citations] == ([text] if text is not None else [])
+    assert bool(read.unreadable) is (text is None)
+
+
+def test_calls_come_in_the_order_of_the_file() -> None:
+    found = cited("""
+        def test_it(e2e):
+            if e2e:
+                e2e.write_tutorial_block("one")
+            e2e.write_tutorial_block("two"); e2e.write_tutorial_block("three")
+    """)
+    assert [(line, text) for _, line, text in found] == [(4, "one"), (5, "two"), (5, "three")]
+
+
+def test_tabs_within_a_cited_command_stay() -> None:
+    source = 'def test_it(e2e):\n\t"""It.\n\n\tTutorial block:\n\t\tprintf "a\tb"\n\n\tScope: all\n\t"""\n'
+    assert [one.text for one in read_tests(source, "t.py").citations] == ['printf "a\tb"']
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_editors_change_nothing(ending: str, mark: bytes) -> None:
+    source = "def test_it(e2e):\n    e2e.write_tutorial_block('''\n    one\n    two''')\n".replace("\n", ending)
+    read = read_tests(mark + source.encode(), "t.py")
+    assert [(one.line, one.text) for one in read.citations] == [(2, "\n    one\n    two")]
+
+
+def test_a_file_is_decoded_as_python_does() -> None:
+    source = "# coding: latin-1\ndef test_it(e2e):\n    e2e.write_tutorial_block('ls é')\n".encode("latin-1")
+    assert [one.text for one in read_tests(source, "t.py").citations] == ["ls é"]
+
+
+def test_what_the_compiler_thinks_of_a_string_is_not_said(recwarn: pytest.WarningsRecorder) -> None:
+    assert read_tests("def test_it():\n    x = '\\d'\n", "t.py").tests == 1
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("argument", ["f'{x}'", "make()", "missing", ""])
@@ -111,8 +149,8 @@ def test_what_is_no_test_cites_nothing() -> None:
     """) == []  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["def test_(:\n", "\0", "x = " + "(" * 500])
-def test_a_file_that_is_not_python_is_said(source: str) -> None:
+@pytest.mark.parametrize("source", ["def test_(:\n", "\0", "x = " + "(" * 500, "-" * 100_000 + "1", b"\xff"])
+def test_a_file_that_is_not_python_is_said(source: str | bytes) -> None:
     read = read_tests(source, "t.py")
     assert read.citations == ()
     assert [one.path for one in read.unreadable] == ["t.py"]
