@@ -14,7 +14,7 @@ from pathlib import Path
 
 from selftest_core.config import CONFIG_KEYS
 from selftest_core.shapes import schema
-from selftest_tui.keys import readme_table
+from selftest_tui.key_tables import readme_table
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

@@ -14,8 +14,8 @@ from textual.widgets import OptionList
 
 from selftest_core.agents import State
 from selftest_core.view import Problem
-from selftest_tui import keys
 from selftest_tui.arrangement import Group
+from selftest_tui.keys_fleet import FLEET
 from selftest_tui.screens.composer import Composer
 from selftest_tui.screens.dialogs import Question
 from selftest_tui.screens.help import Page
@@ -243,7 +243,7 @@ async def _(one: Driven, key: str) -> None:
     await one.press(key)
     assert isinstance(one.app.screen, Page)
     shown = {line for section in one.app.screen.sections for line in section.lines}
-    assert {(row.shows, row.help) for row in keys.KEYS} <= shown
+    assert {(row.shows, row.help) for row in FLEET.rows} <= shown
     await one.press("q")
     assert _is_on_top(one), "q closes the help first"
 

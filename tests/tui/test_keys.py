@@ -5,38 +5,41 @@ from __future__ import annotations
 import pytest
 
 import scenes
-from selftest_tui import keys
-from selftest_tui.keys import Where
+from selftest_tui.key_tables import TABLES, readme_table
+from selftest_tui.keys import Key, KeyTable, Where
+from selftest_tui.keys_fleet import FLEET
 from tui import keys_of_acts, keys_of_table
 from tui.driving import driven
 from tui.key_checks import CHECKS
 
 HAVE_THE_CHECKS = (keys_of_table, keys_of_acts)
 
-PRESSED = [(key, name) for key in keys.KEYS if key.where is not Where.TYPING for name in key.keys]
+PRESSED = [(key, name) for key in FLEET.rows if key.where is not Where.TYPING for name in key.keys]
 
 
 @pytest.mark.parametrize(("key", "name"), PRESSED, ids=[f"{key.action}:{name}" for key, name in PRESSED])
-async def test_every_key_does_what_the_table_says(key: keys.Key, name: str) -> None:
+async def test_every_key_does_what_the_table_says(key: Key, name: str) -> None:
     async with driven(scenes.few().view) as one:
         await CHECKS[key.action](one, name)
 
 
 def test_no_key_is_left_out() -> None:
     elsewhere = {"leave_typing"}  # ctrl+] belongs to whoever is being typed into; pressed in test_typing
-    assert set(CHECKS) | elsewhere == set(keys.BY_ACTION)
+    assert set(CHECKS) | elsewhere == {key.action for key in FLEET.rows}
 
 
-def test_no_key_means_two_things_in_one_place() -> None:
-    for together in ((Where.TABLE, Where.FLEET, Where.APP), (Where.PROMPT,)):
-        names = [name for key in keys.KEYS if key.where in together for name in key.keys]
+@pytest.mark.parametrize("table", TABLES, ids=[table.screen for table in TABLES])
+def test_no_key_means_two_things_in_one_place(table: KeyTable) -> None:
+    assert len({key.action for key in table.rows}) == len(table.rows)
+    for together in ((Where.TABLE, Where.SCREEN, Where.APP), (Where.PROMPT,)):
+        names = [name for key in table.rows if key.where in together for name in key.keys]
         assert len(names) == len(set(names))
 
 
 async def test_a_key_that_refuses_says_why() -> None:
     async with driven(scenes.empty().view) as one:
         for action in ("attach", "stop", "message", "explain", "next_needing", "mark"):
-            await one.press(keys.BY_ACTION[action].keys[0])
+            await one.press(FLEET.row(action).keys[0])
         said = one.toasts
         assert "There is no agent yet" in said
         assert "No agent needs you" in said
@@ -57,5 +60,5 @@ async def test_the_key_line_dims_what_would_refuse_and_clicks_press() -> None:
 
 
 def test_the_readme_table_has_every_key() -> None:
-    table = keys.readme_table()
-    assert all(f"| `{key.shows}` | {key.help} |" in table for key in keys.KEYS)
+    table = readme_table()
+    assert all(f"| `{key.shows}` | {key.help} |" in table for each in TABLES for key in each.rows)

@@ -12,10 +12,11 @@ from textual.widgets import Input, TextArea
 
 from selftest_tui import problems
 from selftest_tui.bindings import bindings_of
-from selftest_tui.keys import BY_ACTION, Where
+from selftest_tui.keys import APP, BY_APP_ACTION
 from selftest_tui.palette import Actions
 from selftest_tui.screens.fleet import FleetScreen
 from selftest_tui.screens.help import Page, help_page
+from selftest_tui.screens.keyed import KeyedScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +38,7 @@ class FleetApp(App[None]):
     TITLE = TITLE
     # The palette is opened by a row of the key table, without the priority that would take ctrl+p from an agent.
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Where.APP)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(APP)]
 
     def __init__(
         self,
@@ -80,26 +81,32 @@ class FleetApp(App[None]):
             return not (self.fleet.is_typing or isinstance(self.focused, Input | TextArea))
         return super().check_action(action, parameters)
 
+    @property
+    def main_screen(self) -> KeyedScreen:
+        """The screen on top that is no dialog."""
+        return next((one for one in reversed(self.screen_stack) if isinstance(one, KeyedScreen)), self.fleet)
+
     def action_press(self, action: str) -> None:
         """A key that works everywhere was pressed."""
-        if action == "leave" or (action == "interrupt" and self.screen is self.fleet):
+        main = self.main_screen
+        if action == "leave" or (action == "interrupt" and self.screen is main):
             self._leave()
         elif action == "interrupt":
             self.screen.dismiss(None)
         elif action == "help" and not isinstance(self.screen, Page):
-            self.push_screen(help_page())
+            self.push_screen(help_page(main.KEYS, main.symbols()))
         elif action == "palette":
             self.push_screen(CommandPalette(providers=[Actions], placeholder="What shall be done?"))
         elif action == "no_quit":
-            self.fleet.toast(problems.refusal("ctrl+q", f"It {BY_ACTION['no_quit'].help}. q quits."))
+            main.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
 
     def _leave(self) -> None:
         """Quit; while an act is under way only when asked twice."""
-        under_way = self.fleet.under_way
+        under_way = [words for one in self.screen_stack if isinstance(one, KeyedScreen) for words in one.under_way]
         if under_way and not self._was_warned:
             self._was_warned = True
             why = f"{'; '.join(under_way)}: quitting now cuts that short. Once more quits."
-            self.fleet.toast(problems.refusal("Not yet", why))
+            self.main_screen.toast(problems.refusal("Not yet", why))
             return
         self.exit()
 

@@ -9,17 +9,25 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from selftest_tui import keys
+from selftest_tui.keys import Where
 
 if TYPE_CHECKING:
-    from selftest_tui.keys import Where
+    from collections.abc import Iterable
+
+    from selftest_tui.keys import Key
 
 
-def bindings_of(where: Where) -> list[Binding]:
-    """What a widget, a screen or the app puts into its BINDINGS."""
-    owner = "app" if where is keys.Where.APP else "screen"
+def bindings_of(rows: Iterable[Key]) -> list[Binding]:
+    """What a widget, a screen or the app puts into its BINDINGS, for these rows of a table."""
     return [
-        Binding(name, f"{owner}.press('{key.action}')", key.label, show=False, priority=key.priority, tooltip=key.help)
-        for key in keys.of(where)
+        Binding(
+            name,
+            f"{'app' if key.where is Where.APP else 'screen'}.press('{key.action}')",
+            key.label,
+            show=False,
+            priority=key.priority,
+            tooltip=key.help,
+        )
+        for key in rows
         for name in key.keys
     ]

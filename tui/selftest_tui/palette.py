@@ -1,4 +1,4 @@
-"""The key table in Textual's command palette: every action by name, and why it would refuse now."""
+"""The screen's table of keys in Textual's command palette: every action by name, and why it would refuse now."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from selftest_tui import keys
-from selftest_tui.keys import Topic, Where
+from selftest_tui.keys import Topic
+from selftest_tui.screens.keyed import KeyedScreen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,16 +37,19 @@ class Actions(Provider):
                 yield Hit(score, matcher.highlight(title), partial(self._press, key), title, says)
 
     def _offered(self) -> Iterator[tuple[Key, str]]:
-        situation = getattr(self.screen, "situation", None)
-        for key in keys.KEYS:
+        screen = self.screen
+        if not isinstance(screen, KeyedScreen):
+            return
+        situation = screen.situation()
+        for key in screen.KEYS.rows:
             if key.topic in LEFT_OUT and not key.line:
                 continue
-            why = key.why_not(situation()) if situation is not None else None
+            why = key.why_not(situation)
             yield key, f"not now: {why}" if why else key.help
 
     async def _press(self, key: Key) -> None:
-        owner = self.app if key.where is Where.APP else self.screen
-        await self.app.run_action(f"press('{key.action}')", owner)
+        if isinstance(self.screen, KeyedScreen):
+            await self.screen.run_press(key)
 
 
 def title_of(key: Key) -> str:

@@ -35,6 +35,7 @@ SYMBOLS = {
     Category.UNKNOWN: "?",
 }
 STALE_SYMBOL = "⌁"
+STALE_MEANING = "its provider no longer answers: what was last known, and when"
 SESSION_SYMBOL = "▫"
 
 WORDS = {

@@ -12,8 +12,6 @@ from selftest_core.agents import State
 from selftest_tui import present
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from selftest_core.observations import TmuxSession
     from selftest_core.view import Row
 
@@ -35,14 +33,6 @@ class Situation:
     has_panes: bool = False
     pane_is_open: bool = True
     is_filtered: bool = False
-
-
-type Reason = Callable[[Situation], str | None]
-
-
-def always(_: Situation) -> str | None:
-    """It works anywhere."""
-    return None
 
 
 def agents_shown(now: Situation) -> str | None:

@@ -1,32 +1,29 @@
 """The fleet: agents on the left, what one of them shows on the right, its state at the top, keys at the bottom.
 
-This wires: keys to acts, the feed to the table, the cursor to the right pane. Every key arrives at `action_press`,
-which asks the key table whether it can do its work now and says why not. What keys do is in `fleet_keys`, what reaches
-agents in `acting`.
+This wires: keys to acts, the feed to the table, the cursor to the right pane. How a key arrives is in `keyed`, what
+keys do in `fleet_keys`, what reaches agents in `acting`.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container, Horizontal
 from textual.content import Content
-from textual.screen import Screen
 
-from selftest_core.errors import SelftestError
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.view import FleetView, Problem
-from selftest_tui import feed, keys, present, problems
+from selftest_tui import feed, present, problems
 from selftest_tui.arrangement import Group
 from selftest_tui.bindings import bindings_of
 from selftest_tui.feed import Feed
-from selftest_tui.keys import Where
+from selftest_tui.keys import Topic, Where
+from selftest_tui.keys_fleet import FLEET
 from selftest_tui.own_session import without_own_session
 from selftest_tui.screens.acting import Acting
 from selftest_tui.screens.fleet_keys import FleetKeys
+from selftest_tui.screens.keyed import KeyedScreen
 from selftest_tui.situation import Situation
 from selftest_tui.widgets.agent_table import AgentTable
 from selftest_tui.widgets.banner import Banner
@@ -37,7 +34,7 @@ from selftest_tui.widgets.side_pane import SidePane
 from selftest_tui.widgets.status_bar import StatusBar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from textual import events
@@ -49,21 +46,21 @@ if TYPE_CHECKING:
     from selftest_core.view import Row
     from selftest_tui.arrangement import Line
     from selftest_tui.feed import MakeWatch
+    from selftest_tui.keys import Key
     from selftest_tui.messages import PlaceFound, WatchEnded
-    from selftest_tui.problems import Severity, Toast
     from selftest_tui.widgets.table_messages import LineVanished, NameChanged
 
 NARROW = 100
 """Columns below which the right pane is a key away."""
-KEPT_TOASTS = 50
 SECONDS_OF_REST = 0.05
 
 
-class FleetScreen(Screen[None]):
+class FleetScreen(KeyedScreen):
     """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are."""
 
     CSS_PATH = "fleet.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Where.FLEET)]
+    KEYS = FLEET
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.SCREEN))]
     AUTO_FOCUS = "AgentTable"
 
     def __init__(
@@ -83,7 +80,6 @@ class FleetScreen(Screen[None]):
         self._folder = folder
         self._place = place
         self._feed = Feed(make_watch, self.post_message)
-        self.said: deque[Toast] = deque(maxlen=KEPT_TOASTS)
         self._own_problems: tuple[Problem, ...] = ()
         self._frame_words = ("", "")
         self._rest: Timer | None = None
@@ -100,7 +96,7 @@ class FleetScreen(Screen[None]):
             yield SidePane(self.clock)
         yield Banner()
         with Horizontal(id="bottom"):
-            yield KeyBar()
+            yield KeyBar(FLEET)
             yield Prompt()
 
     def on_mount(self) -> None:
@@ -141,19 +137,6 @@ class FleetScreen(Screen[None]):
     def watch_refresh(self) -> None:
         """Ask for news now."""
         self._feed.refresh()
-
-    def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
-        """A toast."""
-        self.toast(problems.said(text, title, kind))
-
-    def show_error(self, error: SelftestError) -> None:
-        """An act failed."""
-        self.toast(problems.act_failed(error))
-
-    def toast(self, toast: Toast) -> None:
-        """Show it for its time, and keep it to be read again."""
-        self.said.append(toast)
-        self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
 
     def marked_rows(self) -> tuple[Row, ...]:
         """The marked agents in order of the fleet."""
@@ -319,7 +302,7 @@ class FleetScreen(Screen[None]):
     def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
         """Keep the filter, or search."""
         self.remove_class("-asking")
-        self._perform(lambda: self._acts.prompt_accepted(event))
+        self.perform(lambda: self._acts.prompt_accepted(event))
 
     def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
         """Take the filter back."""
@@ -329,15 +312,6 @@ class FleetScreen(Screen[None]):
     def on_banner_clicked(self) -> None:
         """All problems."""
         self.action_press("problems")
-
-    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
-        """As if its key was pressed."""
-        self.call_later(self.run_press, event.key)
-
-    async def run_press(self, key: keys.Key) -> None:
-        """Press a key of the table, whoever has it."""
-        owner = self.app if key.where is Where.APP else self
-        await self.app.run_action(f"press('{key.action}')", owner)
 
     def on_side_pane_typing_changed(self) -> None:
         """Keys mean something else, or again what the line says."""
@@ -372,28 +346,16 @@ class FleetScreen(Screen[None]):
             is_filtered=bool(how.query or how.only_me),
         )
 
-    def action_press(self, action: str) -> None:
-        """A key of the table was pressed, clicked, or chosen in the palette."""
-        key = keys.BY_ACTION[action]
-        if key.topic in (keys.Topic.ACT, keys.Topic.LOOK):
+    def before_press(self, key: Key) -> None:
+        """What acts on what is shown must show what is under the cursor first."""
+        if key.topic in (Topic.ACT, Topic.LOOK):
             self.show_pane()
-        why = key.why_not(self.situation())
-        if why is not None:
-            self.toast(problems.refusal(key.label, why))
-            return
-        self._perform(lambda: self._acts.do(action))
 
-    def _perform(self, act: Callable[[], object]) -> None:
-        try:
-            answer = act()
-        except SelftestError as error:
-            self.show_error(error)
-            return
-        if isawaitable(answer):
-            self.run_worker(self._finish(answer), group="acts")
+    def do(self, action: str) -> object:
+        """Do it."""
+        return self._acts.do(action)
 
-    async def _finish(self, answer: Awaitable[object]) -> None:
-        try:
-            await answer
-        except SelftestError as error:
-            self.show_error(error)
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        """Those of agents."""
+        meanings = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
+        return (*meanings, (present.STALE_SYMBOL, present.STALE_MEANING))

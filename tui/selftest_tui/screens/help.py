@@ -1,4 +1,4 @@
-"""Pages to read, over the screen: all keys (made from the key table), and all problems. They scroll and close."""
+"""Pages to read, over the screen: all keys (made from the screen's table), and all problems. They scroll and close."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from selftest_tui import keys, present
+from selftest_tui import present
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from selftest_core.view import Problem
+    from selftest_tui.keys import KeyTable
     from selftest_tui.problems import Toast
 
 TERM_WIDTH = 12
@@ -83,14 +84,12 @@ def _aligned(lines: Sequence[tuple[str, str]]) -> Table:
     return table
 
 
-def help_page() -> Page:
-    """All keys under their headings, and what the symbols mean."""
-    sections = [
-        Section(topic.value, tuple((key.shows, key.help) for key in members)) for topic, members in keys.by_topic()
-    ]
-    symbols = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
-    symbols.append((present.STALE_SYMBOL, "its provider no longer answers: what was last known, and when"))
-    return Page("keys", [*sections, Section("Symbols", tuple(symbols))])
+def help_page(table: KeyTable, symbols: Sequence[tuple[str, str]] = ()) -> Page:
+    """All keys of a screen under their headings, and what its symbols mean."""
+    sections = [Section(topic, tuple((key.shows, key.help) for key in members)) for topic, members in table.by_topic()]
+    if symbols:
+        sections.append(Section("Symbols", tuple(symbols)))
+    return Page(f"keys · {table.screen.lower()}", sections)
 
 
 def problems_page(problems: Sequence[Problem], said: Sequence[Toast]) -> Page:

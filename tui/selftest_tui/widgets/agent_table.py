@@ -20,6 +20,7 @@ from selftest_tui.arrangement import Arranged, Arrangement, Group, arrange, key_
 from selftest_tui.bindings import bindings_of
 from selftest_tui.finding import Finder
 from selftest_tui.keys import Where
+from selftest_tui.keys_fleet import FLEET
 from selftest_tui.widgets.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
 from selftest_tui.widgets.line_places import changed_places, first_line, next_needing, place_of_cursor
 from selftest_tui.widgets.table_messages import CursorMoved, LineOpened, LineVanished, MarksChanged, NameChanged
@@ -41,7 +42,7 @@ HEADING = 1
 class AgentTable(ScrollView, can_focus=True):
     """Shows a FleetView as an Arrangement lays it out. Posts the messages of `table_messages`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Where.TABLE)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.TABLE))]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"agent-table--{part}" for part in PARTS}
     DEFAULT_CSS = """
     AgentTable {

@@ -1,4 +1,4 @@
-"""The line at the bottom: the keys most wanted here, dimmed where they would refuse. Made from the key table.
+"""The line at the bottom: the keys most wanted here, dimmed where they would refuse. Made from a screen's key table.
 
 The keys keep their places; what does not fit is left out from the least wanted, and `?` always stays. A click presses.
 """
@@ -12,13 +12,12 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from selftest_tui import keys, present
-from selftest_tui.situation import Situation
+from selftest_tui import present
 
 if TYPE_CHECKING:
     from textual import events
 
-    from selftest_tui.keys import Key
+    from selftest_tui.keys import Key, KeyTable
 
 SPACE = "  "
 
@@ -26,7 +25,10 @@ type Piece = tuple[str, str]
 
 
 class KeyBar(Widget):
-    """Shows the key line for a Situation; `mode` replaces it while keys mean something else."""
+    """Shows the key line of a table of keys; `mode` replaces it while keys mean something else.
+
+    What is given to `show` is what the screen's `situation()` says: each key's reason is asked with it.
+    """
 
     DEFAULT_CSS = """
     KeyBar { height: 1; background: $panel; color: $foreground; }
@@ -39,15 +41,16 @@ class KeyBar(Widget):
             super().__init__()
             self.key = key
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, table: KeyTable, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
-        self._situation = Situation()
+        self._table = table
+        self._situation: object = None
         self._mode = ""
         self._places: list[tuple[range, Key]] = []
         self._pieces: list[Piece] = []
         self._shown = Content("")
 
-    def show(self, situation: Situation, mode: str = "") -> None:
+    def show(self, situation: object, mode: str = "") -> None:
         """Go over to another situation, or to a mode (`RANGE  move marks · V ends it`)."""
         self._situation, self._mode = situation, mode
         self._repaint()
@@ -79,7 +82,7 @@ class KeyBar(Widget):
         if self._mode:
             name, _, rest = present.clean(self._mode).partition("  ")
             return [(f" {name} ", "bold reverse"), (f"  {rest}", "")]
-        left, right = keys.key_line()
+        left, right = self._table.line()
         tail_width = sum(_width(key) for key in right)
         x = 1
         pieces: list[Piece] = [(" ", "")]
@@ -95,7 +98,7 @@ class KeyBar(Widget):
         return pieces
 
     def _add(self, pieces: list[Piece], key: Key, x: int) -> int:
-        refuses = key.why_not(self._situation) is not None
+        refuses = self._situation is not None and key.why_not(self._situation) is not None
         shows = key.shows.partition(" ")[0]
         pieces.append((shows, "$foreground-disabled" if refuses else "bold"))
         pieces.append((f" {key.label}{SPACE}", "$foreground-disabled" if refuses else "$foreground-muted"))

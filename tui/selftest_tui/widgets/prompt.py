@@ -14,6 +14,7 @@ from textual.widgets import Input, Label
 
 from selftest_tui.bindings import bindings_of
 from selftest_tui.keys import Where
+from selftest_tui.keys_fleet import FLEET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ class Words(Input):
     """The field itself: the keys that end it are the prompt's, all else edits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings_of(Where.PROMPT),
+        *bindings_of(FLEET.of(Where.PROMPT)),
         Binding("ctrl+c", "screen.press('prompt_cancel')", show=False),
     ]
 

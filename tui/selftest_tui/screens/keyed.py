@@ -1,0 +1,110 @@
+"""What every screen with a table of keys does: each key asks first whether it may, refusals and errors become toasts.
+
+A screen of this kind says where the person stands (`situation`), and does what its table names (`do`). It decides
+nothing about what is shown.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from inspect import isawaitable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.screen import Screen
+
+from selftest_core.errors import SelftestError
+from selftest_tui import problems
+from selftest_tui.keys import Where
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from selftest_tui.keys import Key, KeyTable
+    from selftest_tui.problems import Severity, Toast
+    from selftest_tui.widgets.key_bar import KeyBar
+
+KEPT_TOASTS = 50
+
+
+class KeyedScreen(Screen[None]):
+    """A main screen: ctrl+c quits from it, `?` shows `KEYS`, the palette offers them."""
+
+    KEYS: ClassVar[KeyTable]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: deque[Toast] = deque(maxlen=KEPT_TOASTS)
+
+    # what a screen is asked
+
+    def situation(self) -> object:
+        """Where the person stands: what the reasons of its keys are asked with."""
+        raise NotImplementedError
+
+    def do(self, action: str) -> object:
+        """Do what the table calls `action`; an awaitable where it takes time. May raise SelftestError."""
+        raise NotImplementedError
+
+    def before_press(self, key: Key) -> None:
+        """A key is about to be asked whether it may."""
+
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        """The symbols on this screen and what they mean, for its help."""
+        return ()
+
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Acts that quitting now would cut short, in words."""
+        return ()
+
+    # what it says
+
+    def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
+        """A toast."""
+        self.toast(problems.said(text, title, kind))
+
+    def show_error(self, error: SelftestError) -> None:
+        """An act failed."""
+        self.toast(problems.act_failed(error))
+
+    def toast(self, toast: Toast) -> None:
+        """Show it for its time, and keep it to be read again."""
+        self.said.append(toast)
+        self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
+
+    # keys
+
+    def action_press(self, action: str) -> None:
+        """A key of the table was pressed, clicked, or chosen in the palette."""
+        key = self.KEYS.row(action)
+        self.before_press(key)
+        why = key.why_not(self.situation())
+        if why is not None:
+            self.toast(problems.refusal(key.label, why))
+            return
+        self.perform(lambda: self.do(action))
+
+    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
+        """As if its key was pressed."""
+        self.call_later(self.run_press, event.key)
+
+    async def run_press(self, key: Key) -> None:
+        """Press a key of the table, whoever has it."""
+        owner = self.app if key.where is Where.APP else self
+        await self.app.run_action(f"press('{key.action}')", owner)
+
+    def perform(self, act: Callable[[], object]) -> None:
+        """Do something that may fail, or take time."""
+        try:
+            answer = act()
+        except SelftestError as error:
+            self.show_error(error)
+            return
+        if isawaitable(answer):
+            self.run_worker(self._finish(answer), group="acts")
+
+    async def _finish(self, answer: Awaitable[object]) -> None:
+        try:
+            await answer
+        except SelftestError as error:
+            self.show_error(error)
