@@ -28,7 +28,7 @@ def estimated(size: Size = SIZE, typical: Typical | None = None, **fields: Any) 
 def test_time_is_rounds_of_agents_and_says_where_it_is_from() -> None:
     found = estimated(typical=Typical(120.0, "the median of run 20261120-0900-1111"))
     assert (found.seconds, found.longest) == (3 * 120.0, 3 * 1800.0)
-    assert "10 tests, 4 at once, 2 minutes each" in found.time_basis
+    assert "10 tests, 4 at once, 2 min each" in found.time_basis
     assert "the median of run 20261120-0900-1111" in found.time_basis
     assert "guess" in estimated().time_basis
 

@@ -62,19 +62,17 @@ class Estimates:
     leaves: tuple[Leaves, ...]
 
 
-def estimate(plan: RunPlan, size: Size, typical: Typical | None = None) -> Estimates:
-    """Estimate a run. `size` is the source's at the base."""
+def estimate(plan: RunPlan, size: Size, typical: Typical | None = None, *, tests: int | None = None) -> Estimates:
+    """Estimate a run. `size` is the source's at the base; `tests`: how many get an agent, None for all of the plan."""
     one = typical or Typical()
-    count = len(plan.tests)
-    usd, usd_basis, affordable = _money(plan)
-    disk, disk_each, disk_basis = _disk(plan, size)
+    count = len(plan.tests) if tests is None else tests
+    usd, usd_basis, affordable = _money(plan, count)
+    disk, disk_each, disk_basis = _disk(plan, size, count)
     return Estimates(
         tests=count,
-        seconds=_duration(plan, one.seconds),
-        longest=_duration(plan, plan.timeout),
-        time_basis=(
-            f"{count} tests, {min(count, plan.max_running)} at once, {one.seconds / 60:.3g} minutes each ({one.basis})"
-        ),
+        seconds=_duration(plan, one.seconds, count),
+        longest=_duration(plan, plan.timeout, count),
+        time_basis=(f"{count} tests, {min(count, plan.max_running)} at once, {span(one.seconds)} each ({one.basis})"),
         usd=usd,
         usd_basis=usd_basis,
         affordable=affordable,
@@ -83,6 +81,17 @@ def estimate(plan: RunPlan, size: Size, typical: Typical | None = None) -> Estim
         disk_basis=disk_basis,
         leaves=leaving(plan),
     )
+
+
+def span(seconds: float) -> str:
+    """A span of time in words, as exact as an estimate is: `40 s`, `12 min`, `2 h 5 min`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    hours, rest = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
 def leaving(plan: RunPlan) -> tuple[Leaves, ...]:
@@ -105,16 +114,14 @@ def leaving(plan: RunPlan) -> tuple[Leaves, ...]:
     return tuple(found)
 
 
-def _duration(plan: RunPlan, each: float) -> float:
+def _duration(plan: RunPlan, each: float, count: int) -> float:
     """Whichever is longer: working through them in rounds, or making them one after another."""
-    count = len(plan.tests)
     rounds = math.ceil(count / plan.max_running) * each
     making = count / min(plan.launch_rate, MNGR_PER_SECOND)
     return max(rounds, making + each) if count else 0.0
 
 
-def _money(plan: RunPlan) -> tuple[float | None, str, int | None]:
-    count = len(plan.tests)
+def _money(plan: RunPlan, count: int) -> tuple[float | None, str, int | None]:
     if plan.usd_per_agent is None:
         return None, "unknown: set usd_per_agent to have an estimate", None
     basis = f"an estimate: {count} agents at {plan.usd_per_agent:.2f} USD (usd_per_agent); nothing is metered"
@@ -128,8 +135,7 @@ def _money(plan: RunPlan) -> tuple[float | None, str, int | None]:
     return affordable * each, basis, affordable
 
 
-def _disk(plan: RunPlan, size: Size) -> tuple[int | None, int | None, str]:
-    count = len(plan.tests)
+def _disk(plan: RunPlan, size: Size, count: int) -> tuple[int | None, int | None, str]:
     if plan.transfer == "worktree":
         # The clone's objects are shared by all.
         clone = size.checkout + (size.history or 0)
