@@ -50,6 +50,13 @@ _LIMITED = re.compile(
     r"|\bquota (?:is |was |has been )?(?:reached|exceeded|exhausted)\b|\b(?:http|status|error|code)[ :=]*(?:429|529)\b",
     re.IGNORECASE,
 )
+_COLLECTING = re.compile(
+    r"\berrors? collecting\b|\berrors? (?:during|at|in) (?:test )?collection\b|\bwhile importing test module\b"
+    r"|\bcould not be collected\b|^ERROR: (?:not found|file or directory not found|found no collectors)\b"
+    r"|\bno tests ran\b|\bcollected 0 items\b|^collecting \.\.\.\s*$",
+    re.IGNORECASE,
+)
+_TESTING = re.compile(r"^E {2,}\S|^=+ FAILURES =+|^(?:FAILED|ERROR) \S+::|\b\d+ failed\b")
 _SCREEN_LINES = 20
 """Further up stands what was over long ago."""
 
@@ -116,7 +123,21 @@ def signature(text: str) -> str:
 
 def is_rate_limited(screen: str) -> bool:
     """True where the last lines of a screen say that a service takes no more for now."""
-    return any(_LIMITED.search(line) for line in _lines(screen)[-_SCREEN_LINES:])
+    return bool(limit_line(screen))
+
+
+def limit_line(screen: str) -> str:
+    """The last line of a screen that says that a service takes no more for now, without escapes; empty for none."""
+    lines = _lines(screen)[-_SCREEN_LINES:]
+    return next((line.strip()[:LONGEST] for line in reversed(lines) if _LIMITED.search(line)), "")
+
+
+def where_failed(text: str) -> str:
+    """How far a test came, by what was printed: `collection`, `test`, or `work` where it does not tell."""
+    lines = _lines(text)
+    if any(_COLLECTING.search(line) for line in lines):
+        return "collection"
+    return "test" if any(_TESTING.search(line) for line in lines) else "work"
 
 
 def cluster(failures: Iterable[Failure]) -> tuple[Cluster, ...]:

@@ -177,6 +177,22 @@ def verdict(outcome: Outcome, has_commits: bool) -> Verdict:
     return "succeeded" if outcome.changes or has_commits else "unchanged"
 
 
+def evidence(outcome: Outcome, end: Verdict | str) -> str:
+    """What a report says of why its test is blocked or red: what many such reports have in common, if anything is."""
+    if end == "blocked":
+        told = [one.title or one.detail for one in outcome.escalations if _is(one.kind, EscalationKind.BLOCKER)]
+        told += [one.summary for one in outcome.changes if _is(one.status, ChangeStatus.BLOCKED)]
+    elif end == "red":
+        told = [one.summary for one in outcome.changes if _is(one.status, ChangeStatus.FAILED)]
+    else:
+        told = []
+    return next((text for text in told if text.strip()), outcome.summary)
+
+
+def _is(word: str, known: StrEnum) -> bool:
+    return word.strip().upper() == known
+
+
 def outcome_schema() -> dict[str, Any]:
     """The JSON Schema of an outcome file, printed from the model that reads it: for the prompt and the docs."""
     from selftest_core.outcome_shapes import OutcomeShape

@@ -15,7 +15,7 @@ from selftest_core.errors import ToolError, ToolOutputError
 from selftest_core.tools.tmux import TIMEOUT, Tmux, exact_session, failure, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from selftest_core.observations import SessionRef
 
@@ -184,14 +184,36 @@ def search(
     return SearchResult(tuple(sorted(hits, key=lambda hit: order[hit.ref])), tuple(failed))
 
 
+def screens(
+    sessions: Sequence[SessionRef], *, environ: Mapping[str, str] | None = None, timeout: float = _SEARCH_TIMEOUT
+) -> dict[SessionRef, str]:
+    """The plain text of each session's panes with their history, in one batched process per server.
+
+    Sessions that are gone are not in it. Raises ToolError where a server does not answer.
+    """
+    texts: dict[SessionRef, str] = {}
+    for socket in dict.fromkeys(ref.socket for ref in sessions):
+        refs = {ref.name: ref for ref in sessions if ref.socket == socket}
+        for name, text in _captured(Tmux(socket, environ), refs, with_history=True, timeout=timeout):
+            texts[refs[name]] = texts.get(refs[name], "") + text
+    return texts
+
+
 def _search_server(
     tmux: Tmux, refs: Sequence[SessionRef], text: str, *, with_history: bool, timeout: float
 ) -> dict[str, list[str]]:
     """The matching lines of each session that exists, by its name."""
-    names = {ref.name for ref in refs}
-    panes = [pane for pane in tmux.panes(timeout) if pane.session in names]
-    found: dict[str, list[str]] = {pane.session: [] for pane in panes}
-    session_of = {pane.pane_id: pane.session for pane in panes}
+    found: dict[str, list[str]] = {}
+    for name, content in _captured(tmux, {ref.name for ref in refs}, with_history=with_history, timeout=timeout):
+        found.setdefault(name, []).extend(matching_lines(content, text))
+    return found
+
+
+def _captured(tmux: Tmux, names: Container[str], *, with_history: bool, timeout: float) -> Iterator[tuple[str, str]]:
+    """The text of each pane of these sessions, with the session's name; one that ended meanwhile has none."""
+    session_of = {pane.pane_id: pane.session for pane in tmux.panes(timeout) if pane.session in names}
+    if not session_of:
+        return
     mark = f"{secrets.token_hex(16)} "
     script = search_script(list(session_of), mark, with_history=with_history)
     # A pane that ended since makes tmux complain and go on: its mark is then followed by nothing.
@@ -200,8 +222,7 @@ def _search_server(
         raise failure(tmux.socket, done)
     for pane_id, content in parse_marked(done.stdout, mark):
         if pane_id in session_of:
-            found[session_of[pane_id]] += matching_lines(content, text)
-    return found
+            yield session_of[pane_id], content
 
 
 def search_script(pane_ids: Sequence[str], mark: str, *, with_history: bool) -> str:

@@ -48,6 +48,10 @@ class Role(StrEnum):
     NEEDS_A_REMINDER = "needs a reminder"
     FORGETS = "forgets"
     ASKS = "asks"
+    IS_LIMITED = "is limited"
+    FALLS_SILENT = "falls silent"
+    WRITES_A_GIANT = "writes a giant"
+    WRITES_ANOTHER_SHAPE = "writes another shape"
 
 
 @dataclass(slots=True)
@@ -156,11 +160,16 @@ class SimulatedCrew:
             elif agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED):
                 (staging / BUNDLE).write_text(f"{_BUNDLE_WORDS} 2")
 
-    async def last_screen(self, member: Member) -> str:
-        """What its screen shows."""
-        await self._take(0.05, 0.3, f"screen {member.agent_id}")
-        agent = self.world.agents.get(member.agent_id)
-        return "" if agent is None or self._is_gone(agent) else f"{agent.role} at 0x{member.agent_id[6:14]}\n"
+    async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """What their screens show."""
+        await self._take(0.05, 0.3, f"screen {members[0].agent_id}")
+        agents = (self.world.agents.get(member.agent_id) for member in members)
+        return {agent.member.agent_id: self._screen(agent) for agent in agents if agent and not self._is_gone(agent)}
+
+    def _screen(self, agent: SimulatedAgent) -> str:
+        if agent.role is Role.IS_LIMITED and self.clock.passed < agent.there_at + agent.seconds:
+            return "> go on\nAPI Error: Rate limit reached\n"
+        return f"{agent.role} at 0x{agent.member.agent_id[6:14]}\n"
 
     async def remind(self, member: Member, text: str) -> None:
         """Let it go on."""

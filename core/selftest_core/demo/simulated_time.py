@@ -42,24 +42,32 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class SimulatedClock:
-    """A clock in such a loop. `passed`: the seconds that had passed before it; `jump` moves the time of day alone."""
+    """A clock in such a loop. `passed`: the seconds that had passed before it; `jump` moves the time of day alone.
 
-    def __init__(self, passed: float = 0.0) -> None:
+    `booted`: the name of the boot in which its seconds count.
+    """
+
+    def __init__(self, passed: float = 0.0, booted: str = "simulated") -> None:
         self._before = passed
         self.jump = 0.0
+        self._booted = booted
 
     def now(self) -> float:
         """Seconds since the epoch, which may have been moved."""
         return EPOCH + self.passed + self.jump
 
     def elapsed(self) -> float:
-        """Seconds of this loop."""
-        return asyncio.get_running_loop().time()
+        """Seconds since simulated time began, through all loops."""
+        return self._before + asyncio.get_running_loop().time()
+
+    def boot(self) -> str:
+        """The name of this boot."""
+        return self._booted
 
     @property
     def passed(self) -> float:
-        """Seconds since simulated time began, through all loops."""
-        return self._before + self.elapsed()
+        """The same as `elapsed`."""
+        return self.elapsed()
 
     async def sleep(self, seconds: float) -> None:
         """Let that much time pass."""

@@ -76,8 +76,8 @@ class Crew(Protocol):
         """Copy what the agent left in its out folder into `staging` (which is there and empty), and its branch."""
         ...
 
-    async def last_screen(self, member: Member) -> str:
-        """The text of its screen, empty where there is none any more. Never starts it."""
+    async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """The texts of their screens, by agent id, without those that have none any more. Never starts one."""
         ...
 
     async def remind(self, member: Member, text: str) -> None:

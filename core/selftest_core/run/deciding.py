@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.run.crew import Life
-from selftest_core.run.events import End
+from selftest_core.run.events import End, Phase
 
 if TYPE_CHECKING:
     from selftest_core.run.crew import Seen
@@ -26,8 +26,11 @@ ASKS = "it asks something that only a person can answer"
 class Policy:
     """How a run is conducted. All times in seconds.
 
-    `last_looks`: fetches that must find no file before an ended agent is called crashed. `leave_when_paused`: where
-    nobody is there to say go (batch), a run that rests is left. `budget_usd` overrules the plan's.
+    `last_looks`: fetches that must find no file before an ended agent is called crashed. `lost_after`: how long one
+    may be unseen while others are seen, `outage_after` while nobody is. `screen_pause`: between two looks at the
+    screens. `limited_many`: so many agents that a service turns away, and a third of all, slow the launching.
+    `leave_when_paused`: where nobody is there to say go (batch), a run that rests is left. `budget_usd` overrules the
+    plan's.
     """
 
     poll: float = 1.0
@@ -35,6 +38,7 @@ class Policy:
     create_deadline: float = 300.0
     pull_deadline: float = 300.0
     screen_deadline: float = 30.0
+    screen_pause: float = 20.0
     remind_deadline: float = 60.0
     stop_deadline: float = 120.0
     creates_at_once: int = 4
@@ -50,9 +54,11 @@ class Policy:
     pull_pause: float = 2.0
     longest_pull_pause: float = 60.0
     lost_after: float = 300.0
+    outage_after: float = 900.0
     reminder_patience: float = 120.0
     cluster_window: int = 10
     cluster_alike: int = 5
+    limited_many: int = 3
     leave_when_paused: bool = False
     budget_usd: float | None = None
 
@@ -83,17 +89,22 @@ _NOTHING = Advice(Do.NOTHING)
 
 
 def advise(
-    row: RunRow, seen: Seen, policy: Policy, *, worked: float, timeout: float, unseen: float, reminded: float,
-    is_asked_to_stop: bool,
+    row: RunRow, seen: Seen, policy: Policy, *, worked: float, timeout: float, unseen: float, lost_after: float,
+    reminded: float, is_asked_to_stop: bool,
 ) -> Advice:  # fmt: skip
-    """What to do about a test that is worked on. `worked`, `unseen`, `reminded`: seconds since launch, sight, words."""
+    """What to do about a test that is worked on. `worked`, `unseen`, `reminded`: seconds since launch, sight, words.
+
+    `lost_after`: how long it may be unseen.
+    """
     end, text = _end(seen, worked >= timeout, is_asked_to_stop)
     match seen.life:
         case Life.LOST:
             return Advice(Do.GIVE_UP, End.LOST, seen.says or "its host is gone")
         case Life.UNSEEN:
-            if unseen >= policy.lost_after:
-                return Advice(Do.GIVE_UP, End.LOST, seen.says or f"nothing was seen of it for {policy.lost_after:g} s")
+            if unseen >= lost_after:
+                return Advice(Do.GIVE_UP, End.LOST, seen.says or f"nothing was seen of it for {lost_after:g} s")
+            if is_asked_to_stop and unseen >= policy.look_deadline:
+                return Advice(Do.GIVE_UP, End.STOPPED, f"it was stopped as asked, out of sight: {seen.says}")
             return _NOTHING
         case Life.ABSENT:
             return Advice(Do.GIVE_UP, End.STOPPED, "it was destroyed by somebody else")
@@ -101,8 +112,11 @@ def advise(
             pass
     if end is not None:
         return Advice(Do.PULL, end, text)
-    if seen.outcome and seen.outcome != row.stamp:
+    # A fetch that a conductor began and did not live to judge is begun again.
+    if row.phase is Phase.PULLING or (seen.outcome and seen.outcome != row.stamp):
         return Advice(Do.PULL)
+    if row.is_whole:
+        return Advice(Do.PULL, End.UNREADABLE)  # its outcome is whole, and its branch still cannot be used
     return _attend(row, seen, policy, reminded)
 
 

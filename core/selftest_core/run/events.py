@@ -9,11 +9,17 @@ What each event carries besides `agent` (the planned name, which stays through a
     left          why                               it left: done, stopped, budget, paused, interrupted (no agent)
     paused        reason, by, signature             launching rests (no agent)
     resumed                                         it goes on; what paused it is accepted (no agent)
+    slowed        reason                            launching goes slowly for this; empty: as usual again (no agent)
+    called        reason, says                      a person was to be called, and `says` why that failed (no agent)
+    declined      wish, test, says                  a wish that cannot be fulfilled, and why (no agent)
     halted                                          no more launches, and what runs is to be ended (no agent)
-    launching     agent_id, name                    written before `mngr create`
-    launched      host_id, provider, adopted        written after it, or when the agent was found there
+    launching     agent_id, name, elapsed, boot     written before `mngr create`
+    launched      host_id, provider, adopted,       written after it, or when the agent was found there
+                  elapsed, boot
     pulling       stamp                             written before its files are fetched
-    missed        says                              they are not there, not whole, or cannot be fetched yet
+    missed        says, whole, again                they are not there, not whole, or cannot be fetched yet; `whole`:
+                                                    the outcome is, and its branch cannot be used; `again`: fetch them
+                                                    again though they do not change
     reminding                                       written before the one reminder is sent
     reminded      says                              written after it; a kill in between sends it again
     noticed       reason                            it needs a person; empty: not any more
@@ -36,6 +42,9 @@ class Event(StrEnum):
     LEFT = "left"
     PAUSED = "paused"
     RESUMED = "resumed"
+    SLOWED = "slowed"
+    CALLED = "called"
+    DECLINED = "declined"
     HALTED = "halted"
     LAUNCHING = "launching"
     LAUNCHED = "launched"
@@ -98,6 +107,7 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.PULLING, Event.LIMITED): Phase.PULLING,
     (Phase.WORKING, Event.RETRYING): Phase.WAITING,
     (Phase.WORKING, Event.ENDED): Phase.STOPPING,
+    (Phase.PULLING, Event.PULLING): Phase.PULLING,
     (Phase.PULLING, Event.MISSED): Phase.WORKING,
     (Phase.PULLING, Event.RETRYING): Phase.WAITING,
     (Phase.PULLING, Event.ENDED): Phase.STOPPING,

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.run.bundles import Taken, UnusableBundleError
+from selftest_core.run.duty import words_of
 from selftest_core.run.pulling import SCREEN, receive
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 _LONGEST_SCREEN = 64 * 1024
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_LEAST_FREE = 1024 * 1024
 NOTHING_TAKEN = Taken()
 
 
@@ -44,12 +48,34 @@ class Fetched:
     screen: str = ""
 
 
+class OwnDiskError(SelftestError):
+    """This machine's disk takes nothing more: no fault of any agent, so that the run rests as it is."""
+
+    exit_status = 3
+
+
+def refuse_own_disk(error: Exception, *places: Path | None) -> None:
+    """Raise OwnDiskError where it is our own disk that made this fail; an agent must not pay for that."""
+    is_own = isinstance(error, OSError) and error.errno in _FULL
+    is_full = isinstance(error, ToolError) and any(_is_full(place) for place in places if place is not None)
+    if is_own or is_full:
+        hint = "Free some space; then `selftest-tui resume`: nothing that was done before is lost."
+        raise OwnDiskError("The disk of this machine takes nothing more", words_of(error), hint) from error
+
+
+def _is_full(place: Path) -> bool:
+    try:
+        return shutil.disk_usage(place).free < _LEAST_FREE
+    except OSError:
+        return False
+
+
 async def fetch(
     member: Member, crew: Crew, folder: RunFolder, bundles: Bundles, policy: Policy, *, is_last: bool
 ) -> Fetched:
     """Fetch what the agent left. Put in place where it has a whole outcome, or where this `is_last`.
 
-    Raises nothing for what an agent or mngr did: `failure` says it.
+    Raises nothing for what an agent or mngr did: `failure` says it. Raises OwnDiskError.
     """
     place = folder.attempt(member)
     if place.is_dir():
@@ -68,7 +94,8 @@ async def fetch(
     except TimeoutError:
         return Fetched(failure=f"it could not be fetched within {policy.pull_deadline:g} s")
     except (ToolError, OSError) as error:
-        return Fetched(failure=_says(error))
+        refuse_own_disk(error, folder.path, staging)
+        return Fetched(failure=words_of(error))
     finally:
         if staging is not None:
             with contextlib.suppress(OSError):
@@ -82,9 +109,9 @@ async def _judge(folder: Path, member: Member, bundles: Bundles) -> Fetched:
         try:
             taken = await bundles.take(arrival.bundle, member)
         except UnusableBundleError as error:
-            reason = reason or _says(error)
+            reason = reason or words_of(error)
         except SelftestError as error:
-            failure = _says(error)
+            failure = words_of(error)
     screen = folder / SCREEN
     text = screen.read_text(encoding="utf-8", errors="replace") if screen.is_file() else ""
     return Fetched(arrival.outcome, taken, reason, failure, text[-_LONGEST_SCREEN:])
@@ -93,15 +120,9 @@ async def _judge(folder: Path, member: Member, bundles: Bundles) -> Fetched:
 async def _with_screen(fetched: Fetched, member: Member, crew: Crew, staging: Path, policy: Policy) -> Fetched:
     try:
         async with asyncio.timeout(policy.screen_deadline):
-            screen = await crew.last_screen(member)
+            screen = (await crew.screens((member,))).get(member.agent_id, "")
     except (ToolError, TimeoutError):
         screen = ""
     if screen:
         (staging / SCREEN).write_text(screen[-_LONGEST_SCREEN:], encoding="utf-8", errors="replace")
     return Fetched(fetched.outcome, fetched.taken, fetched.reason, fetched.failure, screen[-_LONGEST_SCREEN:])
-
-
-def _says(error: Exception) -> str:
-    if isinstance(error, SelftestError):
-        return ": ".join(part for part in (error.title, error.detail.strip()[-1500:]) if part)
-    return str(error)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.clusters import signature
+from selftest_core.run.clock import Moment
 from selftest_core.run.events import FAILURES, NEXT, RUNNING, End, Event, Phase
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class RunRow:
 
     `attempt` is 0 before the first. `stage` is where a failure happened (`launch`, `work`, `pull`), `tip` the last
     commit of its branch and `commits` how many it has over the base. `signature`: what failures that are alike share.
+    `began`: since when its agent's time counts. `is_whole`: the outcome that was last fetched in vain is whole.
     `attention`: why it needs a person; `limited`: what its screen says of a service that takes no more. `says`: why
     its agent could not be stopped.
     """
@@ -72,6 +74,7 @@ class RunRow:
     member: Member | None = None
     launching_at: float | None = None
     launched_at: float | None = None
+    began: Moment | None = None
     ended_at: float | None = None
     end: End | None = None
     stage: str = ""
@@ -81,6 +84,7 @@ class RunRow:
     commits: int = 0
     misses: int = 0
     missed: str = ""
+    is_whole: bool = False
     stamp: str = ""
     is_reminded: bool = False
     attention: str = ""
@@ -123,6 +127,7 @@ class Run:
 
     `paused`: why launching rests, empty where it does not; `paused_by`: person, cluster, budget. `left`: why the last
     conductor left, None while one should be there. `accepted`: signatures of clusters that were waved through.
+    `slowed`: why launching goes slowly, empty where it does not.
     `order`: the names of the ended tests, in the order in which they ended.
     """
 
@@ -136,6 +141,7 @@ class Run:
     paused_by: str = ""
     paused_signature: str = ""
     is_halted: bool = False
+    slowed: str = ""
     accepted: frozenset[str] = frozenset()
     order: tuple[str, ...] = field(default=())
 
@@ -148,6 +154,11 @@ class Run:
     def running(self) -> int:
         """How many agents run or are being made."""
         return sum(row.phase in RUNNING for row in self.rows.values())
+
+    @property
+    def limited(self) -> int:
+        """How many agents are held up by a service that takes no more for now."""
+        return sum(bool(row.limited) for row in self.rows.values())
 
     @property
     def launches(self) -> int:
@@ -222,6 +233,8 @@ def apply(run: Run, entry: Entry) -> Run:
             return replace(run, paused="", paused_by="", paused_signature="", is_halted=False, accepted=accepted)
         case Event.HALTED:
             return replace(run, is_halted=True)
+        case Event.SLOWED:
+            return replace(run, slowed=_text(fields, "reason"))
         case _:
             return _apply_to_row(run, event, entry)
 
@@ -252,15 +265,20 @@ def _changed(row: RunRow, event: Event, entry: Entry) -> RunRow:
             agent_id, name = _text(fields, "agent_id") or member.agent_id, _text(fields, "name") or member.name
             member = replace(member, agent_id=agent_id, name=name)
             fresh = RunRow(row.planned, attempt=member.attempt, member=member, retries=row.retries)
-            return replace(fresh, launching_at=entry.at)
+            return replace(fresh, launching_at=entry.at, began=_moment(entry))
         case Event.LAUNCHED:
             member = _member(row)
             member = replace(member, host_id=_text(fields, "host_id"), provider=_text(fields, "provider"))
-            return replace(row, member=member, launched_at=entry.at)
+            # One that was found there may have been made long before: its time counts from the launching.
+            began = row.began if fields.get("adopted") is True else _moment(entry)
+            return replace(row, member=member, launched_at=entry.at, began=began)
         case Event.PULLING:
             return replace(row, stamp=_text(fields, "stamp"))
         case Event.MISSED:
-            return replace(row, misses=row.misses + 1, missed=_text(fields, "says"))
+            return replace(
+                row, misses=row.misses + 1, missed=_text(fields, "says"), is_whole=fields.get("whole") is True,
+                stamp="" if fields.get("again") is True else row.stamp,
+            )  # fmt: skip
         case Event.REMINDED:
             return replace(row, is_reminded=True)
         case Event.NOTICED:
@@ -297,6 +315,11 @@ def _end(fields: Mapping[str, Any]) -> End:
         return End(_text(fields, "end"))
     except ValueError:
         return End.UNREADABLE  # a later version's; never a success
+
+
+def _moment(entry: Entry) -> Moment:
+    elapsed, boot = entry.fields.get("elapsed"), _text(entry.fields, "boot")
+    return Moment(entry.at, float(elapsed), boot) if isinstance(elapsed, int | float) else Moment(entry.at)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

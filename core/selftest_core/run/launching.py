@@ -1,7 +1,8 @@
 """When the next agent may be made: by how many run, the rate, the budget, and how the last launches went.
 
 Launches that fail alike share a reason that more launches do not mend (a full disk, a quota, an expired token), so
-each one doubles the distance to the next, and the first that succeeds takes it back.
+each one doubles the distance to the next, and the first that succeeds takes it back. Agents that a service turns away
+share one too: the more of them there are, the longer the next launch waits.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class LaunchGate:
     rate: float
     policy: Policy
     next_at: float = 0.0
+    last_at: float = -1e9
     alike: int = 0
     signature: str = ""
 
@@ -32,6 +34,21 @@ class LaunchGate:
         slow = self.policy.launch_pause * 2.0 ** min(self.alike - 2, 16) if self.alike > 1 else 0.0
         return max(1.0 / self.rate, min(slow, self.policy.longest_launch_interval))
 
+    def slowness(self, run: Run) -> str:
+        """Why launching goes slowly now, empty where it does not."""
+        if self.alike > 1:
+            return f"launches fail alike: {self.signature}"
+        return "many agents are turned away by a service that takes no more for now" if self._is_limited(run) else ""
+
+    def _is_limited(self, run: Run) -> bool:
+        return run.limited >= self.policy.limited_many and run.limited * 3 >= run.running
+
+    def _limited_interval(self, run: Run) -> float:
+        if not self._is_limited(run):
+            return 0.0
+        slow = self.policy.launch_pause * 2.0 ** min(run.limited - self.policy.limited_many + 1, 16)
+        return min(slow, self.policy.longest_launch_interval)
+
     def is_open(self, run: Run, making: int, elapsed: float) -> bool:
         """True when another agent may be made now. `making`: how many are being made."""
         return (
@@ -39,12 +56,12 @@ class LaunchGate:
             and not run.is_halted
             and run.running < run.plan.max_running
             and making < self.policy.creates_at_once
-            and elapsed >= self.next_at
+            and elapsed >= max(self.next_at, self.last_at + self._limited_interval(run))
         )
 
     def launched(self, elapsed: float) -> None:
         """A launch begins."""
-        self.next_at = elapsed + self.interval
+        self.next_at, self.last_at = elapsed + self.interval, elapsed
 
     def succeeded(self) -> None:
         """A launch succeeded."""

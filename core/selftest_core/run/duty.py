@@ -1,0 +1,80 @@
+"""What the parts of one conductor share: its ports, its pen, and the little that no journal line holds.
+
+Each part does one thing of a run (`making`, `looking`, `ending`, `stopping`, `wishing`) and may only write lines and
+start work; `conductor` alone decides the order. What is lost when the conductor is killed must cost a pause at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.errors import SelftestError
+
+if TYPE_CHECKING:
+    from selftest_core.run.bundles import Bundles
+    from selftest_core.run.clock import Clock
+    from selftest_core.run.crew import Crew
+    from selftest_core.run.deciding import Policy
+    from selftest_core.run.events import Event
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.plan import RunPlan
+    from selftest_core.run.scribe import Scribe
+    from selftest_core.run.store import RunFolder
+    from selftest_core.run.work import Work
+
+LONGEST_TEXT = 4000
+"""Characters of an evidence in the journal."""
+
+
+@dataclass(slots=True)
+class Duty:
+    """One conductor's time at a run. `asked_to_stop`: tests whose agents a person wants stopped."""
+
+    plan: RunPlan
+    crew: Crew
+    folder: RunFolder
+    bundles: Bundles
+    clock: Clock
+    policy: Policy
+    scribe: Scribe
+    work: Work
+    asked_to_stop: set[str] = field(default_factory=set)
+    _not_before: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def run(self) -> Run:
+        """The run as the journal has it now."""
+        return self.scribe.run
+
+    def note(self, event: Event, **fields: Any) -> None:
+        """Write a line about the run. Raises JournalError."""
+        self.scribe.note(event, **fields)
+
+    def note_row(self, event: Event, row: RunRow, ahead: int = 0, **fields: Any) -> RunRow:
+        """Write a line about a test; returns the test as it is then. Raises JournalError."""
+        return self.scribe.note_row(event, row, ahead, **fields)
+
+    def pause(self, row: RunRow, seconds: float) -> None:
+        """Leave the test alone for so long."""
+        self._not_before[row.name] = self.clock.elapsed() + seconds
+
+    def is_paused(self, row: RunRow) -> bool:
+        """True while the test is to be left alone."""
+        return self.clock.elapsed() < self._not_before.get(row.name, -1.0)
+
+    def may_retry(self, row: RunRow) -> bool:
+        """False where a person wants no further agent for this test."""
+        return not self.run.is_halted and row.name not in self.asked_to_stop
+
+
+def short(text: str) -> str:
+    """Text for the journal: its end says most, and JSON cannot hold halves of characters."""
+    return text[-LONGEST_TEXT:].encode("utf-8", "replace").decode()
+
+
+def words_of(error: BaseException, otherwise: str = "") -> str:
+    """What went wrong, without what to do about it."""
+    if isinstance(error, SelftestError):
+        return ": ".join(part for part in (error.title, error.detail.strip()[-1500:]) if part)
+    return str(error) or otherwise

@@ -1,0 +1,132 @@
+"""Makes agents: as many, as fast and as dear as the plan allows, and never one twice.
+
+The line that says an agent is being made is on the disk before mngr is asked, with the id that it will have. So one
+whose making was cut off, by a kill or a deadline, is looked for under that id before it is made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from selftest_core.clusters import signature
+from selftest_core.errors import ToolError
+from selftest_core.run.clock import moment
+from selftest_core.run.crew import Life, Seen
+from selftest_core.run.duty import short, words_of
+from selftest_core.run.events import End, Event, Phase
+from selftest_core.run.fetching import refuse_own_disk
+from selftest_core.run.launching import LaunchGate, is_affordable
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from selftest_core.run.duty import Duty
+    from selftest_core.run.ending import Ending
+    from selftest_core.run.fold import Member, RunRow
+
+_UNSEEN = Seen(Life.UNSEEN)
+_MOST_MAKES = 3
+
+
+class Maker:
+    """Launches the tests that wait; remembers how often each agent was tried to be made."""
+
+    def __init__(self, duty: Duty, ending: Ending) -> None:
+        self._duty = duty
+        self._ending = ending
+        self._gate = LaunchGate(duty.plan.launch_rate, duty.policy)
+        self._creating = asyncio.Semaphore(duty.policy.creates_at_once)
+        self._makes: dict[str, int] = {}
+
+    def launch(self) -> None:
+        """Begin the launches that may begin now."""
+        duty = self._duty
+        elapsed = duty.clock.elapsed()
+        slow = self._gate.slowness(duty.run)
+        if slow != duty.run.slowed:
+            duty.note(Event.SLOWED, reason=slow)
+        waiting = [
+            row for row in duty.run.rows.values() if row.phase is Phase.WAITING and row.name not in duty.work.busy
+        ]
+        for row in waiting:
+            if not duty.may_retry(row):
+                text = "it was stopped as asked" if row.name in duty.asked_to_stop else "the run was stopped"
+                self._never(row, text)
+                continue
+            making = sum(row.phase is Phase.LAUNCHING for row in duty.run.rows.values())
+            if not self._gate.is_open(duty.run, making, elapsed):
+                continue
+            if duty.is_paused(row):
+                continue
+            if not is_affordable(duty.run, duty.policy):
+                duty.note(Event.PAUSED, reason="the budget is used up", by="budget", signature="")
+                return
+            self._gate.launched(elapsed)
+            member = row.next_member()
+            row = duty.note_row(Event.LAUNCHING, row, 1, agent_id=member.agent_id, name=member.name, **self._now())
+            duty.work.start(self._make(row, member), row.name)
+
+    def find(self, row: RunRow, member: Member, seen: Seen, lost_after: float, unseen: float) -> None:
+        """Judge a launch that was begun by a conductor that is gone, or of which nobody could tell how it went."""
+        if seen.life is Life.UNSEEN:
+            if unseen >= lost_after:
+                self._failed(row, seen.says or "nothing was seen of it after its launch")
+        elif seen.life not in (Life.ABSENT, Life.LOST):
+            self._made(row, seen, adopted=True)
+        elif self._makes.get(member.agent_id, 0) >= _MOST_MAKES:
+            self._failed(row, "it was made, and was not there")
+        elif not self._duty.may_retry(row):
+            self._never(row, "it was stopped before its agent was there")
+        else:
+            self._duty.work.start(self._make(row, member), row.name)
+
+    async def _make(self, row: RunRow, member: Member) -> None:
+        """Make the agent; whether it is there after a failure is looked up, since mngr may have been almost done."""
+        duty = self._duty
+        self._makes[member.agent_id] = self._makes.get(member.agent_id, 0) + 1
+        try:
+            async with self._creating, asyncio.timeout(duty.policy.create_deadline):
+                seen = await duty.crew.create(member)
+        except (ToolError, TimeoutError, OSError) as error:
+            refuse_own_disk(error, duty.folder.path)
+            text = words_of(error, f"it was not made within {duty.policy.create_deadline:g} s")
+            seen = await self._look_for(member)
+            if seen.life in (Life.ABSENT, Life.LOST):
+                self._failed(row, text)
+                return
+            if seen.life is Life.UNSEEN:
+                return  # judged by the looks that follow
+        self._made(row, seen, adopted=False)
+
+    async def _look_for(self, member: Member) -> Seen:
+        try:
+            async with asyncio.timeout(self._duty.policy.look_deadline):
+                return (await self._duty.crew.look((member,))).get(member.agent_id, _UNSEEN)
+        except (ToolError, TimeoutError):
+            return _UNSEEN
+
+    def _made(self, row: RunRow, seen: Seen, *, adopted: bool) -> None:
+        self._gate.succeeded()
+        self._duty.note_row(
+            Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, **self._now()
+        )
+
+    def _failed(self, row: RunRow, text: str) -> None:
+        duty = self._duty
+        self._gate.failed(signature(text), duty.clock.elapsed())
+        tries = row.retried("launch")
+        if tries < duty.policy.launch_retries and duty.may_retry(row):
+            duty.pause(row, duty.policy.launch_pause * 2.0**tries)
+            duty.note_row(Event.RETRYING, row, reason="launch", text=short(text))
+        else:
+            self._ending.end(row, End.LAUNCH, "launch", text)
+
+    def _never(self, row: RunRow, text: str) -> None:
+        """End a test that has no agent and gets none."""
+        end = End.STOPPED if row.retries else End.NOT_STARTED
+        self._duty.note_row(Event.ENDED, row, end=end, stage="launch", text=text, signature="")
+
+    def _now(self) -> dict[str, Any]:
+        now = moment(self._duty.clock)
+        return {"elapsed": now.elapsed, "boot": now.boot}
