@@ -148,22 +148,6 @@ class DoctorDocument(Shape):
     checks: list[CheckItem]
 
 
-class LeftoverItem(Shape):
-    """Something that an earlier process left behind. `kept`: its person asked for it to stay."""
-
-    path: Text
-    says: Text
-    kept: bool
-    removed: bool
-    problems: list[Text]
-
-
-class SweepDocument(Shape):
-    """`selftest-tui sweep --batch`."""
-
-    leftovers: list[LeftoverItem]
-
-
 class Line(Shape):
     """What every line of `--batch` has. The last line is the summary, or the error that ended the command."""
 
@@ -180,12 +164,6 @@ class ListLine(Line, ListDocument):
 
 class DoctorLine(Line, DoctorDocument):
     """`selftest-tui doctor --batch`."""
-
-    event: Literal["summary"] = "summary"
-
-
-class SweepLine(Line, SweepDocument):
-    """`selftest-tui sweep --batch`."""
 
     event: Literal["summary"] = "summary"
 
@@ -344,8 +322,6 @@ _DOCUMENTS: dict[str, type[Shape]] = {
     "list --batch": ListLine,
     "doctor --json": DoctorDocument,
     "doctor --batch": DoctorLine,
-    "sweep --json": SweepDocument,
-    "sweep --batch": SweepLine,
     "demo --batch, an agent made": LaunchedLine,
     "demo --batch, an agent not made": NotLaunchedLine,
     "demo --batch, an agent changed": AgentLine,
@@ -359,28 +335,49 @@ def _documents() -> dict[str, type[Shape]]:
     """Every document by the command that prints it. The commands' own modules of shapes build on this one."""
     from selftest_core.check_shapes import CheckDocument, CheckLine
     from selftest_core.integration.review_shapes import ReviewLine
+    from selftest_core.run.detail_shapes import RunDetailDocument, RunDetailLine
+    from selftest_core.run.run_shapes import RunLine, RunsDocument, RunsLine, RunSummary
+    from selftest_core.sweep_shapes import SweepDocument, SweepLine
 
     return {
         **_DOCUMENTS,
         "check --json": CheckDocument,
         "check --batch": CheckLine,
         "review --batch": ReviewLine,
+        "run --batch, a line of the journal": RunLine,
+        "run --batch, the summary": RunSummary,
+        "runs --json": RunsDocument,
+        "runs --batch": RunsLine,
+        "runs PATH --json": RunDetailDocument,
+        "runs PATH --batch": RunDetailLine,
+        "sweep --json": SweepDocument,
+        "sweep --batch": SweepLine,
     }
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of every document and line. `documents` says which one each command prints."""
+    """JSON Schema (2020-12) of every document and line. `documents` says which one each command prints.
+
+    `outcome.json` among them is what an agent writes: printed from the model that reads it.
+    """
+    from selftest_core.outcome import outcome_schema
+
     documents = _documents()
     references, definitions = models_json_schema(
         [(model, "serialization") for model in dict.fromkeys(documents.values())],
         ref_template="#/$defs/{model}",
     )
     by_model = {model: reference for (model, _), reference in references.items()}
+    outcome = outcome_schema()
+    within = outcome.pop("$defs", {})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "selftest-tui",
         "description": "What selftest-tui prints for programs. Fields may come, none goes.",
-        "documents": {name: by_model[model] for name, model in documents.items()},
+        "documents": {
+            **{name: by_model[model] for name, model in documents.items()},
+            "outcome.json": {"$ref": "#/$defs/OutcomeShape"},
+        },
         "anyOf": [by_model[model] for model in dict.fromkeys(documents.values())],
-        "$defs": definitions["$defs"],
+        "$defs": {**definitions["$defs"], **within, "OutcomeShape": outcome},
     }

@@ -203,7 +203,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     demo.add_argument("--keep", action="store_true", help="leave the demo's world running; `sweep` removes it later")
     sweep = command(
         "sweep",
-        "Remove what earlier demos left behind: tmux servers, processes, folders.\nShows them and asks first.",
+        "Remove what earlier demos and ended runs left behind: agents and their copies,\n"
+        "tmux sessions, clones, refs, old folders. Shows all of it and asks first.",
         "  selftest-tui sweep\n  selftest-tui sweep --yes",
     )
     sweep.add_argument("--json", action="store_true", help="one JSON document on stdout instead of words")

@@ -89,7 +89,7 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
         case "demo":
             return commands.demo(arguments, config, environ)
         case "sweep":
-            return commands.sweep(arguments, environ)
+            return commands.sweep(arguments, environ, cwd)
         case _:
             raise UsageError(f"There is no command {arguments.command!r}")
 

@@ -158,57 +158,11 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
     return run_demo(environ, arguments.agents, arguments.keep, lambda world: run(local, world.environ), say)
 
 
-def sweep(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Remove what was left behind, after asking; under --batch only with --yes."""
-    from selftest_core import sweep as sweeping
-    from selftest_tui.present import clean, plural
+def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
+    """Remove what was left behind."""
+    from selftest_tui import sweeping
 
-    found = sweeping.leftovers(environ)
-    is_for_programs = arguments.batch or arguments.json
-    says = sys.stderr if is_for_programs else sys.stdout
-    for leftover in found:
-        says.write(f"{clean(leftover.says)}\n")
-    if not found:
-        says.write("Nothing was left behind.\n")
-    is_agreed = arguments.yes
-    if found and not is_agreed:
-        if _has_terminal() and not is_for_programs:
-            is_agreed = _asked(f"Remove {plural(len(found), 'leftover')}?")
-        else:
-            sys.stderr.write("Nothing was removed: `selftest-tui sweep --yes` removes it without asking.\n")
-    swept = sweeping.sweep(found, environ) if is_agreed else ()
-    for one in swept:
-        for problem in one.problems:
-            says.write(f"! {clean(problem)}\n")
-    is_clear = not found or (is_agreed and all(one.ok for one in swept))
-    if is_for_programs:
-        from selftest_core.shapes import LeftoverItem, SweepDocument
-        from selftest_tui import batch
-
-        ended = {one.leftover.folder.path: one for one in swept}
-        items = []
-        for leftover in found:
-            done = ended.get(leftover.folder.path)
-            items.append(
-                LeftoverItem(
-                    path=str(leftover.folder.path),
-                    says=leftover.says,
-                    kept=leftover.is_kept,
-                    removed=done is not None and done.ok,
-                    problems=list(done.problems) if done is not None else [],
-                )
-            )
-        batch.write_answer(SweepDocument(leftovers=items).model_dump(mode="json"), is_batch=arguments.batch)
-    elif swept and is_clear:
-        says.write(f"Removed {plural(len(swept), 'leftover')}.\n")
-    return DONE if is_clear else SOMETHING_LEFT
-
-
-def _asked(question: str) -> bool:
-    """Ask on the terminal; anything but yes is no."""
-    sys.stdout.write(f"{question} [y/N] ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return sweeping.sweep(arguments, environ, cwd)
 
 
 def _has_terminal() -> bool:

@@ -57,10 +57,14 @@ def repository_of(cwd: Path, environ: Mapping[str, str]) -> Path | None:
         return None
 
 
+def own_folders(environ: Mapping[str, str], repository: Path) -> tuple[RunFolder, ...]:
+    """The runs of this repository alone, newest first."""
+    own = (repository / FOLDER).resolve()
+    return tuple(one for one in run_folders(environ, repository) if one.path.is_relative_to(own))
+
+
 def live_run(environ: Mapping[str, str], repository: Path | None) -> RunFolder | None:
     """The newest run of this repository that a conductor holds; None where there is none."""
     if repository is None:
         return None
-    own = (repository / FOLDER).resolve()
-    folders = (one for one in run_folders(environ, repository) if one.path.is_relative_to(own))
-    return next((one for one in folders if one.is_conducted()), None)
+    return next((one for one in own_folders(environ, repository) if one.is_conducted()), None)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from selftest_core.integration.review_shapes import ReviewDocument  # noqa: TC001 -- pydantic reads it
 from selftest_core.run.alarm import run_clusters
 from selftest_core.run.events import FAILURES, OPEN_ENDS, RUNNING, End, Phase
-from selftest_core.run.fold import end_of, outcomes
+from selftest_core.run.fold import end_of
 from selftest_core.shapes import Instant, Line, Shape, Text, instant, safe_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from selftest_core.clusters import Cluster
-    from selftest_core.integration.review_shapes import ReviewDocument
     from selftest_core.journal import Entry
     from selftest_core.run.fold import Run
     from selftest_core.run.overview import RunGlance
@@ -139,12 +139,7 @@ def run_line(run: Run, entry: Entry) -> dict[str, Any]:
     line = RunLine.model_validate(
         {**fields, "event": entry.event, "at": instant(entry.at) or _EPOCH, "run": run.plan.run, "test": test}
     )
-    about_a_test = ("test", "agent", "attempt")
-    return {
-        name: value
-        for name, value in line.model_dump(mode="json").items()
-        if row is not None or name not in about_a_test
-    }
+    return line.model_dump(mode="json")
 
 
 def run_summary(run: Run, at: float, path: str | None = None) -> RunSummary:
@@ -153,7 +148,7 @@ def run_summary(run: Run, at: float, path: str | None = None) -> RunSummary:
         at=instant(at) or _EPOCH,
         run=run.plan.run,
         tests=len(run.rows),
-        outcomes=OutcomeCounts.model_validate(outcomes(run)),
+        outcomes=outcome_counts(run.ends()),
         clusters=cluster_items(run_clusters(run)),
         line=None,
         report=None,
@@ -161,6 +156,12 @@ def run_summary(run: Run, at: float, path: str | None = None) -> RunSummary:
         paused=run.paused,
         path=path,
     )
+
+
+def outcome_counts(ends: Mapping[End, int]) -> OutcomeCounts:
+    """Counts by end as they are printed."""
+    plain = {str(end): ends[end] for end in End if end not in FAILURES}
+    return OutcomeCounts.model_validate({**plain, "failed": {str(end): ends[end] for end in FAILURES}})
 
 
 def cluster_items(clusters: Iterable[Cluster]) -> list[ClusterItem]:

@@ -188,6 +188,12 @@ def register(folder: RunFolder, environ: Mapping[str, str]) -> None:
         _write(registry / f"{folder.run}.json", json.dumps({"path": str(folder.path)}) + "\n")
 
 
+def forget(run: str, environ: Mapping[str, str]) -> None:
+    """Drop the pointer to a run that is gone."""
+    with contextlib.suppress(OSError):  # a read-only state folder: a pointer to nothing is passed over
+        (runs_registry(environ) / f"{run}.json").unlink(missing_ok=True)
+
+
 def runs_registry(environ: Mapping[str, str]) -> Path:
     """The folder of pointers to runs; nothing is made here."""
     named = environ.get("XDG_STATE_HOME", "")

@@ -1,0 +1,214 @@
+"""The outcomes of a run that another program left behind, read from a folder of them.
+
+There is one file for each agent or test, in a folder of its own (`<agent>/outcome.json`) or beside the others
+(`<agent>.json`). What stands in the files decides, not what they are called: a file is an outcome where it says
+`errored` or `changes`. Kinds and statuses that we do not know are kept and shown. One that cannot be read is a row
+with its reason. The file of whoever joined the branches is told apart and shown as such.
+
+Only files below the folder are read, no link is followed, and everything has a cap: such a folder is untrusted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.clusters import Failure, cluster
+from selftest_core.errors import UsageError
+from selftest_core.outcome import LARGEST, UnreadableOutcomeError, parse_outcome, verdict
+from selftest_core.run.events import FAILURES, End
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from selftest_core.clusters import Cluster
+    from selftest_core.outcome import Outcome
+
+OUTCOME = "outcome.json"
+MOST_FILES = 20_000
+_DEEPEST = 6
+_NOT_OURS = frozenset({".git", "node_modules", "__pycache__", "clone", "engine.git"})
+_MARKS = frozenset({"errored", "changes", "tests_passing_after", "tests_passing_before", "escalations", "test_runs"})
+_JOINERS = frozenset({"squashed_branches", "squashed_commit_hash", "impl_priority", "impl_commit_hashes"})
+_NAMES = ("test_node_id", "node_id", "test_id", "test", "test_name")
+"""Where a file says which test it is about; no version of it had to."""
+_AGENTS = ("agent_name", "agent", "branch_name", "branch")
+_LONGEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTest:
+    """One file. `test` is what it says it is about, else the name of its place. `outcome` is None where unreadable."""
+
+    test: str
+    agent: str
+    path: Path
+    end: End
+    outcome: Outcome | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """What whoever joined the branches wrote: which branches it took and which failed, as it wrote them."""
+
+    path: Path
+    branches: tuple[str, ...]
+    failed: tuple[tuple[str, str], ...]
+    fixes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRun:
+    """A folder of outcomes. `passed_over`: how many JSON files there were that are none."""
+
+    path: Path
+    tests: tuple[ForeignTest, ...]
+    joinings: tuple[Joining, ...]
+    passed_over: int
+
+    def ends(self) -> dict[End, int]:
+        """How many tests ended in which way."""
+        counted = Counter(test.end for test in self.tests)
+        return {end: counted[end] for end in End}
+
+    def kinds(self) -> dict[str, int]:
+        """How many changes there are of each kind, known or not, the most frequent first."""
+        counted = Counter(change.kind for test in self.tests if test.outcome for change in test.outcome.changes)
+        return dict(counted.most_common())
+
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The failures and blocks, those that are alike together."""
+        return cluster(Failure(one.test, "work", _evidence(one)) for one in self.tests if one.end in _BAD)
+
+
+_BAD = (*FAILURES, End.BLOCKED)
+
+
+def read_foreign(folder: Path) -> ForeignRun:
+    """Read all outcomes below a folder. Raises UsageError where there are none."""
+    if not folder.is_dir():
+        raise UsageError("There is no such folder", str(folder), "Name a folder with the outcomes of a run.")
+    tests: list[ForeignTest] = []
+    joinings: list[Joining] = []
+    passed_over = 0
+    for path in _json_files(folder):
+        read = _read(folder, path)
+        if isinstance(read, ForeignTest):
+            tests.append(read)
+        elif isinstance(read, Joining):
+            joinings.append(read)
+        else:
+            passed_over += 1
+    if not tests and not joinings:
+        detail = f"{passed_over} JSON files below {folder} are none." if passed_over else f"{folder} has no JSON file."
+        raise UsageError("There are no outcomes", detail, "`selftest-tui schema` prints what an outcome looks like.")
+    return ForeignRun(folder, tuple(tests), tuple(joinings), passed_over)
+
+
+def _json_files(folder: Path) -> Iterator[Path]:
+    """The regular JSON files below, in order of their paths."""
+    top = len(folder.parts)
+    seen = 0
+    for place, folders, files in os.walk(folder):
+        here = Path(place)
+        deep = len(here.parts) - top >= _DEEPEST
+        folders[:] = [] if deep else sorted(name for name in folders if name not in _NOT_OURS)
+        for name in sorted(files):
+            if name.endswith(".json"):
+                seen += 1
+                if seen > MOST_FILES:
+                    raise UsageError(
+                        f"There are more than {MOST_FILES:,} JSON files", str(folder), "Name a folder further down."
+                    )
+                yield here / name
+
+
+def _read(folder: Path, path: Path) -> ForeignTest | Joining | None:
+    is_named_so = path.name == OUTCOME
+    try:
+        data = _content(path)
+    except (OSError, ValueError) as error:
+        return _unreadable(folder, path, _reason(error)) if is_named_so else None
+    fields = _fields(data)
+    if fields is not None and _JOINERS & fields.keys() and "errored" not in fields:
+        return _joining(path, fields)
+    if not is_named_so and (fields is None or len(_MARKS & fields.keys()) < 2):
+        return None
+    try:
+        outcome = parse_outcome(data)
+    except UnreadableOutcomeError as error:
+        return _unreadable(folder, path, error.detail, fields or {})
+    test, agent = _names(folder, path, outcome.more)
+    return ForeignTest(test, agent, path, End(verdict(outcome, has_commits=False)), outcome)
+
+
+def _content(path: Path) -> bytes:
+    """At most what is read of an outcome. Raises OSError, and ValueError for what is no file or too large."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("it is no file")
+        if about.st_size > LARGEST:
+            raise ValueError(f"it has {about.st_size:,} bytes, and {LARGEST:,} are read at most")
+        return file.read(LARGEST + 1)
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _fields(data: bytes) -> dict[str, Any] | None:
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _unreadable(folder: Path, path: Path, reason: str, fields: Mapping[str, Any] | None = None) -> ForeignTest:
+    test, agent = _names(folder, path, fields or {})
+    return ForeignTest(test, agent, path, End.UNREADABLE, None, reason)
+
+
+def _names(folder: Path, path: Path, fields: Mapping[str, Any]) -> tuple[str, str]:
+    """The test and the agent: as the file says, else by its place."""
+    place = path.parent if path.name == OUTCOME else path.with_suffix("")
+    where = place.relative_to(folder)
+    name = str(where) if where.parts else folder.resolve().name
+    return _said(fields, _NAMES) or name, _said(fields, _AGENTS) or (where.parts[0] if where.parts else name)
+
+
+def _said(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    found = (fields.get(name) for name in names)
+    return next((text[:_LONGEST] for text in found if isinstance(text, str) and text.strip()), "")
+
+
+def _joining(path: Path, fields: Mapping[str, Any]) -> Joining:
+    branches = fields.get("squashed_branches")
+    return Joining(
+        path,
+        tuple(str(one)[:_LONGEST] for one in branches) if isinstance(branches, list) else (),
+        _pairs(fields.get("failed")),
+        _pairs(fields.get("impl_commit_hashes")),
+    )
+
+
+def _pairs(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        return ()
+    return tuple((str(name)[:_LONGEST], str(said)[:_LONGEST]) for name, said in value.items())
+
+
+def _evidence(test: ForeignTest) -> str:
+    """What failures are compared by: the reason, else the words of what blocked it, else its summary."""
+    if test.outcome is None:
+        return test.error
+    escalations = [one.title or one.detail for one in test.outcome.escalations]
+    return next((text for text in (*escalations, test.outcome.summary) if text.strip()), "")
