@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.config import Config
+    from selftest_core.run.store import RunFolder
 
 DONE = 0
 SOMETHING_LEFT = 1
@@ -31,7 +32,18 @@ def supervise(config: Config, environ: Mapping[str, str], cwd: Path) -> int:
     _need_terminal("`selftest-tui list` shows the fleet once, `selftest-tui list --batch` as JSON.")
     from selftest_tui.app import run
 
-    return run(config, environ)
+    folder = _live_run(cwd, environ)
+    return run(config, environ) if folder is None else run(config, environ, run=folder)
+
+
+def _live_run(cwd: Path, environ: Mapping[str, str]) -> RunFolder | None:
+    """The newest run of the repository around `cwd` that somebody conducts. Costs no git where no run ever was."""
+    top = next((folder for folder in (cwd, *cwd.parents) if (folder / ".selftest" / "runs").is_dir()), None)
+    if top is None:
+        return None
+    from selftest_core.run.overview import live_run
+
+    return live_run(environ, top)
 
 
 def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.run.mngr_commands import places
 
 if TYPE_CHECKING:
     from selftest_core.run.plan import RunPlan
@@ -72,7 +73,9 @@ def estimate(plan: RunPlan, size: Size, typical: Typical | None = None, *, tests
         tests=count,
         seconds=_duration(plan, one.seconds, count),
         longest=_duration(plan, plan.timeout, count),
-        time_basis=(f"{count} tests, {min(count, plan.max_running)} at once, {span(one.seconds)} each ({one.basis})"),
+        time_basis=(
+            f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each ({one.basis})"
+        ),
         usd=usd,
         usd_basis=usd_basis,
         affordable=affordable,
@@ -96,11 +99,12 @@ def span(seconds: float) -> str:
 
 def leaving(plan: RunPlan) -> tuple[Leaves, ...]:
     """What leaves this machine by this run, and to whom."""
-    is_local = plan.provider == LOCAL_PROVIDER
+    elsewhere = [place for place in places(plan.provider) if place != LOCAL_PROVIDER]
     contents = f"the repository at {plan.base[:12]}"
     found: list[Leaves] = []
-    if not is_local:
-        found.append(Leaves(f"{contents}, with its history, and the prompts", f"{plan.provider}, where the agents run"))
+    if elsewhere:
+        where = ", ".join(elsewhere)
+        found.append(Leaves(f"{contents}, with its history, and the prompts", f"{where}, where the agents run"))
     if plan.agent_command is not None:
         program = plan.agent_command[0]
         found.append(Leaves(f"{contents} and the prompts", f"`{program}`, and whoever it sends them to"))
@@ -109,7 +113,7 @@ def leaving(plan: RunPlan) -> tuple[Leaves, ...]:
         found.append(Leaves(f"what agents read of {contents}, the prompts and what their commands print", model))
     if plan.env_names:
         names = ", ".join(plan.env_names)
-        where = "the agents on this machine" if is_local else f"the agents on {plan.provider}"
+        where = f"the agents on {plan.provider.replace(',', ', ')}" if elsewhere else "the agents on this machine"
         found.append(Leaves(f"the values of {names}", where))
     return tuple(found)
 
@@ -124,7 +128,9 @@ def _duration(plan: RunPlan, each: float, count: int) -> float:
 def _money(plan: RunPlan, count: int) -> tuple[float | None, str, int | None]:
     if plan.usd_per_agent is None:
         return None, "unknown: set usd_per_agent to have an estimate", None
-    basis = f"an estimate: {count} agents at {plan.usd_per_agent:.2f} USD (usd_per_agent); nothing is metered"
+    basis = (
+        f"an estimate: {_counted(count, 'agent')} at {plan.usd_per_agent:.2f} USD (usd_per_agent); nothing is metered"
+    )
     if plan.budget_usd is None:
         return count * plan.usd_per_agent, basis, None
     # The same rounding as where the conductor decides.
@@ -139,11 +145,20 @@ def _disk(plan: RunPlan, size: Size, count: int) -> tuple[int | None, int | None
     if plan.transfer == "worktree":
         # The clone's objects are shared by all.
         clone = size.checkout + (size.history or 0)
-        return clone + count * size.checkout, None, f"a private clone, and {count} work trees of {size.files:,} files"
+        return (
+            clone + count * size.checkout,
+            None,
+            f"a private clone, and {_counted(count, 'work tree')} of {size.files:,} files",
+        )
     if size.history is None:
         return None, None, "unknown: the history takes too long to count"
     copy = size.checkout + size.history
     if plan.provider == LOCAL_PROVIDER:
-        basis = f"a private clone and {count} copies of {size.files:,} files with their history"
+        basis = f"a private clone and {_counted(count, 'copy')} of {size.files:,} files with their history"
         return copy * (count + 1), None, basis
     return copy, copy, f"a private clone here; each host has {size.files:,} files with their history"
+
+
+def _counted(count: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"

@@ -93,8 +93,7 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
     """The offer part by part, in the order in which a person asks."""
     plan, estimates = offer.plan, offer.estimates
     parts = [
-        Part("run", (f"{plan.run} in {plan.repository}",)),
-        Part("base", (_base(offer),)),
+        Part("from", (f"{plan.repository} at {_base(offer)}",)),
         Part("tests", tuple(_tests(offer))),
         Part("agents", tuple(_agents(plan))),
         Part("limits", tuple(_limits(plan))),
@@ -132,23 +131,19 @@ def _tests(offer: Offer) -> list[str]:
     lines = [f"{_counted(count, 'test')}, and an agent of its own for each" if count > 1 else "1 test, and one agent"]
     if offer.affected_by:
         lines[0] = f"{count} of {_counted(offer.found, 'test')}: those that changes since {offer.affected_by} concern"
-        listed = offer.tests[:_MOST_TESTS]
-        for test in listed:
+        for test in offer.tests[:_MOST_TESTS]:
             lines += [f"  {test.node_id}", *(f"    {reason}" for reason in test.reasons)]
-        if len(listed) < count:
-            lines.append(f"  and {count - len(listed):,} more")
+        if count > _MOST_TESTS:
+            lines.append(f"  and {count - _MOST_TESTS:,} more")
     else:
         files = Counter(test.node_id.partition("::")[0] for test in offer.tests)
         longest = max(len(f"{number}") for number in files.values())
-        lines += [f"  {number:>{longest}}  {path}" for path, number in list(files.items())[:_MOST_FILES]]
-        if len(files) > _MOST_FILES:
-            rest = sum(list(files.values())[_MOST_FILES:])
-            lines.append(f"  {rest:>{longest}}  in {len(files) - _MOST_FILES:,} more files")
+        lines += _cut([f"  {number:>{longest}}  {path}" for path, number in files.items()], _MOST_FILES, " files")
     if offer.deselected:
         lines.append(f"{_counted(offer.deselected, 'test')} left out by the arguments of pytest")
     citing = sum(test.blocks > 0 for test in offer.tests)
     if citing:
-        lines.append(f"{citing} of them cite blocks of the tutorial, which their agents are shown")
+        lines.append(f"{_counted(citing, 'agent')} shown the blocks of the tutorial that the test cites")
     return lines
 
 
@@ -218,10 +213,11 @@ def _uncollected(offer: Offer) -> list[str]:
 def _left_out(plan: RunPlan) -> list[str]:
     count = len(plan.left_out)
     lines = [f"{_counted(count, 'path')} changed or untracked here, so not in the base"]
-    lines += [f"  {path}" for path in plan.left_out[:_MOST_PATHS]]
-    if count > _MOST_PATHS:
-        lines.append(f"  and {count - _MOST_PATHS:,} more")
-    return lines
+    return [*lines, *_cut([f"  {path}" for path in plan.left_out], _MOST_PATHS, "")]
+
+
+def _cut(lines: list[str], most: int, what: str) -> list[str]:
+    return lines if len(lines) <= most else [*lines[:most], f"  and {len(lines) - most:,} more{what}"]
 
 
 def _counted(count: int, noun: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, UsageError
+from selftest_core.run.mngr_commands import providers_of
 from selftest_core.run.names import agent_names
 from selftest_core.run.plan import OnCluster, PlannedTest, RunPlan, Transfer, UnreadablePlanError, check_plan
 from selftest_core.run.prompt import render_prompt
@@ -184,7 +185,7 @@ def _check_money(budget: float | None, each: float | None) -> None:
 
 def _create_args(choices: Choices) -> tuple[tuple[str, ...], str]:
     """The arguments for `mngr create`, and a warning. A sandbox that dies before its agent takes the result along."""
-    if choices.provider != MODAL:
+    if MODAL not in providers_of(choices.provider):
         return choices.create_args, ""
     least = math.ceil(choices.timeout) + _SPARE
     lives = [word.removeprefix("timeout=") for word in _words(choices.create_args) if word.startswith("timeout=")]

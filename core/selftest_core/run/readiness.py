@@ -77,7 +77,9 @@ async def _know_provider(mngr: Mngr, provider: str) -> None:
     done = await mngr.call(("gc", "--dry-run", "--provider", provider, "--format", "json"), timeout=_TIMEOUT)
     says, hint = split_error(done.stderr)
     if "Unknown provider" in says:
-        raise UsageError(f"mngr knows no provider {provider!r}", says, hint or "Name another with --on.")
+        raise UsageError(
+            f"mngr knows no provider {provider!r}", says.partition(".")[2].strip(), hint or "Name another with --on."
+        )
 
 
 async def _know_type(mngr: Mngr, agent_type: str) -> None:
@@ -87,7 +89,7 @@ async def _know_type(mngr: Mngr, agent_type: str) -> None:
     done = await mngr.call((*arguments, "--format", "json"), timeout=_TIMEOUT)
     says, hint = split_error(done.stderr)
     if "Unknown agent type" in says:
-        raise UsageError(f"mngr knows no agent type {agent_type!r}", says, hint or "Name another with --agent.")
+        raise UsageError(f"mngr knows no agent type {agent_type!r}", "", hint or "Name another with --agent.")
 
 
 async def _agents(mngr: Mngr, provider: str) -> tuple[Agent, ...]:
