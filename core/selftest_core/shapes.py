@@ -336,6 +336,7 @@ def _documents() -> dict[str, type[Shape]]:
     from selftest_core.check_shapes import CheckDocument, CheckLine
     from selftest_core.integration.review_shapes import ReviewLine
     from selftest_core.run.detail_shapes import RunDetailDocument, RunDetailLine
+    from selftest_core.run.offer_shapes import OfferDocument, OfferLine
     from selftest_core.run.run_shapes import RunLine, RunsDocument, RunsLine, RunSummary
     from selftest_core.sweep_shapes import SweepDocument, SweepLine
 
@@ -344,6 +345,8 @@ def _documents() -> dict[str, type[Shape]]:
         "check --json": CheckDocument,
         "check --batch": CheckLine,
         "review --batch": ReviewLine,
+        "run --dry-run --json": OfferDocument,
+        "run --dry-run --batch": OfferLine,
         "run --batch, a line of the journal": RunLine,
         "run --batch, the summary": RunSummary,
         "runs --json": RunsDocument,
