@@ -83,8 +83,8 @@ def resume(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
     if arguments.batch:
         from selftest_tui.batch_run import conduct_in_batch
 
-        # Whoever resumes a run that rests wants it to go on.
-        if found.run is not None and found.run.paused and found.state != "live":
+        # Whoever resumes a run that rests, or was being stopped, wants it to go on.
+        if found.run is not None and found.state != "live" and (found.run.paused or found.run.is_halted):
             folder.wish(Wish(WishKind.GO))
         return conduct_in_batch(folder, environ, _policy(config))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

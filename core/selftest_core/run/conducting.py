@@ -24,9 +24,11 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selftest_core.config import load_config
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.journal import Journal
 from selftest_core.run.bundles import GitBundles
+from selftest_core.run.calling import PersonCaller
 from selftest_core.run.clock import WallClock
 from selftest_core.run.clone import make_clone
 from selftest_core.run.conductor import Conductor
@@ -64,7 +66,8 @@ async def conduct(
 
     `on_change` is called after each line with the run as it is then, `on_begin` once this conductor holds the run.
     Raises RefusedError where another one does, UsageError where a variable that its agents need is not set,
-    ToolError without mngr, JournalError where nothing can be written down (a full disk): all resumable.
+    ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError where nothing can be written
+    down (a full disk): all resumable.
     """
     plan = folder.plan()
     _refuse_unset(plan, environ)
@@ -73,13 +76,14 @@ async def conduct(
         raise UsageError(
             "The repository of this run is not there", plan.repository, "Put it back, then `selftest-tui resume`."
         )
+    command = load_config(repository, environ).on_pause_command
     mngr = Mngr(find_mngr(environ), environ, repository)
     with hold(folder) as journal:
         await mngr.check()
         await asyncio.to_thread(make_clone, repository, plan.base, folder.clone, environ)
         conductor = Conductor(
             plan, journal, MngrCrew(plan, mngr, folder, WallClock()), folder, GitBundles(plan, environ),
-            policy=policy, on_change=on_change,
+            policy=policy, on_change=on_change, caller=PersonCaller(plan.run, repository, command, environ),
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)

@@ -30,9 +30,10 @@ class RunLine(Line):
     """`run --batch`, `resume --batch`: one line of the run's journal. Each event adds fields of its own.
 
     `launching` (agent_id, name), `launched` (host_id, provider, adopted), `pulling`, `missed` (says), `reminding`,
-    `reminded`, `noticed` (reason; empty: not any more), `ended` (end, stage, text, tip, commits), `stopped` (says),
-    `retrying` (reason, text) are about one test; `conducting` (pid), `paused` (reason, by, signature), `resumed`,
-    `halted`, `left` (why) about the whole run.
+    `reminded`, `noticed` (reason; empty: not any more), `limited` (reason; empty: not any more), `ended` (end, stage,
+    text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test; `conducting` (pid),
+    `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: not any more), `called` (reason, says),
+    `declined` (wish, says), `halted`, `left` (why) about the whole run.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -133,7 +134,7 @@ class RunsLine(Line, RunsDocument):
 
 def run_line(run: Run, entry: Entry) -> dict[str, Any]:
     """A line of the journal as `--batch` prints it; `run` is the run after it."""
-    row = run.rows.get(str(entry.fields.get("agent", "")))
+    row = run.rows.get(str(entry.fields.get("agent") or entry.fields.get("test")))
     fields = {name: safe_text(value) for name, value in entry.fields.items()}
     test = None if row is None else row.planned.node_id
     line = RunLine.model_validate(

@@ -72,6 +72,16 @@ def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
             return f"paused: {_text(entry, 'reason')}"
         case Event.RESUMED:
             return "goes on"
+        case Event.SLOWED if _text(entry, "reason"):
+            return f"launches slowly: {_text(entry, 'reason')}"
+        case Event.SLOWED:
+            return "launches as usual again"
+        case Event.CALLED if _text(entry, "says"):
+            return f"you could not be called: {_text(entry, 'says')}"
+        case Event.DECLINED:
+            about = run.rows.get(_text(entry, "test"))
+            whom = f" {about.planned.node_id}" if about is not None else ""
+            return f"cannot {_text(entry, 'wish').replace('_', ' ')}{whom}: {_text(entry, 'says')}"
         case Event.HALTED:
             return "stopping: no more launches, what runs is ended"
         case Event.LEFT:
@@ -88,6 +98,8 @@ def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
             return f"{test}{found}{f' (attempt {row.attempt})' if row.attempt > 1 else ''}"
         case Event.NOTICED if _text(entry, "reason"):
             return f"{test} needs you: {_text(entry, 'reason')}"
+        case Event.LIMITED if _text(entry, "reason"):
+            return f"{test} is held up: {_text(entry, 'reason')}"
         case Event.REMINDING:
             return f"{test} ended its turn without an outcome: reminded"
         case Event.RETRYING:
