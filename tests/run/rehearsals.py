@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
 from selftest_core.demo.simulated_time import EPOCH, SimulatedClock, play
-from selftest_core.journal import Entry, encode, read
+from selftest_core.journal import Entry, JournalError, encode, read
 from selftest_core.run.conductor import Conductor
 from selftest_core.run.deciding import Policy
 from selftest_core.run.fold import Run, fold
@@ -17,6 +18,8 @@ from selftest_core.run.store import RunFolder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from selftest_core.run.calling import Caller
 
 RUN = "20261121-0931-7f3a"
 TIMEOUT = 220.0
@@ -47,12 +50,14 @@ class KilledError(BaseException):
 class MemoryLedger:
     """A journal as bytes in memory, written by the real encoder; `lives` lines can be written before the kill.
 
-    `torn`: so many bytes of the line that the kill cut were written.
+    `torn`: so many bytes of the line that the kill cut were written. `is_full`: with the last of these lines the disk
+    is full, instead of a kill.
     """
 
     data: bytes = b""
     lives: int | None = None
     torn: int = 0
+    is_full: bool = False
     entries: Sequence[Entry] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +69,8 @@ class MemoryLedger:
     def append(self, event: str, at: float, **fields: Any) -> Entry:
         entry = Entry(len(self.entries) + 1, at, event, fields)
         line = encode(entry)
+        if self.lives == 0 and self.is_full:
+            raise JournalError("Cannot write journal.jsonl", "No space left on device")
         if self.lives == 0:
             self.data += line[: self.torn]
             self.torn = 0
@@ -86,28 +93,43 @@ class Rehearsal:
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     passed: float = 0.0
     clock_jump: float = 0.0
+    booted: str = "simulated"
+    is_full: bool = False
+    caller: Caller | None = None
+    clock: SimulatedClock = field(default_factory=SimulatedClock)
 
     def conduct(
         self,
         *,
         lives: int | None = None,
         torn: int = 0,
+        seconds: float | None = None,
         on_change: Callable[[Run, Entry], None] | None = None,
     ) -> str | None:
-        """One conductor's life: why it left, or None where it was killed before it could write line `lives` + 1."""
+        """One conductor's life: why it left, or None where it was killed.
+
+        It is killed before it can write line `lives` + 1, or after so many `seconds` of its life, whatever it does
+        then.
+        """
         self.ledger = MemoryLedger(self.ledger.data, lives, torn)
-        clock = SimulatedClock(self.passed)
+        self.ledger.is_full = self.is_full
+        clock = self.clock = SimulatedClock(self.passed, self.booted)
         clock.jump = self.clock_jump
 
         async def life() -> str | None:
             crew = SimulatedCrew(self.world, clock)
             conductor = Conductor(
                 self.plan, self.ledger, crew, self.folder, SimulatedBundles(),
-                clock=clock, policy=self.policy, on_change=on_change,
+                clock=clock, policy=self.policy, on_change=on_change, caller=self.caller,
             )  # fmt: skip
+            conducting = asyncio.ensure_future(conductor.run())
             try:
-                return await conductor.run()
-            except KilledError:
+                done, _ = await asyncio.wait((conducting,), timeout=seconds)
+                if not done:
+                    self.ledger.lives = 0  # what it would still write on its way out, a killed one does not
+                    conducting.cancel()
+                return await conducting
+            except (KilledError, asyncio.CancelledError):
                 return None
             finally:
                 self.passed = clock.passed

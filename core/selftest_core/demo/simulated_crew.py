@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import random
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Member
 
 _BUNDLE_WORDS = "simulated bundle"
+_GIANT = 50 * 1024 * 1024
+"""Bytes of an outcome that is far too large."""
 
 
 class Role(StrEnum):
@@ -68,7 +71,7 @@ class SimulatedAgent:
     @property
     def is_doomed(self) -> bool:
         """True where its host goes away while it works."""
-        return self.role is Role.VANISHES or (self.role is Role.VANISHES_ONCE and self.member.attempt == 1)
+        return self.role in (Role.VANISHES, Role.FALLS_SILENT) or (self.role is Role.VANISHES_ONCE and self.member.attempt == 1)
 
 
 @dataclass(slots=True)
@@ -76,11 +79,13 @@ class SimulatedWorld:
     """What outlives a conductor: all agents, what was asked for them, and what should never have happened.
 
     `roles` by test (planned agent name); others succeed. `trouble`: how often a call fails for no reason, 0 to 1.
+    `outage`: from when to when, in seconds of simulated time, no call reaches anybody.
     """
 
     seed: int = 0
     roles: Mapping[str, Role] = field(default_factory=dict)
     trouble: float = 0.0
+    outage: tuple[float, float] = (0.0, 0.0)
     agents: dict[str, SimulatedAgent] = field(default_factory=dict)
     creates: list[str] = field(default_factory=list)
     reminders: list[str] = field(default_factory=list)
@@ -118,6 +123,7 @@ class SimulatedCrew:
         role = world.roles.get(member.test, Role.SUCCEEDS)
         if member.agent_id in world.agents:
             raise LaunchError("An agent with this id exists already", member.agent_id)
+        self._refuse_in_outage()
         world.creates.append(member.agent_id)
         duration = 0.5 + 2.5 * dice.random()
         seconds = 20.0 + 100.0 * random.Random(f"{world.seed} {member.agent_id}").random()
@@ -155,6 +161,8 @@ class SimulatedCrew:
         written = self._written(agent)
         if written is not None:
             (staging / OUTCOME).write_bytes(written)
+            if agent.role is Role.WRITES_A_GIANT:
+                os.truncate(staging / OUTCOME, _GIANT)
             if agent.role is Role.BREAKS_ITS_BUNDLE:
                 (staging / BUNDLE).write_text("no bundle")
             elif agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED):
@@ -193,8 +201,14 @@ class SimulatedCrew:
     async def _take(self, least: float, most: float, what: str) -> None:
         dice = self.world.dice(what)
         await asyncio.sleep(least + (most - least) * dice.random())
+        self._refuse_in_outage()
         if dice.random() < self.world.trouble:
             raise ToolFailedError("mngr failed", "Error: connection reset by peer")
+
+    def _refuse_in_outage(self) -> None:
+        begin, end = self.world.outage
+        if begin <= self.clock.passed < end:
+            raise ToolFailedError("mngr failed", "Error: network is unreachable")
 
     def _is_gone(self, agent: SimulatedAgent) -> bool:
         return agent.is_doomed and self.clock.passed >= agent.there_at + agent.seconds / 2
@@ -206,6 +220,8 @@ class SimulatedCrew:
             return Seen(Life.ABSENT)
         if self.clock.passed < agent.there_at:
             return Seen(Life.UNSEEN, says="it is being made")
+        if self._is_gone(agent) and agent.role is Role.FALLS_SILENT:
+            return Seen(Life.UNSEEN, says=f"host {host} does not answer")
         if self._is_gone(agent):
             return Seen(Life.LOST, says=f"host {host} is gone")
         written = self._written(agent)
@@ -225,7 +241,7 @@ class SimulatedCrew:
                 return Life.TURN_ENDED if agent.reminded_at is None else Life.WORKING
             case Role.ASKS if is_through:
                 return Life.ASKS
-            case Role.CRASHES | Role.WRITES_NONSENSE if is_through:
+            case Role.CRASHES | Role.WRITES_NONSENSE | Role.WRITES_ANOTHER_SHAPE | Role.WRITES_A_GIANT if is_through:
                 return Life.EXITED
             case _:
                 return Life.WORKING  # an agent that is done is there until somebody stops it
@@ -245,6 +261,10 @@ class SimulatedCrew:
                 return whole[: int(len(whole) * (passed - agent.seconds) / 30.0)]
             case Role.WRITES_NONSENSE if passed >= agent.seconds:
                 return b"All tests pass now!\n"
+            case Role.WRITES_ANOTHER_SHAPE if passed >= agent.seconds:
+                return b'{"result": "fixed", "errored": "no"}'
+            case Role.WRITES_A_GIANT if passed >= agent.seconds:
+                return b"{"  # `pull` makes it as large as it is
             case _:
                 return whole if passed >= agent.seconds else None
 

@@ -93,7 +93,7 @@ async def fetch(
         return fetched
     except TimeoutError:
         return Fetched(failure=f"it could not be fetched within {policy.pull_deadline:g} s")
-    except (ToolError, OSError) as error:
+    except (ToolError, OSError, ValueError) as error:
         refuse_own_disk(error, folder.path, staging)
         return Fetched(failure=words_of(error))
     finally:

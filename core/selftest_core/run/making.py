@@ -88,7 +88,12 @@ class Maker:
         try:
             async with self._creating, asyncio.timeout(duty.policy.create_deadline):
                 seen = await duty.crew.create(member)
-        except (ToolError, TimeoutError, OSError) as error:
+        except (
+            ToolError,
+            TimeoutError,
+            OSError,
+            ValueError,
+        ) as error:  # a test's id may be no text that can be written
             refuse_own_disk(error, duty.folder.path)
             text = words_of(error, f"it was not made within {duty.policy.create_deadline:g} s")
             seen = await self._look_for(member)
