@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from selftest_core.tutorial import Block, Heading
 
 _TITLE = re.compile(r"\w")
-_GRAVE: tuple[End | Phase, ...] = (
+GRAVEST_FIRST: tuple[End | Phase, ...] = (
     *FAILURES, End.BLOCKED, End.STOPPED, Phase.WORKING, Phase.PULLING, Phase.STOPPING, Phase.LAUNCHING, Phase.WAITING,
-    End.NOT_STARTED, End.SUCCEEDED, End.UNCHANGED,
+    End.NOT_STARTED, End.SUCCEEDED, End.UNCHANGED, Phase.ENDED,
 )  # fmt: skip
-"""The gravest first: how a test with several parameters did is how the worst of them did."""
+"""How a test with several parameters did is how the worst of them did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class CitingTest:
     @property
     def how(self) -> End | Phase | None:
         """How the worst of its results is; None where the last run did not have it."""
-        return min((result.how for result in self.results), key=_GRAVE.index, default=None)
+        return min((result.how for result in self.results), key=GRAVEST_FIRST.index, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class TutorialView:
         for how in once.values():
             if how is not None:
                 counted[how] += 1
-        return dict(sorted(counted.items(), key=lambda item: _GRAVE.index(item[0])))
+        return dict(sorted(counted.items(), key=lambda item: GRAVEST_FIRST.index(item[0])))
 
 
 def look_at(check: Check, run: Run | None) -> TutorialView:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from selftest_tui.keys import APP
 from selftest_tui.keys_fleet import FLEET
+from selftest_tui.keys_tutorial import TUTORIAL
 
-TABLES = (FLEET,)
+TABLES = (FLEET, TUTORIAL)
 
 
 def readme_table() -> str:
