@@ -1,9 +1,7 @@
-"""A conductor that is killed at any line of its journal, torn last line included, and one that takes the run up."""
+"""What whoever takes a run up finds: all that ended, and nobody else at it (`test_chaos` kills conductors)."""
 
 from __future__ import annotations
 
-import os
-import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -26,8 +24,6 @@ EXPECTED = (
     "succeeded", "unchanged", "red", "blocked", "crash", "timeout", "unreadable",
     "succeeded", "succeeded", "succeeded", "launch", "succeeded",
 )  # fmt: skip
-CHAOS = int(os.environ.get("CHAOS", "1"))
-"""How much of it: `make chaos` asks for more than every run of the tests can wait for."""
 
 
 def assert_whole(rehearsal: Rehearsal) -> None:
@@ -50,33 +46,6 @@ def test_a_run_that_nobody_disturbs_ends_every_test_by_its_role(tmp_path: Path) 
     assert rehearsal.conduct() == "done"
     assert_whole(rehearsal)
     assert max(Counter(rehearsal.world.reminders).values()) == 1
-
-
-@pytest.mark.parametrize("seed", range(CHAOS))
-def test_killed_at_any_line_and_resumed_it_ends_the_same(tmp_path: Path, seed: int) -> None:
-    whole = a_rehearsal(tmp_path / "whole", TWELVE, seed=seed, trouble=0.03)
-    assert whole.conduct() == "done"
-    lines = len(whole.ledger.entries)
-    assert lines > 60
-    dice = random.Random(seed)
-    for line in range(dice.randrange(3), lines, 3):
-        rehearsal = a_rehearsal(tmp_path / f"{line}", TWELVE, seed=seed, trouble=0.03)
-        assert rehearsal.conduct(lives=line, torn=dice.choice((0, 1, 9, 40))) is None
-        rehearsal.passed += dice.choice((0.0, 0.0, 5.0, 90.0))
-        assert rehearsal.conduct() == "done", f"killed before line {line + 1}"
-        assert_whole(rehearsal)
-
-
-@pytest.mark.parametrize("seed", range(6 * CHAOS))
-def test_killed_again_and_again_it_ends_the_same(tmp_path: Path, seed: int) -> None:
-    dice = random.Random(seed)
-    rehearsal = a_rehearsal(tmp_path, TWELVE, seed=seed, trouble=0.03)
-    kills = 0
-    while rehearsal.conduct(lives=dice.randrange(1, 12), torn=dice.randrange(0, 30)) is None:
-        rehearsal.passed += dice.choice((0.0, 1.0, 30.0))
-        kills += 1
-    assert kills > 3
-    assert_whole(rehearsal)
 
 
 def test_the_end_of_a_run_is_the_end_for_whoever_resumes_it(tmp_path: Path) -> None:
