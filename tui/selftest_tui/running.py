@@ -51,6 +51,8 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
 
     for warning in prepared.plan.warnings:
         _say(f"! {warning}")
+    for broken in prepared.uncollected:
+        _say(f"! {broken.path} cannot be collected: {broken.message}")
     _say("making the private clone")
     return conduct_in_batch(begin(prepared, environ), environ)
 

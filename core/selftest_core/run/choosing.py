@@ -71,6 +71,7 @@ async def choose(source: Source, asked: Asked, environ: Mapping[str, str]) -> Ch
     names = [_from_top(name, asked.cwd, source) for name in asked.tests]
     oid = Git(source.git_dir, environ).resolve(asked.affected_by) if asked.affected_by is not None else ""
     with _files_of_base(source, asked.tutorial, environ) as (root, git):
+        _refuse_uncommitted(names, root, source)
         collection = await collect_async(root, names, asked.pytest_command, asked.pytest_args, environ)
         return await asyncio.to_thread(_chosen, source, asked, collection, oid, root, git)
 
@@ -137,6 +138,13 @@ def _from_top(name: str, cwd: Path, source: Source) -> str:
     raise UsageError(
         f"{name} is outside of the repository", str(top), "Name tests of the repository that you stand in."
     )
+
+
+def _refuse_uncommitted(names: Sequence[str], root: Path, source: Source) -> None:
+    for path in (name.partition("::")[0] for name in names):
+        if (source.place.top / path).exists() and not (root / path).exists():
+            detail = f"Agents start from {source.base[:12]}, and would not have it."
+            raise UsageError(f"{path} is not in the base", detail, "Commit it, or name another commit with --base.")
 
 
 def _citations(root: Path, collection: Collection) -> list[Citation]:

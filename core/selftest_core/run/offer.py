@@ -130,7 +130,7 @@ def _tests(offer: Offer) -> list[str]:
     count = len(offer.tests)
     lines = [f"{_counted(count, 'test')}, and an agent of its own for each" if count > 1 else "1 test, and one agent"]
     if offer.affected_by:
-        lines[0] = f"{count} of {_counted(offer.found, 'test')}: those that changes since {offer.affected_by} concern"
+        lines[0] = f"{count} of {_counted(offer.found, 'test')}: what changed since {offer.affected_by} concerns them"
         for test in offer.tests[:_MOST_TESTS]:
             lines += [f"  {test.node_id}", *(f"    {reason}" for reason in test.reasons)]
         if count > _MOST_TESTS:

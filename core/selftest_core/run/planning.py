@@ -74,7 +74,7 @@ def make_plan(
     `random_hex` is `secrets.token_hex`. `environ` is only asked whether the named variables are set. `warnings`: what
     others have to say of this run. Raises UsageError for what cannot work, ConfigError for the template.
     """
-    _check(choices, environ)
+    check_choices(choices, environ)
     told = [*source.warnings, *warnings]
     once = tuple(dict.fromkeys(node_ids))
     if not once:
@@ -148,7 +148,8 @@ def refuse_taken(plan: RunPlan, names: Collection[str], ids: Collection[str] = (
         raise RefusedError("Agents of these names are there already", detail, hint)
 
 
-def _check(choices: Choices, environ: Mapping[str, str]) -> None:
+def check_choices(choices: Choices, environ: Mapping[str, str]) -> None:
+    """Raise UsageError for what cannot work, whatever the tests are."""
     if choices.agent_type == COMMAND and choices.agent_command is None:
         raise UsageError("A command agent needs a command", "", "Name a script with --agent-command SCRIPT.")
     if choices.agent_type != COMMAND and choices.agent_command is not None:

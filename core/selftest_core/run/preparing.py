@@ -29,7 +29,7 @@ from selftest_core.run.estimates import estimate
 from selftest_core.run.events import End, Event
 from selftest_core.run.mngr_commands import places, providers_of
 from selftest_core.run.offer import Offer, Uncollected, offered_tests
-from selftest_core.run.planning import COMMAND, Choices, make_plan, refuse_taken
+from selftest_core.run.planning import COMMAND, Choices, check_choices, make_plan, refuse_taken
 from selftest_core.run.programs import PytestCommands, agent_command, pytest_commands
 from selftest_core.run.readiness import ask_mngr, refuse_missing_tools, warnings_of
 from selftest_core.run.source import Source, look_at
@@ -102,6 +102,7 @@ async def prepare(
     is_local = providers_of(provider) == (LOCAL_PROVIDER,)
     pytest = pytest_commands(config.pytest_command, source, environ, is_local=is_local)
     choices = _choices(wanted, config, source, environ, cwd, provider, pytest)
+    check_choices(choices, environ)
     refuse_missing_tools(choices, environ)
     mngr = Mngr(find_mngr(environ), environ, source.place.top)
     say("collecting the tests, and asking mngr")

@@ -53,7 +53,9 @@ def pytest_commands(
         return PytestCommands(here, here, _shared_files(here, top))
     command = shlex.join(ELSEWHERE)
     return PytestCommands(
-        here, ELSEWHERE, (f"agents elsewhere are told to run tests by `{command}`: `pytest_command` says otherwise",)
+        here,
+        ELSEWHERE,
+        (f"agents elsewhere are told to run tests by `{command}`: set pytest_command where that is wrong",),
     )
 
 
@@ -110,7 +112,7 @@ def _shared_files(command: tuple[str, ...], top: Path) -> tuple[str, ...]:
         if Path(name) == top or top.resolve() in (Path(name), *Path(name).parents):
             return (
                 f"{environment} has this checkout installed as editable: tests that import it from there see your "
-                "files, not an agent's; `pytest_command` names another environment",
+                "files, not an agent's copy; pytest_command can name another environment",
             )
     return ()
 
