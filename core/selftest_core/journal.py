@@ -33,6 +33,12 @@ class JournalError(SelftestError):
     """The journal cannot be written (a full disk, a lost folder) or was changed by someone else."""
 
 
+class JournalWriteError(JournalError):
+    """A line cannot be written: what was written before stands, so that whoever writes it can go on later."""
+
+    exit_status = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line: its number (from 1), when it was written (seconds since the epoch, UTC), its event and fields."""
@@ -126,7 +132,7 @@ class Journal:
     def append(self, event: str, at: float, **fields: Any) -> Entry:
         """Write one line and return when it is on the disk. On an error the file is as it was before.
 
-        `fields` must be JSON. Raises JournalError when it cannot be written.
+        `fields` must be JSON. Raises JournalWriteError when it cannot be written.
         """
         entry = Entry(len(self.entries) + 1, at, event, fields)
         line = encode(entry)
@@ -140,7 +146,7 @@ class Journal:
         except OSError as error:
             os.ftruncate(self._file, self._end)
             hint = "Free some space; then go on: nothing that was written before is lost."
-            raise JournalError(f"Cannot write {self.path}", error.strerror or str(error), hint) from error
+            raise JournalWriteError(f"Cannot write {self.path}", error.strerror or str(error), hint) from error
         self._end += len(line)
         self.entries.append(entry)
         return entry

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
 from selftest_core.demo.simulated_time import EPOCH, SimulatedClock, play
-from selftest_core.journal import Entry, JournalError, encode, read
+from selftest_core.journal import Entry, JournalWriteError, encode, read
 from selftest_core.run.conductor import Conductor
 from selftest_core.run.deciding import Policy
 from selftest_core.run.fold import Run, fold
@@ -70,7 +70,7 @@ class MemoryLedger:
         entry = Entry(len(self.entries) + 1, at, event, fields)
         line = encode(entry)
         if self.lives == 0 and self.is_full:
-            raise JournalError("Cannot write journal.jsonl", "No space left on device")
+            raise JournalWriteError("Cannot write journal.jsonl", "No space left on device")
         if self.lives == 0:
             self.data += line[: self.torn]
             self.torn = 0

@@ -71,7 +71,8 @@ class SimulatedAgent:
     @property
     def is_doomed(self) -> bool:
         """True where its host goes away while it works."""
-        return self.role in (Role.VANISHES, Role.FALLS_SILENT) or (self.role is Role.VANISHES_ONCE and self.member.attempt == 1)
+        is_first = self.member.attempt == 1
+        return self.role in (Role.VANISHES, Role.FALLS_SILENT) or (self.role is Role.VANISHES_ONCE and is_first)
 
 
 @dataclass(slots=True)
