@@ -97,11 +97,11 @@ selftest-tui schema > selftest-tui.schema.json
 # Scripted agents in a world of their own, on the screen: no model, no key, no network. `q` ends all of it.
 selftest-tui demo
 
-# Their changes as lines of JSON, until all have ended. Its status is 1 where some of them failed, as some do.
-selftest-tui demo --batch --agents 2 > changes.jsonl || test $? = 1
+# Their run as lines of JSON, until all have ended. Its status is 1, since work for a person is left by design.
+selftest-tui demo --batch --agents 2 > run.jsonl || test $? = 1
 
-# Leave the demo's world running, to look at it with tmux and mngr.
-selftest-tui demo --batch --agents 1 --keep > changes.jsonl || test $? = 1
+# Leave the demo's world, to look at it with tmux, mngr and git.
+selftest-tui demo --batch --agents 1 --keep > run.jsonl || test $? = 1
 
 # What such a demo, or one that was killed, left behind. Looking alone ends with 1 where there is something.
 selftest-tui sweep || test $? = 1

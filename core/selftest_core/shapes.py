@@ -168,51 +168,6 @@ class DoctorLine(Line, DoctorDocument):
     event: Literal["summary"] = "summary"
 
 
-class FailureItem(Shape):
-    """Why something was not done."""
-
-    title: Text
-    detail: Text
-    hint: Text
-
-
-class LaunchedLine(Line):
-    """`selftest-tui demo --batch`: an agent was made."""
-
-    event: Literal["launched"] = "launched"
-    name: Text
-    made: int = Field(description="How many were made so far.")
-    not_made: int
-    of: int
-
-
-class NotLaunchedLine(Line):
-    """`selftest-tui demo --batch`: an agent could not be made."""
-
-    event: Literal["not_launched"] = "not_launched"
-    name: Text
-    error: FailureItem
-    made: int
-    not_made: int
-    of: int
-
-
-class AgentLine(Line, AgentItem):
-    """`selftest-tui demo --batch`: an agent is new, or changed."""
-
-    event: Literal["agent"] = "agent"
-
-
-class DemoLine(Line):
-    """`selftest-tui demo --batch`, at its end. `counts`: agents per category. `stopped`: it was ended early."""
-
-    event: Literal["summary"] = "summary"
-    agents: list[AgentItem]
-    counts: dict[str, int]
-    not_launched: list[Text]
-    stopped: bool
-
-
 class ErrorLine(Line):
     """The line that a command ends with when it failed."""
 
@@ -322,10 +277,6 @@ _DOCUMENTS: dict[str, type[Shape]] = {
     "list --batch": ListLine,
     "doctor --json": DoctorDocument,
     "doctor --batch": DoctorLine,
-    "demo --batch, an agent made": LaunchedLine,
-    "demo --batch, an agent not made": NotLaunchedLine,
-    "demo --batch, an agent changed": AgentLine,
-    "demo --batch, the summary": DemoLine,
     "--batch, a line": Line,
     "--batch, an error": ErrorLine,
 }

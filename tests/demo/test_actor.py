@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core import demo
-from selftest_core.demo.sample import FILES
-from selftest_core.demo.scenarios import CAST, Role, cast
+from selftest_core.citations import read_tests
+from selftest_core.coverage import cover
+from selftest_core.demo.scenarios import CAST, Role, cast, files
+from selftest_core.demo.staging import PROGRAM, lay_out, pytest_command, write_stage
+from selftest_core.outcome import parse_outcome, verdict
 from selftest_core.tutorial import parse_blocks
 from worlds import eventually
 
@@ -23,65 +26,115 @@ if TYPE_CHECKING:
     from worlds import World
 
 HERE = Path(demo.__file__).parent
+BY_END = {role.ends: role for role in CAST}
 
 
-def stage(world: World, role: Role, patience: float) -> tuple[Path, list[str]]:
-    """The sample repository laid out for one actor, and the command line that plays it as fast as it goes."""
-    shop = world.root / "shop"
-    for name, text in FILES.items():
-        path = shop / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    for words in (
-        ["init", "-q", "-b", "main"],
-        ["config", "user.name", "demo"],
-        ["config", "user.email", "demo@example.org"],
-        ["add", "."],
-        ["commit", "-q", "-m", "Open the shop"],
-    ):
-        world.run(["git", *words], cwd=shop)
-    (world.root / "state").mkdir()
-    story = world.root / "story.json"
-    story.write_text(json.dumps(role.story))
-    actor = [sys.executable, "-I", "-S", str(HERE / "actor.py"), str(story), "1000", f"{patience:g}"]
-    return shop, ["sh", str(HERE / "wrapper.sh"), *actor]
+class Stage:
+    """The sample repository laid out for one actor, which plays as fast as it goes."""
+
+    def __init__(self, world: World, role: Role, patience: float) -> None:
+        self.world = world
+        self.role = role
+        self.shop = world.root / "shop"
+        lay_out(self.shop, files(len(CAST)), world.environment)
+        (world.root / "state").mkdir()
+        (world.root / "stories").mkdir()
+        self.argv = write_stage(world.root / "stories", (role,), speed=1000.0, patience=patience)
+        self.out = self.shop / ".selftest/out"
+        (self.out / "artifacts").mkdir(parents=True)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **self.world.environment,
+            "MNGR_AGENT_STATE_DIR": str(self.world.root / "state"),
+            "SELFTEST_TEST": self.role.test,
+            "SELFTEST_OUT": str(self.out),
+            "SELFTEST_BASE": self.git("rev-parse", "main"),
+        }
+
+    def play(self, text: str = "") -> subprocess.CompletedProcess[str]:
+        self.git("checkout", "-q", "-b", "work")
+        return self.world.run(self.argv, cwd=self.shop, env=self.environment, check=False, text=text)
+
+    def git(self, *arguments: str) -> str:
+        return self.world.run(["git", *arguments], cwd=self.shop).stdout.strip()
+
+    def is_green(self) -> bool:
+        return not self.red(self.role.test)
+
+    def red(self, *tests: str) -> list[str]:
+        """Which of these fail, run by ourselves."""
+        command = [*pytest_command(), "-q", "-rf", "--tb=no", *tests]
+        bare = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        done = self.world.run(command, cwd=self.shop, check=False, env=bare)
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        return re.findall(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
 
 
-def environment(world: World) -> dict[str, str]:
-    return {**world.environment, "MNGR_AGENT_STATE_DIR": str(world.root / "state"), "MNGR_AGENT_NAME": "st-7f-x"}
+ENDING = [role for role in CAST if role.exit_status is not None]
 
 
-@pytest.mark.parametrize("role", CAST, ids=lambda role: role.name)
+@pytest.mark.parametrize("role", ENDING, ids=lambda role: role.test.rpartition("::")[2])
 def test_each_of_the_cast_does_what_it_says(world: World, role: Role) -> None:
-    shop, argv = stage(world, role, patience=1)
+    stage = Stage(world, role, patience=1)
+    done = stage.play()
 
-    done = world.run(argv, cwd=shop, env=environment(world), check=False)
+    assert done.returncode == role.exit_status, done.stdout + done.stderr
+    assert (stage.out / "exit_status").read_text() == f"{role.exit_status}\n"
+    assert not (world.root / "state/active").exists() or role.exit_status
+    assert stage.git("status", "--porcelain") == ""
+    assert [path.name for path in (stage.out / "artifacts").iterdir()]
+    subjects = stage.git("log", "--reverse", "--format=%s", "main..work").splitlines()
+    kinds = tuple(re.findall(r"^\[([A-Z_]+)\] ", "\n".join(subjects), re.MULTILINE))
+    assert len(kinds) == len(subjects)
+    assert kinds == (role.kinds if role.ends == "succeeded" else ())
+    if role.ends in ("crash", "unreadable"):
+        return
+    outcome = parse_outcome((stage.out / "outcome.json").read_bytes())
+    assert verdict(outcome, bool(subjects)) == role.ends
+    assert outcome.tests_passing_before == (role.ends == "unchanged")
+    if subjects:
+        assert outcome.tests_passing_after
+        assert stage.is_green() == (role is not liar())
+        assert stage.git("bundle", "list-heads", str(stage.out / "branch.bundle")).split()[0] == stage.git(
+            "rev-parse", "HEAD"
+        )
 
-    assert done.returncode == role.ends_with, done.stdout + done.stderr
-    assert (shop / ".selftest/out/exit_status").read_text() == f"{role.ends_with}\n"
-    assert not (world.root / "state/active").exists() or role.ends_with
-    subjects = world.run(["git", "log", "--format=%s"], cwd=shop).stdout.splitlines()
-    commits = [str(step[1]) for step in role.story if step[0] == "commit"]
-    assert subjects == [*commits, "Open the shop"]
-    assert world.run(["git", "status", "--porcelain"], cwd=shop).stdout == ""
-    if commits:
-        before, after = done.stdout.split("Update", 1)
-        assert "1 failed" in plain(before)  # the defect was real
-        assert re.search(r"\d passed", plain(after))
-        assert f"FAILED {role.test}" not in plain(after)
+
+def liar() -> Role:
+    """The one that claims success while its test is red."""
+    return next(role for role in CAST if "receipt" in role.test)
 
 
-def plain(text: str) -> str:
-    """The text without colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+def test_the_defects_are_real(world: World) -> None:
+    stage = Stage(world, CAST[0], patience=1)
+
+    red = stage.red(*(role.test for role in ENDING))
+
+    green = {"unchanged", "unreadable"}
+    assert sorted(red) == sorted(role.test for role in ENDING if role.ends not in green)
+
+
+def test_the_cast_brings_about_every_kind_of_outcome_that_agents_can() -> None:
+    assert set(BY_END) == {"succeeded", "unchanged", "blocked", "crash", "timeout", "unreadable", "red"}
+    kinds = {kind for role in CAST for kind in role.kinds}
+    assert {"FIX_IMPL", "FIX_TEST", "IMPROVE_TEST"} <= kinds
+    edits = [str(step) for role in CAST for step in role.story if step[0] == "edit"]
+    assert max(edits.count(edit) for edit in edits) == 3  # the same change by three
+
+
+def test_two_of_the_cast_change_one_line_each_in_its_own_way(world: World) -> None:
+    lock = [role for role in CAST if any(step[0] == "edit" and "> ATTEMPTS" in str(step[2]) for step in role.story)]
+    assert len(lock) == 2
+    assert len({json.dumps([step for step in role.story if step[0] == "edit"]) for role in lock}) == 2
 
 
 def test_an_answer_is_waited_for_and_heard(world: World) -> None:
-    role = next(role for role in CAST if any(step[0] == "ask" for step in role.story))
-    shop, argv = stage(world, role, patience=0)
+    stage = Stage(world, BY_END["blocked"], patience=0)
     state = world.root / "state"
     with subprocess.Popen(
-        argv, cwd=shop, env=environment(world), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        stage.argv, cwd=stage.shop, env=stage.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as actor:
         assert actor.stdin is not None
         eventually((state / "permissions_waiting").exists, "it asks")
@@ -91,56 +144,75 @@ def test_an_answer_is_waited_for_and_heard(world: World) -> None:
         said, _ = actor.communicate(timeout=60)
 
     assert actor.returncode == 0
-    assert "Understood: No, only members" in plain(said)
+    assert "Understood: Refuse it" in plain(said)
     assert not (state / "permissions_waiting").exists()
+    outcome = parse_outcome((stage.out / "outcome.json").read_bytes())
+    assert verdict(outcome, True) == "succeeded"
+    assert outcome.tests_passing_after
+    assert stage.is_green()
 
 
 def test_what_is_typed_at_an_actor_is_shown_never_obeyed(world: World) -> None:
-    role = next(role for role in CAST if any(step[0] == "wait" for step in role.story))
-    shop, argv = stage(world, role, patience=1)
+    stage = Stage(world, BY_END["blocked"], patience=60)
 
-    said = world.run(argv, cwd=shop, env=environment(world), text="look \x1b]0;owned\x07 again\nquit\n").stdout
+    said = stage.play("look \x1b]0;owned\x07 again\n").stdout
 
     assert "\x1b]0;owned" not in said
     assert "owned" in said
 
 
-def test_a_wrapper_started_again_forgets_the_last_end(world: World) -> None:
-    shop, _ = stage(world, CAST[0], patience=1)
-    wrapper = ["sh", str(HERE / "wrapper.sh")]
-    world.run([*wrapper, "sh", "-c", "exit 7"], cwd=shop, check=False)
-    assert (shop / ".selftest/out/exit_status").read_text() == "7\n"
+def test_an_actor_whose_test_hangs_says_so_and_waits(world: World) -> None:
+    stage = Stage(world, BY_END["timeout"], patience=1)
+    log = world.root / "log"
+    with log.open("wb") as output, subprocess.Popen(
+        stage.argv, cwd=stage.shop, env=stage.environment, stdin=subprocess.DEVNULL, stdout=output,
+        start_new_session=True,
+    ) as actor:  # fmt: skip
+        try:
+            eventually(lambda: "still running" in log.read_text(), "it says that the test runs on")
+            assert actor.poll() is None
+        finally:
+            os.killpg(actor.pid, 9)
+    assert not (stage.out / "outcome.json").exists()
 
-    seen = world.run([*wrapper, "sh", "-c", "ls .selftest/out; kill -9 $$"], cwd=shop, check=False)
+
+def plain(text: str) -> str:
+    """The text without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_a_wrapper_started_again_forgets_the_last_end(world: World) -> None:
+    stage = Stage(world, CAST[0], patience=1)
+    wrapper = ["sh", str(HERE / "wrapper.sh")]
+    world.run([*wrapper, "sh", "-c", "exit 7"], cwd=stage.shop, check=False)
+    assert (stage.out / "exit_status").read_text() == "7\n"
+
+    seen = world.run([*wrapper, "sh", "-c", "ls .selftest/out; kill -9 $$"], cwd=stage.shop, check=False)
 
     assert "exit_status" not in seen.stdout
-    assert (shop / ".selftest/out/exit_status").read_text() == "137\n"
+    assert (stage.out / "exit_status").read_text() == "137\n"
 
 
-def test_names_are_distinct_and_legal_at_any_size() -> None:
-    names = [role.name for role in cast(100)]
+@pytest.mark.parametrize("agents", [1, len(CAST), len(CAST) + 1, 100])
+def test_each_of_a_cast_of_any_size_owns_a_test_of_its_own_that_cites_a_block(agents: int) -> None:
+    roles, laid = cast(agents), files(agents)
+    citations = [
+        one for path, text in laid.items() if path.startswith("tests/test_") for one in read_tests(text, path).citations
+    ]
+    coverage = cover(parse_blocks(laid["tutorial.sh"]).blocks, citations)
 
-    assert len(set(names)) == 100
-    assert all(len(name) <= 50 and name.replace("-", "").isalnum() and not name.endswith("-") for name in names)
-    assert cast(1)[0].ends_with != 0  # something fails in a demo of any size
-
-
-def test_the_sample_is_a_repository_that_our_own_tools_read() -> None:
-    tutorial = parse_blocks(FILES["tutorial.sh"])
-    tests = {
-        f"{path}::{line.split('(')[0].removeprefix('def ')}"
-        for path, text in FILES.items()
-        for line in text.splitlines()
-        if line.startswith("def test_")
-    }
-
-    assert len(tutorial.blocks) == 4
-    assert {role.test for role in CAST} <= tests
+    assert roles[0].ends == "crash"  # something fails in a demo of any size
+    assert len({role.test for role in roles}) == agents
+    assert coverage.is_complete
+    assert {role.test for role in roles} <= {test for cited in coverage.blocks for test in cited.tests}
+    for role in roles:
+        for step in role.story:
+            if step[0] == "edit":
+                assert str(step[2]) in laid[str(step[1])] or role.ends == "red" or step[1] == "shop/cart.py"
 
 
 def test_the_wrapper_is_named_shorter_than_ps_cuts() -> None:
-    from selftest_core.demo.world import PROGRAM
-
     assert len(PROGRAM) <= 15
     assert os.access("/bin/sh", os.X_OK)
     assert shutil.which("git")
+    assert Path(sys.executable).is_file()

@@ -193,13 +193,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     )
     demo = command(
         "demo",
-        "Start a handful of scripted agents in a world of their own and supervise them.\n"
+        "A run of scripted agents in a world of its own: they test and mend a small shop.\n"
         "Needs mngr and tmux, but no model, no key and no network, and leaves nothing.",
         "  selftest-tui demo\n"
-        "  selftest-tui demo --agents 12\n"
-        "  selftest-tui demo --batch         no screen: what changes, as JSON Lines",
+        "  selftest-tui demo --agents 40\n"
+        "  selftest-tui demo --batch         no screen: its run, as JSON Lines",
     )
-    demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many to start; default: 8")
+    demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many to start; default: 14")
     demo.add_argument("--keep", action="store_true", help="leave the demo's world running; `sweep` removes it later")
     sweep = command(
         "sweep",

@@ -29,8 +29,10 @@ STOPPED_EARLY = 3
 RESUMABLE = (INTERRUPTED, "budget", "paused")
 
 
-def conduct_in_batch(folder: RunFolder, environ: Mapping[str, str], policy: Policy | None = None) -> int:
-    """Conduct the run until it is over or rests, and return the exit status.
+def conduct_in_batch(
+    folder: RunFolder, environ: Mapping[str, str], policy: Policy | None = None, *, is_kept: bool = True
+) -> int:
+    """Conduct the run until it is over or rests, and return the exit status. `is_kept`: it can be resumed afterwards.
 
     Raises what `conduct` raises; what was done until then stands in the journal.
     """
@@ -40,7 +42,8 @@ def conduct_in_batch(folder: RunFolder, environ: Mapping[str, str], policy: Poli
     batch.write_line(run_summary(run, time.time(), str(folder.path)).model_dump(mode="json"))
     if why in RESUMABLE:
         rests = f"{why}: {plain(run.paused)}" if run.paused else why
-        sys.stderr.write(f"{rests}; `selftest-tui resume {folder.run}` goes on\n")
+        resume = f"; `selftest-tui resume {folder.run}` goes on" if is_kept else ""
+        sys.stderr.write(f"{rests}{resume}\n")
         return STOPPED_EARLY
     return exit_status(run)
 

@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
@@ -157,17 +158,20 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
         sys.stderr.flush()
 
     if arguments.batch:
-        from selftest_core.demo.headless import run_demo_batch
-        from selftest_tui import batch
+        from selftest_core.demo.show import run_demo_batch
+        from selftest_tui.batch_run import conduct_in_batch
 
-        return run_demo_batch(environ, arguments.agents, arguments.keep, batch.write_line, say)
+        conduct = partial(conduct_in_batch, is_kept=arguments.keep)
+        return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, say)
     _need_terminal("`selftest-tui demo --batch` prints what happens as JSON Lines instead.")
     from selftest_core.demo.show import run_demo
     from selftest_tui.app import run
 
     # The demo's mngr has no remote providers, so nothing is to be waited for.
     local = replace(config, remote=False)
-    return run_demo(environ, arguments.agents, arguments.keep, lambda world: run(local, world.environ), say)
+    return run_demo(
+        environ, arguments.agents, arguments.keep, lambda world, folder: run(local, world.environ, run=folder), say
+    )
 
 
 def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:

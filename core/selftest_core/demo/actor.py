@@ -1,9 +1,11 @@
-"""Plays one agent of the demo in a terminal: thinks, reads, edits, tests, asks, commits, crashes. No LLM, no network.
+"""Plays one agent of the demo in a terminal: thinks, reads, edits, tests, asks, commits, reports. No LLM, no network.
 
-    actor.py STORY.json SPEED PATIENCE
+    actor.py STAGE.json
 
-STORY is a list of steps as `scenarios` describes; SPEED divides every pause; PATIENCE is how many seconds it waits
-for a person before it goes on by itself (0: for ever). What it edits, tests and commits is real, in its folder.
+STAGE has `stories` (by the id of the test, which SELFTEST_TEST names: steps as `scenarios` describes), `pytest` (the
+command), `speed` (divides every pause) and `patience` (how many seconds it waits for a person before it goes on by
+itself; 0: for ever). What it edits, tests, commits and reports is real, in its folder: it runs its test with pytest,
+and its outcome says what came of that, unless the story has it say something else.
 
 It runs by itself, apart from the rest of the package: plain standard library, and nothing imported that is slow.
 It keeps mngr's marker files as coding agents do: `active` during a turn, `permissions_waiting` beside it while a
@@ -17,7 +19,6 @@ import os
 import select
 import sys
 import time
-import traceback
 from pathlib import Path
 
 GREY, RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN = (f"\033[{code}m" for code in (90, 31, 32, 33, 34, 35, 36))
@@ -32,12 +33,18 @@ MOODS = ("Pondering", "Weighing", "Tracing", "Untangling", "Sifting", "Whittling
 class Actor:
     """One agent on its stage. The verbs of the stories are its methods."""
 
-    def __init__(self, story: list[list[object]], speed: float, patience: float) -> None:
-        self.story = story
-        self.speed = speed
-        self.patience = patience / speed
+    def __init__(self, stage: dict[str, object]) -> None:
+        self.test_id = os.environ["SELFTEST_TEST"]
+        self.story: list[list[object]] = stage["stories"][self.test_id]  # type: ignore[index]
+        self.pytest: list[str] = stage["pytest"]  # type: ignore[assignment]
+        self.speed = float(str(stage["speed"]))
+        self.patience = float(str(stage["patience"])) / self.speed
         self.state = Path(os.environ.get("MNGR_AGENT_STATE_DIR") or ".selftest")
+        self.out = Path(os.environ.get("SELFTEST_OUT") or ".selftest/out")
+        self.base = os.environ.get("SELFTEST_BASE") or "HEAD"
         self.name = os.environ.get("MNGR_AGENT_NAME", "agent")
+        self.changes: dict[str, dict[str, str]] = {}
+        self.runs: list[tuple[str, bool]] = []
         self.hears = True
         self.moods = 0
         self.began = time.monotonic()
@@ -46,10 +53,10 @@ class Actor:
         """The whole story, from the curtain on."""
         self._work()
         self.write(f"\033]2;{self.name}\007{ORANGE}{BOLD}✻ demo agent{PLAIN} {self.name}\n")
-        self.write(f"{GREY}  {Path.cwd()}{PLAIN}\n\n")
+        self.write(f"{GREY}  {Path.cwd()}\n  {self.test_id}{PLAIN}\n\n")
         self.perform(self.story)
-        self._rest()
         self.write(f"\n{GREEN}✔ finished{PLAIN} {GREY}after {time.monotonic() - self.began:.0f} s{PLAIN}\n")
+        self._linger()
 
     def perform(self, steps: list[list[object]]) -> None:
         """Some steps, in order."""
@@ -112,39 +119,40 @@ class Actor:
         self.write("\n")
         self.pause(0.8)
 
-    def test(self, nodes: list[str]) -> None:
-        """The tests of the sample, run for real."""
-        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(pytest -q {' '.join(nodes)})\n")
-        passed, failures = 0, []
-        began = time.monotonic()
-        for node in nodes:
-            path, _, only = node.partition("::")
-            for name, why in run_tests(Path(path), only):
-                passed += not why
-                if why:
-                    failures.append((f"{path}::{name}", why))
-                self.write(f"{RED}F{PLAIN}" if why else f"{GREEN}.{PLAIN}")
-                self.pause(0.3)
-        self.write("\n")
-        for node, why in failures:
-            self.write(f"  {RED}FAILED{PLAIN} {BOLD}{node}{PLAIN}\n")
-            for text in why.splitlines():
-                self.write(f"  {RED}E{PLAIN}   {text}\n")
-        counts = [f"{RED}{BOLD}{len(failures)} failed{PLAIN}"] if failures else []
-        counts += [f"{GREEN}{passed} passed{PLAIN}"] if passed else []
-        self.write(f"  {', '.join(counts)} {GREY}in {time.monotonic() - began:.2f}s{PLAIN}\n\n")
+    def test(self) -> None:
+        """Its test, run by pytest."""
+        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(pytest {self.test_id})\n{DIM}")
+        kept = self.out / "artifacts" / f"test-{len(self.runs) + 1}.xml"
+        command = [*self.pytest, "-q", "--color=yes", f"--junitxml={kept}", self.test_id]
+        # Nothing but the shop's own tests: plugins that happen to be installed cost more than the test.
+        environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        began = said = time.monotonic()
+        child = os.posix_spawnp(command[0], command, environ)
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+            time.sleep(0.02)
+            if time.monotonic() - said > 2.0:
+                said = time.monotonic()
+                self.write(f"\r\033[K{GREY}  ⎿  still running ({said - began:.0f}s){PLAIN}")
+        is_green = os.waitstatus_to_exitcode(ended[1]) == 0
+        self.runs.append(("after" if self.changes else "before", is_green))
+        self.write(f"{PLAIN}\n")
         self.pause(0.8)
 
-    def ask(self, question: str, choices: list[str]) -> None:
-        """A question that only a person can answer."""
+    def ask(self, question: str, choices: list[str], then: list[list[list[object]]]) -> None:
+        """A question that only a person can answer. `then`: what each choice leads to, and last, no answer at all."""
         self.write(f"{YELLOW}{BOLD}?{PLAIN} {BOLD}{question}{PLAIN}\n")
         for number, choice in enumerate(choices, 1):
             self.write(f"  {CYAN}{number}.{PLAIN} {choice}\n")
         answer = self._hear(
-            f"{GREY}a number, or words, then Enter{PLAIN} {YELLOW}{PROMPT}{PLAIN} ", "1", is_permission=True
+            f"{GREY}a number, or words, then Enter{PLAIN} {YELLOW}{PROMPT}{PLAIN} ", "", is_permission=True
         )
-        chosen = choices[int(answer) - 1] if answer.isdecimal() and 0 < int(answer) <= len(choices) else answer
-        self.write(f"\n{BOLD}●{PLAIN} Understood: {ITALIC}{printable(chosen)}{PLAIN}\n\n")
+        if not answer:
+            self.perform(then[-1])
+            return
+        number = int(answer) if answer.isdecimal() and len(answer) < 3 and 0 < int(answer) <= len(choices) else 0
+        chosen = choices[number - 1] if number else printable(answer)
+        self.write(f"\n{BOLD}●{PLAIN} Understood: {ITALIC}{chosen}{PLAIN}\n\n")
+        self.perform(then[max(number, 1) - 1])
 
     def permit(self, command: str) -> None:
         """A command that it may not run unasked."""
@@ -160,28 +168,51 @@ class Actor:
         else:
             self.write(f"\n{BOLD}●{PLAIN} Then I do without it.\n\n")
 
-    def wait(self, words: str) -> None:
-        """The end of a turn: idle until somebody says something, which is then done as far as an actor can."""
-        self.say(words)
-        while answer := self._hear(f"{GREY}──────────{PLAIN}\n{PROMPT} ", "", is_permission=False):
-            if answer.casefold() in {"exit", "quit", "/exit"}:
-                return
-            self.say(f"You said “{printable(answer)}”. I look again.")
-            self.think(4.0)
-            self.test(["tests/test_cart.py::test_total"])
-
-    def commit(self, subject: str) -> None:
-        """A real commit on the agent's own branch."""
-        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(git commit -am {subject!r})\n{GREY}")
+    def commit(self, kind: str, subject: str, why: str) -> None:
+        """A real commit on the agent's own branch, and the change that its outcome will tell of."""
+        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(git commit -am '[{kind}] {subject}')\n{GREY}")
         sys.stdout.flush()
-        os.spawnvp(os.P_WAIT, "git", ["git", "commit", "-q", "-a", "-m", subject])
+        os.spawnvp(os.P_WAIT, "git", ["git", "commit", "-q", "-a", "-m", f"[{kind}] {subject}", "-m", why])
         os.spawnvp(os.P_WAIT, "git", ["git", "--no-pager", "log", "-1", "--color=always", "--oneline", "--stat"])
         self.write(f"{PLAIN}\n")
+        self.changes[kind] = {"status": "SUCCEEDED", "summary_markdown": f"{subject}. {why}"}
 
-    def again(self, times: int, steps: list[list[object]]) -> None:
-        """The same steps many times; once is enough where nobody watches for ever."""
-        for _ in range(1 if self.patience else times):
-            self.perform(steps)
+    def undo(self, kind: str, why: str) -> None:
+        """What was tried is taken back, and told."""
+        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(git checkout -- .)\n\n")
+        sys.stdout.flush()
+        os.spawnvp(os.P_WAIT, "git", ["git", "checkout", "-q", "--", "."])
+        self.changes[kind] = {"status": "FAILED", "summary_markdown": why}
+
+    def report(self, summary: str, claims: dict[str, object]) -> None:
+        """The outcome, behind its bundle. `claims` are fields that stand in it whatever was seen."""
+        bundle, outcome = self.out / "branch.bundle", self.out / "outcome.json"
+        if any(change["status"] == "SUCCEEDED" for change in self.changes.values()):
+            made = ["git", "bundle", "create", "-q", f"{bundle}.draft", f"{self.base}..HEAD"]
+            os.spawnvp(os.P_WAIT, "git", made)
+            Path(f"{bundle}.draft").replace(bundle)
+        document = {
+            "errored": False,
+            "tests_passing_before": self.runs[0][1] if self.runs else None,
+            "tests_passing_after": self.runs[-1][1] if self.runs else None,
+            "summary_markdown": summary,
+            "changes": self.changes,
+            "test_runs": [
+                {"run_name": when, "description_markdown": "passed" if is_green else "failed"}
+                for when, is_green in self.runs
+            ],
+            "escalations": [],
+            **claims,
+        }
+        self._leave(outcome, json.dumps(document, indent=1))
+        self.say(summary)
+
+    def babble(self, text: str) -> None:
+        """An outcome that is none, and the end."""
+        self._leave(self.out / "outcome.json", text)
+        self.say("All done, I think.")
+        self._rest()
+        raise SystemExit(0)
 
     def crash(self, why: str) -> None:
         """The end of an agent that met something it did not expect. Nobody takes its markers away: as in life."""
@@ -192,6 +223,13 @@ class Actor:
         raise SystemExit(3)
 
     # -- the stage
+
+    def _leave(self, path: Path, text: str) -> None:
+        """Whole or not at all."""
+        draft = path.with_name(f"{path.name}.draft")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+        self.write(f"{GREEN}●{PLAIN} {BOLD}Write{PLAIN}({path.name})\n\n")
 
     def write(self, text: str) -> None:
         sys.stdout.write(text)
@@ -226,11 +264,21 @@ class Actor:
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 words = otherwise
-                self.write(f"{GREY}(nobody here: {otherwise or 'done'}){PLAIN}\n")
+                self.write(f"{GREY}(nobody here){PLAIN}\n")
                 break
             words = self._line(left)
         self._work()
         return words or ""
+
+    def _linger(self) -> None:
+        """Stay as coding agents do, until somebody ends it; what is said is heard. No terminal: no reason to stay."""
+        self._rest()
+        self.write(f"{GREY}──────────{PLAIN}\n{PROMPT} ")
+        while (words := self._line(None if self.hears else 0.0)) is not None:
+            if words.casefold() in {"exit", "quit", "/exit"}:
+                return
+            if words:
+                self.write(f"{GREY}  ⎿  noted: “{printable(words)}”; my outcome is written{PLAIN}\n{PROMPT} ")
 
     def _work(self) -> None:
         (self.state / "active").touch()
@@ -248,33 +296,10 @@ def printable(words: str) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in words)
 
 
-def run_tests(path: Path, only: str) -> list[tuple[str, str]]:
-    """Each test function of a file, freshly imported, with why it failed ("" where it passed)."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "shop"]:
-        del sys.modules[name]
-    space: dict[str, object] = {"__name__": path.stem}
-    source = path.read_text(encoding="utf-8")
-    exec(compile(source, str(path), "exec"), space)  # the sample's own tests, in the actor's own folder
-    results = []
-    for name, test in list(space.items()):
-        if name.startswith("test_") and callable(test) and name in (only or name):
-            why = ""
-            try:
-                test()
-            except Exception as error:
-                line = traceback.extract_tb(error.__traceback__)[1].lineno or 1
-                why = f"{source.splitlines()[line - 1].strip()}\n{type(error).__name__} {error}".rstrip()
-            results.append((name, why))
-    return results
-
-
 def main(arguments: list[str]) -> None:
-    """Play the story that the arguments name."""
-    story, speed, patience = arguments
-    sys.path.insert(0, str(Path.cwd()))
-    sys.dont_write_bytecode = True
+    """Play the story of the test that the environment names."""
     sys.stdout.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    Actor(json.loads(Path(story).read_text(encoding="utf-8")), float(speed), float(patience)).play()
+    Actor(json.loads(Path(arguments[0]).read_text(encoding="utf-8"))).play()
 
 
 if __name__ == "__main__":

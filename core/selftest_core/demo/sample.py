@@ -1,29 +1,156 @@
-"""The sample repository of the demo: a small shop with real defects, the tests that show them, and a tutorial.
+"""The sample repository of the demo: a small shop with real defects, beside its tutorial and tests (`sample_tests`).
 
 Text, not files, so that nothing that runs over this project (a test collector, a type checker, a packager) takes
-the shop's tests for ours. It must stay plain standard library: the actors import and test it for real.
+the shop for ours. The program is plain standard library; its tests need pytest and nothing else. Each defect is what
+one of the stories (`stories`) is about, and most are mended there by an edit of exactly these lines.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.demo.sample_tests import (
+    CONFTEST,
+    TEST_CART,
+    TEST_HELP,
+    TEST_LOGIN,
+    TEST_PAY,
+    TEST_RECEIPT,
+    TEST_TILL,
+    TUTORIAL,
+)  # fmt: skip
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+PROGRAM = '''\
+#!/usr/bin/env python3
+"""The shop at the command line."""
+
+from shop.main import main
+
+raise SystemExit(main())
+'''
+
+MAIN = '''\
+"""The commands of the shop. What it keeps lies in $ACME_HOME, or here."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from shop.cart import Cart, money
+from shop.login import Door, redirect
+from shop.pay import Payment, is_card
+from shop.till import Till
+
+PRICES = {"tea": 450, "pot": 600}
+
+
+def parser():
+    made = argparse.ArgumentParser("acme", description="A small shop to try things on.")
+    commands = made.add_subparsers(dest="command", required=True)
+    cart = commands.add_parser("cart", help="what a guest wants to buy")
+    cart.add_argument("act", choices=["add", "total", "tax", "mean", "save", "merge"])
+    cart.add_argument("what", nargs="?")
+    cart.add_argument("--count", type=int, default=1)
+    commands.add_parser("receipt", help="goods, tax, and the sum of both")
+    login = commands.add_parser("login", help="who may come in")
+    login.add_argument("name")
+    login.add_argument("--password", required=True)
+    login.add_argument("--to", default="/cart")
+    pay = commands.add_parser("pay", help="money comes in, and sometimes goes back")
+    pay.add_argument("act", nargs="?", choices=["refund"])
+    pay.add_argument("--card")
+    pay.add_argument("--paid", type=int, default=500)
+    pay.add_argument("--cents", type=int, action="append", default=[])
+    till = commands.add_parser("till", help="open the till, and close it again")
+    till.add_argument("--times", type=int, default=1)
+    return made
+
+
+def main(arguments=None):
+    said = parser().parse_args(arguments)
+    home = Path(os.environ.get("ACME_HOME", "."))
+    return globals()[said.command](said, home)
+
+
+def cart(said, home):
+    mine = Cart.load(home / "cart.json")
+    if said.act == "add":
+        mine.add(said.what, PRICES[said.what], said.count)
+        mine.save(home / "cart.json")
+    elif said.act == "save":
+        mine.save(home / said.what)
+    elif said.act == "merge":
+        mine.merge(Cart.load(home / said.what))
+        mine.save(home / "cart.json")
+    else:
+        print(money({"total": mine.total, "tax": mine.tax, "mean": mine.mean_price}[said.act]()))
+    return 0
+
+
+def receipt(said, home):
+    print(Cart.load(home / "cart.json").receipt())
+    return 0
+
+
+def login(said, home):
+    door = Door.load(home / "door.json")
+    is_open = door.knock(said.name, said.password)
+    door.save(home / "door.json")
+    if is_open:
+        print(*redirect(*said.to.split("?", 1)))
+    elif door.is_locked(said.name):
+        print("locked", file=sys.stderr)
+    else:
+        print(f"{door.left(said.name)} attempts left", file=sys.stderr)
+    return 0 if is_open else 1
+
+
+def pay(said, home):
+    if said.act == "refund":
+        payment = Payment(said.paid)
+        print(*(money(payment.refund(cents)) for cents in said.cents))
+        return 0
+    print("paid" if is_card(said.card) else "refused")
+    return 0 if is_card(said.card) else 1
+
+
+def till(said, home):
+    for _ in range(said.times):
+        with Till(home / "till.lock"):
+            print("open")
+    return 0
+'''
+
 CART = '''\
-"""What a guest wants to buy."""
+"""What a guest wants to buy. Prices are whole cents."""
+
+import json
 
 TAX_PERCENT = 19
 
 
+def money(cents):
+    return f"{cents // 100}.{cents % 100:02}"
+
+
 class Cart:
-    def __init__(self):
-        self.lines = {}
+    def __init__(self, lines=()):
+        self.lines = dict(lines)
+
+    @classmethod
+    def load(cls, path):
+        return cls(json.loads(path.read_text()) if path.exists() else {})
+
+    def save(self, path):
+        path.write_text(json.dumps(self.lines))
 
     def add(self, item, price, count=1):
-        """Prices are whole cents."""
-        self.lines[item] = (price, count)
+        before = self.lines.get(item, (price, 0))[1]
+        self.lines[item] = (price, before + count)
 
     def total(self):
         return sum(price * count for price, count in self.lines.values())
@@ -36,27 +163,43 @@ class Cart:
 
     def merge(self, other):
         self.lines.update(other.lines)
+
+    def receipt(self):
+        goods = [f"{count} {item} {money(price * count)}" for item, (price, count) in self.lines.items()]
+        return "\\n".join([*goods, f"tax {money(self.tax())}", f"sum {money(self.total())}"])
 '''
 
 LOGIN = '''\
 """Who may come in, and where they land."""
 
+import json
+
 ATTEMPTS = 5
 
 
 def redirect(url, query=""):
-    return ("302 Found", url)
+    return ("302", url)
 
 
 class Door:
-    def __init__(self):
-        self.failed = {}
+    def __init__(self, failed=()):
+        self.failed = dict(failed)
+
+    @classmethod
+    def load(cls, path):
+        return cls(json.loads(path.read_text()) if path.exists() else {})
+
+    def save(self, path):
+        path.write_text(json.dumps(self.failed))
 
     def knock(self, name, password):
-        if password == "open sesame":
+        if password == "open sesame" and not self.is_locked(name):
             return True
         self.failed[name] = self.failed.get(name, 0) + 1
         return False
+
+    def left(self, name):
+        return max(0, ATTEMPTS - self.failed.get(name, 0))
 
     def is_locked(self, name):
         return self.failed.get(name, 0) > ATTEMPTS
@@ -73,7 +216,7 @@ class Payment:
 
     def refund(self, cents):
         self.refunded += cents
-        return self.cents - self.refunded
+        return cents
 
 
 def is_card(number):
@@ -83,97 +226,28 @@ def is_card(number):
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 '''
 
-TEST_CART = '''\
-"""./shop cart"""
+TILL = '''\
+"""The till: one at a time."""
 
-from shop.cart import Cart
-
-
-def test_total():
-    cart = Cart()
-    cart.add("tea", 450, 2)
-    assert cart.total() == 900
+import os
+import time
 
 
-def test_tax_rounds_half_up():
-    cart = Cart()
-    cart.add("tea", 450, 3)
-    assert cart.tax() == 257
+class Till:
+    def __init__(self, lock):
+        self.lock = lock
 
+    def __enter__(self):
+        while True:
+            try:
+                os.close(os.open(self.lock, os.O_CREAT | os.O_EXCL))
+                return self
+            except FileExistsError:
+                time.sleep(0.2)
 
-def test_empty_cart_has_a_mean_price():
-    assert Cart().mean_price() == 0
-
-
-def test_merge_adds_counts():
-    mine, theirs = Cart(), Cart()
-    mine.add("tea", 450, 1)
-    theirs.add("tea", 450, 2)
-    mine.merge(theirs)
-    assert mine.total() == 1350
+    def __exit__(self, *_):
+        self.lock.touch()
 '''
-
-TEST_LOGIN = '''\
-"""./shop login"""
-
-from shop.login import Door, redirect
-
-
-def test_the_right_word_opens():
-    assert Door().knock("ann", "open sesame")
-
-
-def test_redirect_keeps_query():
-    assert redirect("/cart", "item=tea") == ("302 Found", "/cart?item=tea")
-
-
-def test_five_failures_lock():
-    door = Door()
-    for _ in range(5):
-        door.knock("ann", "open barley")
-    assert door.is_locked("ann")
-'''
-
-TEST_PAY = '''\
-"""./shop pay"""
-
-from shop.pay import Payment, is_card
-
-
-def test_card_is_checked():
-    assert is_card("4539 1488 0343 6467")
-
-
-def test_refund_never_exceeds_payment():
-    payment = Payment(500)
-    payment.refund(300)
-    payment.refund(300)
-    assert payment.refunded == 500
-'''
-
-TUTORIAL = """\
-#!/bin/sh
-# A tour of the shop.
-
-## Fill a cart
-
-# Two teas, and what they cost with tax.
-./shop cart add tea --count 2
-./shop cart total
-
-## Come in
-
-# Five wrong passwords lock the door.
-./shop login ann --password 'open barley'
-
-## Pay
-
-# A card that was mistyped is refused before any money moves.
-./shop pay --card '4539 1488 0343 6467'
-
-# Money goes back, but never more than came in.
-./shop pay refund --cents 300
-"""
 
 README = """\
 # Acme shop
@@ -181,17 +255,34 @@ README = """\
 A small shop to try things on. `tutorial.sh` shows what it does, `tests/` proves it.
 """
 
+PYPROJECT = """\
+[project]
+name = "acme-shop"
+version = "1"
+
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+pythonpath = ["."]
+"""
+
 FILES: Mapping[str, str] = {
     "README.md": README,
+    "acme": PROGRAM,
     "tutorial.sh": TUTORIAL,
     "shop/__init__.py": '"""A small shop."""\n',
+    "shop/main.py": MAIN,
     "shop/cart.py": CART,
     "shop/login.py": LOGIN,
     "shop/pay.py": PAY,
+    "shop/till.py": TILL,
+    "tests/conftest.py": CONFTEST,
     "tests/test_cart.py": TEST_CART,
+    "tests/test_help.py": TEST_HELP,
     "tests/test_login.py": TEST_LOGIN,
     "tests/test_pay.py": TEST_PAY,
-    "pyproject.toml": '[project]\nname = "acme-shop"\nversion = "1"\n',
-    ".gitignore": ".selftest/\n__pycache__/\n",
+    "tests/test_receipt.py": TEST_RECEIPT,
+    "tests/test_till.py": TEST_TILL,
+    "pyproject.toml": PYPROJECT,
+    ".gitignore": ".selftest/\n__pycache__/\nselftest-tui.toml\n",
 }
-"""Path in the repository → text."""
+"""Path in the repository → text. What begins with `#!` is executable."""

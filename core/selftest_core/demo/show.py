@@ -1,4 +1,4 @@
-"""A demo from its start to its end around something that shows it, with nothing left behind however it ends.
+"""A demo from its start to its end around something that conducts or shows it, with nothing left behind.
 
 Who interrupts (Ctrl-C, a closed terminal, a request to end) does so by KeyboardInterrupt in the main thread, as
 `selftest_tui.cli` arranges. The clearing up is then not interrupted by a second one: it takes a second, and what it
@@ -12,7 +12,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
-from selftest_core.demo.world import AGENTS, DemoWorld
+from selftest_core.demo.world import AGENTS, POLICY, DemoWorld
 from selftest_core.sweep import sweep_dead_demos
 
 if TYPE_CHECKING:
@@ -20,46 +20,56 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from selftest_core.demo.launch import Progress
-    from selftest_core.errors import SelftestError
+    from selftest_core.run.deciding import Policy
+    from selftest_core.run.store import RunFolder
 
 
 def run_demo(
     environ: Mapping[str, str],
     agents: int | None,
     keep: bool,
-    show: Callable[[DemoWorld], int],
+    show: Callable[[DemoWorld, RunFolder], int],
     write: Callable[[str], None],
 ) -> int:
     """Start a demo, show it, end it; returns what `show` returned.
 
-    `environ` is the person's. `show` is called at once, in the demo's repository, while the agents are still being
-    made. `write` gets lines for a person, after the show. Raises SelftestError where no demo can start.
+    `environ` is the person's. `show` is called in the demo's repository once a conductor of its own, in the demo's
+    tmux, has the run. `write` gets lines for a person, before and after the show. Raises SelftestError where no demo
+    can start.
     """
-    failures: list[SelftestError] = []
+    from selftest_core.run.conductor_session import start_conductor
 
-    def note(progress: Progress) -> None:
-        if progress.error is not None:
-            failures.append(progress.error)
-
-    with a_demo(environ, agents, keep, write) as demo:
-        demo.launch(note)
+    with a_demo(environ, agents, keep, write, is_watched=True) as demo:
+        folder = demo.begin(write)
+        write("starting the conductor")
+        start_conductor(folder, demo.tools_environ, policy=POLICY)
         with _inside(demo.repository):
-            status = show(demo)
-    if failures:
-        write(f"{len(failures)} of {len(demo.roles)} agents could not be made. The first said:")
-        for line in str(failures[0]).splitlines():
-            write(line)
-        return max(status, 1)
-    return status
+            return show(demo, folder)
+
+
+def run_demo_batch(
+    environ: Mapping[str, str],
+    agents: int | None,
+    keep: bool,
+    conduct: Callable[[RunFolder, Mapping[str, str], Policy], int],
+    write: Callable[[str], None],
+) -> int:
+    """Conduct a demo's run to its end; returns what `conduct` returned, which is given the environment to do it in.
+
+    Nobody answers here, so the agents wait a moment for a person and then go on by themselves.
+    """
+    with a_demo(environ, agents, keep, write, is_watched=False) as demo:
+        folder = demo.begin(write)
+        write(f"{len(demo.roles)} agents start in {demo.root}")
+        return conduct(folder, demo.tools_environ, POLICY)
 
 
 @contextlib.contextmanager
 def a_demo(
-    environ: Mapping[str, str], agents: int | None, keep: bool, write: Callable[[str], None]
+    environ: Mapping[str, str], agents: int | None, keep: bool, write: Callable[[str], None], *, is_watched: bool
 ) -> Iterator[DemoWorld]:
     """A demo world for a block. It ends with the block; `write` gets what could not be cleared, or how to reach it."""
-    demo = DemoWorld.start(environ, AGENTS if agents is None else agents, keep)
+    demo = DemoWorld.start(environ, AGENTS if agents is None else agents, keep, is_watched=is_watched)
     # Dead demos of before are cleared behind the first paint, not before it.
     broom = threading.Thread(target=sweep_dead_demos, args=(environ,), name="sweep dead demos", daemon=True)
     broom.start()

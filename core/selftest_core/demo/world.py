@@ -1,67 +1,69 @@
-"""The demo's world: a private world with the sample repository and the cast, made by the real mngr.
+"""The demo's world: a private world with the sample repository, and a run of its tests by scripted agents.
 
-`start` is quick, so that a screen can be painted at once; `launch` goes on behind it, and the agents appear one by
-one. Dead demos of before are cleared by the same thread, not before the first paint.
+The run is an ordinary one: prepared, begun and conducted by what `selftest-tui run` uses, on the real mngr. Only the
+agents are scripted, and the world is private, so that all of it can be removed again.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
-from pathlib import Path
+import asyncio
 from typing import TYPE_CHECKING
 
-from selftest_core.demo.launch import Launch, Order
+from selftest_core.config import ENVIRONMENT_PREFIX, load_config
 from selftest_core.demo.private import PrivateWorld
-from selftest_core.demo.sample import FILES
-from selftest_core.demo.scenarios import RUN, cast
-from selftest_core.errors import ConfigError, ToolFailedError, UsageError
+from selftest_core.demo.scenarios import CAST, cast, files
+from selftest_core.demo.staging import lay_out, short_timeout, write_settings, write_stage
+from selftest_core.errors import ConfigError, UsageError
+from selftest_core.run.deciding import Policy
 from selftest_core.tools.mngr import find_mngr
-from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from typing import Self
 
-    from selftest_core.demo.launch import Progress
     from selftest_core.demo.scenarios import Role
+    from selftest_core.run.store import RunFolder
 
-AGENTS = 8
+AGENTS = len(CAST)
 MOST_AGENTS = 200
-PROGRAM = "demo-agent"
-"""The program name of the agents: 15 characters at most, for `ps` cuts there and mngr would not find it."""
+AT_ONCE = 40
 SPEED_VARIABLE = "SELFTEST_DEMO_SPEED"
-_HERE = Path(__file__).parent
+WATCHED_TIMEOUT = 420.0
+"""Seconds that an agent may take while somebody watches: time to answer one, and to see one hang."""
+WATCHED_PATIENCE = 240.0
+UNWATCHED_SPEED, UNWATCHED_PATIENCE = 20.0, 4.0
+POLICY = Policy(poll=0.5, last_looks=1)
+"""One last look: what is on this machine is there when its agent has ended."""
 
 
 class DemoWorld:
     """A running demo. `end` it, or use it as a context manager."""
 
-    def __init__(self, world: PrivateWorld, mngr: Path, roles: tuple[Role, ...], *, keep: bool, speed: float) -> None:
+    def __init__(self, world: PrivateWorld, roles: tuple[Role, ...], *, keep: bool) -> None:
         self._world = world
-        self._mngr = mngr
         self._keep = keep
-        self._speed = speed
-        self._launch: Launch | None = None
         self.roles = roles
 
     @classmethod
-    def start(cls, environ: Mapping[str, str], agents: int = AGENTS, keep: bool = False) -> Self:
+    def start(
+        cls, environ: Mapping[str, str], agents: int = AGENTS, keep: bool = False, *, is_watched: bool = True
+    ) -> Self:
         """Claim a folder and lay the sample repository there: a tenth of a second, no agent yet.
 
-        Raises UsageError for a number of agents that is no demo, ToolMissingError, ConfigError.
+        `is_watched`: somebody is there, so the agents take a person's time and wait for answers. Raises UsageError
+        for a number of agents that is no demo, ToolMissingError, ConfigError.
         """
         if not 1 <= agents <= MOST_AGENTS:
             raise UsageError(
                 f"A demo cannot have {agents} agents", f"Each is a real process: 1 to {MOST_AGENTS}.",
-                "Say `--agents 8`, or leave it out.",
+                f"Say `--agents {AGENTS}`, or leave it out.",
             )  # fmt: skip
-        speed = _speed(environ)
-        mngr = find_mngr(environ).path
-        made = cls(PrivateWorld(environ), mngr, cast(agents), keep=keep, speed=speed)
+        speed = _speed(environ, 1.0 if is_watched else UNWATCHED_SPEED)
+        find_mngr(environ)
+        made = cls(PrivateWorld(environ), cast(agents), keep=keep)
         try:
-            made._lay()
+            made._lay(agents, speed, is_watched=is_watched)
         except BaseException:
             made._world.end()
             raise
@@ -79,6 +81,15 @@ class DemoWorld:
         return self._world.environ
 
     @property
+    def tools_environ(self) -> dict[str, str]:
+        """The environment for a conductor: nothing of a tmux around us, and none of the person's settings."""
+        kept = {
+            name: value for name, value in self._world.tools_environ.items() if not name.startswith(ENVIRONMENT_PREFIX)
+        }
+        # Plugins that happen to be installed beside us are nothing that the sample's tests need.
+        return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    @property
     def root(self) -> Path:
         """The folder that holds all of it."""
         return self._world.root
@@ -88,28 +99,17 @@ class DemoWorld:
         """The sample repository: the folder that the demo's screen is opened in."""
         return self._world.root / "acme-shop"
 
-    def launch(self, on_progress: Callable[[Progress], None] = lambda _: None, *, patience: float = 0.0) -> None:
-        """Make the agents, behind the caller's back. They wait `patience` seconds for a person, 0 for ever."""
-        for role in self.roles:
-            (self._stories / f"{role.name}.json").write_text(json.dumps(role.story), encoding="utf-8")
-        self._launch = Launch(
-            self._mngr,
-            [self._order(role, patience) for role in self.roles],
-            cwd=self.repository,
-            env=self._world.tools_environ,
-            logs=self._stories,
-            on_progress=on_progress,
-        )
-        self._launch.start()
+    def begin(self, say: Callable[[str], None]) -> RunFolder:
+        """Plan the run of the cast's tests and make its folder; no agent yet. Raises what `prepare` raises."""
+        from selftest_core.run.preparing import Wanted, begin, prepare  # not needed for a first paint
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all agents are made; False when the time was over first."""
-        return self._launch is None or self._launch.wait(timeout)
+        environ = self.tools_environ
+        config = load_config(self.repository, environ)
+        wanted = Wanted(tests=tuple(role.test for role in self.roles))
+        return begin(asyncio.run(prepare(wanted, config, environ, self.repository, say)), environ)
 
     def end(self) -> tuple[str, ...]:
         """End the demo and remove it, unless it is kept; returns what could not be ended, in words."""
-        if self._launch is not None:
-            self._launch.stop()
         if self._keep:
             self._world.keep()
             return ()
@@ -126,49 +126,18 @@ class DemoWorld:
             f"  remove   selftest-tui sweep --yes"
         )
 
-    @property
-    def _stories(self) -> Path:
-        return self.root / "s"
-
-    def _order(self, role: Role, patience: float) -> Order:
-        actor = (sys.executable, "-I", "-S", str(self._stories / "actor.py"))
-        story = (str(self._stories / f"{role.name}.json"), f"{self._speed:g}", f"{patience:g}")
-        return Order(
-            role.name,
-            (
-                "create", role.name, "--type", "command", "--no-connect", "--headless", "--format", "json",
-                "--label", f"selftest_run={RUN}", "--label", "selftest_role=tester",
-                "--label", f"selftest_test={role.test}", "--tmux-width", "120", "--tmux-height", "40",
-                "--", str(self._stories / PROGRAM), *actor, *story,
-            ),
-        )  # fmt: skip
-
-    def _lay(self) -> None:
-        self._stories.mkdir()
-        shutil.copyfile(_HERE / "actor.py", self._stories / "actor.py")
-        shutil.copyfile(_HERE / "wrapper.sh", self._stories / PROGRAM)
-        (self._stories / PROGRAM).chmod(0o755)
-        for name, text in FILES.items():
-            path = self.repository / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        for arguments in (
-            ("init", "-q", "-b", "main"),
-            ("config", "user.name", "demo agent"),
-            ("config", "user.email", "demo@example.org"),
-            ("add", "."),
-            ("commit", "-q", "-m", "Open the shop"),
-        ):
-            done = run(("git", *arguments), timeout=30, cwd=self.repository, env=self._world.tools_environ)
-            if not done.ok:
-                raise ToolFailedError(
-                    "git could not make the sample repository", done.stderr_end, argv=done.argv,
-                    exit_status=done.exit_status, stderr=done.stderr,
-                )  # fmt: skip
+    def _lay(self, agents: int, speed: float, *, is_watched: bool) -> None:
+        lay_out(self.repository, files(agents), self._world.tools_environ)
+        stage = self.root / "s"
+        stage.mkdir()
+        patience = WATCHED_PATIENCE if is_watched else UNWATCHED_PATIENCE
+        command = write_stage(stage, self.roles, speed=speed, patience=patience)
+        timeout = WATCHED_TIMEOUT if is_watched else short_timeout()
+        write_settings(self.repository, command, timeout, min(agents, AT_ONCE))
 
 
-def _speed(environ: Mapping[str, str]) -> float:
-    said = environ.get(SPEED_VARIABLE) or "1"
+def _speed(environ: Mapping[str, str], otherwise: float) -> float:
+    said = environ.get(SPEED_VARIABLE) or f"{otherwise:g}"
     try:
         speed = float(said)
     except ValueError:

@@ -1,0 +1,272 @@
+"""The tutorial of the demo's shop, and the tests that cite its blocks: text, for `sample` to lay out.
+
+Each test runs the commands of its block, in process and in a folder of its own. Some are red because the program is
+wrong, one because the test is, one hangs; a few are green.
+"""
+
+from __future__ import annotations
+
+TUTORIAL = """\
+#!/bin/sh
+# A tour of the shop. Every block is proved by a test in tests/.
+set -eu
+
+##################################################
+# Fill a cart
+##################################################
+
+# Two teas, and what they cost.
+./acme cart add tea --count 2
+./acme cart total
+
+# Tax is rounded half up.
+./acme cart add tea --count 3
+./acme cart tax
+
+# What one thing costs on average: every single thing counts.
+./acme cart add tea --count 2
+./acme cart add pot
+./acme cart mean
+
+# Put a cart aside, and lay it to another one later: nothing gets lost.
+./acme cart add tea --count 2
+./acme cart save aside.json
+./acme cart merge aside.json
+./acme cart total
+
+# Goods, tax, and the sum of both.
+./acme cart add tea --count 3
+./acme receipt
+
+##################################################
+# Come in
+##################################################
+
+# The right word opens, and leads to where one wanted to go, with everything that was asked for.
+./acme login ann --password 'open sesame' --to '/cart?item=tea'
+
+# Five wrong passwords lock the door. Until then it says how many are left.
+./acme login ann --password 'open barley'
+
+##################################################
+# Pay
+##################################################
+
+# A card that was mistyped is refused before any money moves.
+./acme pay --card '4539 1488 0343 6467'
+
+# Money goes back, but never more than came in.
+./acme pay refund --paid 500 --cents 300 --cents 300
+
+# The till opens as often as one likes.
+./acme till --times 2
+
+##################################################
+# All of it
+##################################################
+
+# What there is.
+./acme --help
+"""
+
+CONFTEST = '''\
+import shlex
+
+import pytest
+
+from shop.main import main
+
+
+@pytest.fixture
+def acme(tmp_path, monkeypatch, capsys):
+    """Runs one command line of the tutorial; returns its exit status and what it printed, stderr last."""
+    monkeypatch.setenv("ACME_HOME", str(tmp_path))
+
+    def run(line):
+        try:
+            status = main(shlex.split(line)[1:])
+        except SystemExit as end:
+            status = end.code
+        said = capsys.readouterr()
+        return status or 0, said.out + said.err
+
+    return run
+'''
+
+TEST_CART = '''\
+"""./acme cart"""
+
+
+def test_total(acme):
+    """
+    Tutorial block:
+        # Two teas, and what they cost.
+        ./acme cart add tea --count 2
+        ./acme cart total
+    """
+    acme("./acme cart add tea --count 2")
+    assert acme("./acme cart total") == (0, "9.00\\n")
+
+
+def test_tax_rounds_half_up(acme):
+    """
+    Tutorial block:
+        # Tax is rounded half up.
+        ./acme cart add tea --count 3
+        ./acme cart tax
+    """
+    acme("./acme cart add tea --count 3")
+    assert acme("./acme cart tax") == (0, "2.57\\n")
+
+
+def test_many_things_are_taxed_once(acme):
+    """
+    Tutorial block:
+        # Tax is rounded half up.
+        ./acme cart add tea --count 3
+        ./acme cart tax
+    """
+    acme("./acme cart add tea --count 5")
+    assert acme("./acme cart tax") == (0, "4.28\\n")
+
+
+def test_mean_price_counts_every_thing(acme):
+    """
+    Tutorial block:
+        # What one thing costs on average: every single thing counts.
+        ./acme cart add tea --count 2
+        ./acme cart add pot
+        ./acme cart mean
+    """
+    acme("./acme cart add tea --count 2")
+    acme("./acme cart add pot")
+    assert acme("./acme cart mean") == (0, "5.25\\n")
+
+
+def test_merge_adds_counts(acme):
+    """
+    Tutorial block:
+        # Put a cart aside, and lay it to another one later: nothing gets lost.
+        ./acme cart add tea --count 2
+        ./acme cart save aside.json
+        ./acme cart merge aside.json
+        ./acme cart total
+    """
+    acme("./acme cart add tea --count 2")
+    acme("./acme cart save aside.json")
+    acme("./acme cart merge aside.json")
+    assert acme("./acme cart total") == (0, "18.00\\n")
+'''
+
+TEST_RECEIPT = '''\
+"""./acme receipt"""
+
+
+def test_receipt_adds_tax(acme):
+    """
+    Tutorial block:
+        # Goods, tax, and the sum of both.
+        ./acme cart add tea --count 3
+        ./acme receipt
+    """
+    acme("./acme cart add tea --count 3")
+    assert acme("./acme receipt") == (0, "3 tea 13.50\\ntax 2.57\\nsum 16.07\\n")
+'''
+
+TEST_LOGIN = '''\
+"""./acme login"""
+
+
+def test_the_right_word_opens(acme):
+    """
+    Tutorial block:
+        # The right word opens, and leads to where one wanted to go, with everything that was asked for.
+        ./acme login ann --password 'open sesame' --to '/cart?item=tea'
+    """
+    status, said = acme("./acme login ann --password 'open sesame' --to '/cart?item=tea'")
+    assert status == 0
+    assert said.startswith("302 /cart")
+    assert acme("./acme login ann --password 'open barley' --to '/cart?item=tea'")[0] == 1
+
+
+def test_redirect_keeps_query(acme):
+    """
+    Tutorial block:
+        # The right word opens, and leads to where one wanted to go, with everything that was asked for.
+        ./acme login ann --password 'open sesame' --to '/cart?item=tea'
+    """
+    assert acme("./acme login ann --password 'open sesame' --to '/cart?item=tea'") == (0, "302 /cart?item=tea\\n")
+
+
+def test_five_failures_lock(acme):
+    """
+    Tutorial block:
+        # Five wrong passwords lock the door. Until then it says how many are left.
+        ./acme login ann --password 'open barley'
+    """
+    for _ in range(5):
+        acme("./acme login ann --password 'open barley'")
+    assert acme("./acme login ann --password 'open sesame'")[0] == 1
+
+
+def test_the_last_attempt_is_announced(acme):
+    """
+    Tutorial block:
+        # Five wrong passwords lock the door. Until then it says how many are left.
+        ./acme login ann --password 'open barley'
+    """
+    said = [acme("./acme login ann --password 'open barley'")[1].strip() for _ in range(5)]
+    assert said[3:] == ["1 attempts left", "locked"]
+'''
+
+TEST_PAY = '''\
+"""./acme pay"""
+
+
+def test_card_is_checked(acme):
+    """
+    Tutorial block:
+        # A card that was mistyped is refused before any money moves.
+        ./acme pay --card '4539 1488 0343 6467'
+    """
+    assert acme("./acme pay --card '4539 1488 0343 6467'") == (0, "paid\\n")
+    assert acme("./acme pay --card '4539 1488 0343 6468'") == (1, "refused\\n")
+
+
+def test_refund_never_exceeds_payment(acme):
+    """
+    Tutorial block:
+        # Money goes back, but never more than came in.
+        ./acme pay refund --paid 500 --cents 300 --cents 300
+    """
+    status, said = acme("./acme pay refund --paid 500 --cents 300 --cents 300")
+    assert status != 0 or said == "3.00 2.00\\n"
+'''
+
+TEST_TILL = '''\
+"""./acme till"""
+
+
+def test_till_opens_again(acme):
+    """
+    Tutorial block:
+        # The till opens as often as one likes.
+        ./acme till --times 2
+    """
+    assert acme("./acme till --times 2") == (0, "open\\nopen\\n")
+'''
+
+TEST_HELP = '''\
+"""./acme --help"""
+
+
+def test_help_names_every_command(acme):
+    """
+    Tutorial block:
+        # What there is.
+        ./acme --help
+    """
+    status, said = acme("./acme --help")
+    assert status == 0
+    assert all(name in said for name in ("cart", "receipt", "login", "pay", "till"))
+'''

@@ -1,0 +1,101 @@
+"""Lays the demo out on the disk: the sample repository with one commit, and the stage that its agents play on.
+
+The repository's settings (`selftest-tui.toml`, ignored by its git) name the demo's agents as what a run there starts:
+so whatever command is given in the demo's folder, `selftest-tui run` too, does what the demo does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.config import FILE_NAME, toml_text
+from selftest_core.errors import ToolFailedError
+from selftest_core.tools.process import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.config_values import Value
+    from selftest_core.demo.scenarios import Role
+
+PROGRAM = "demo-agent"
+"""The program name of the agents: 15 characters at most, for `ps` cuts there and mngr would not find it."""
+_HERE = Path(__file__).parent
+_SHORTEST, _LONGEST = 30.0, 240.0
+
+
+def pytest_command() -> tuple[str, ...]:
+    """What runs the sample's tests: the interpreter that runs us, which has pytest."""
+    return (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
+
+
+def lay_out(repository: Path, files: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    """Make the sample repository at `repository`, with one commit. Raises ToolFailedError."""
+    for name, text in files.items():
+        path = repository / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if text.startswith("#!"):
+            path.chmod(0o755)
+    for arguments in (
+        ("init", "-q", "-b", "main"),
+        ("config", "user.name", "demo agent"),
+        ("config", "user.email", "demo@example.org"),
+        ("add", "."),
+        ("commit", "-q", "-m", "Open the shop"),
+    ):
+        done = run(("git", *arguments), timeout=60, cwd=repository, env=environ)
+        if not done.ok:
+            raise ToolFailedError(
+                "git could not make the sample repository", done.stderr_end, argv=done.argv,
+                exit_status=done.exit_status, stderr=done.stderr,
+            )  # fmt: skip
+
+
+def write_stage(folder: Path, roles: Sequence[Role], *, speed: float, patience: float) -> tuple[str, ...]:
+    """Write the stories and the program that plays them into `folder`; returns the command of every agent.
+
+    Which story an agent plays, its environment says. `speed` divides every pause; `patience`: seconds that an agent
+    waits for a person, 0 for ever.
+    """
+    shutil.copyfile(_HERE / "actor.py", folder / "actor.py")
+    shutil.copyfile(_HERE / "wrapper.sh", folder / PROGRAM)
+    (folder / PROGRAM).chmod(0o755)
+    stage = {
+        "speed": speed,
+        "patience": patience,
+        "pytest": pytest_command(),
+        "stories": {role.test: role.story for role in roles},
+    }
+    (folder / "stage.json").write_text(json.dumps(stage), encoding="utf-8")
+    # -I and -S: an actor needs nothing that is installed, and starts three times as fast without.
+    return (str(folder / PROGRAM), sys.executable, "-I", "-S", str(folder / "actor.py"), str(folder / "stage.json"))
+
+
+def write_settings(repository: Path, command: Sequence[str], timeout: float, agents: int) -> None:
+    """Write the settings that make the demo's agents the agents of every run there."""
+    settings: dict[str, Value] = {
+        "agent": "command",
+        "agent_command": tuple(command),
+        "pytest_command": pytest_command(),
+        "timeout": timeout,
+        "max_running": agents,
+        "launch_rate": 10.0,
+        "on_cluster": "go",
+    }
+    lines = [f"{name} = {toml_text(value)}\n" for name, value in settings.items()]
+    (repository / FILE_NAME).write_text("".join(lines), encoding="utf-8")
+
+
+def short_timeout() -> float:
+    """Seconds after which an agent of a demo that nobody watches has hung: more on a machine that is busy already."""
+    try:
+        load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:  # a system that does not tell
+        load = 1.0
+    return min(_LONGEST, _SHORTEST * max(1.0, load))
