@@ -19,6 +19,7 @@ from selftest_tui.keys_fleet import FLEET
 from selftest_tui.screens.composer import Composer
 from selftest_tui.screens.dialogs import Question
 from selftest_tui.screens.help import Page
+from selftest_tui.screens.tutorial import TutorialScreen
 from tui.key_checks import does
 
 if TYPE_CHECKING:
@@ -276,3 +277,16 @@ async def _(one: Driven, key: str) -> None:
     await one.press(key)
     assert one.app.is_running
     assert "does nothing here" in one.toasts
+
+
+@does("run")
+async def _(one: Driven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: one.toasts, "why no run is shown: there is no git here")
+    assert _is_on_top(one)
+
+
+@does("tutorial")
+async def _(one: Driven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: isinstance(one.app.screen, TutorialScreen), "the tutorial")

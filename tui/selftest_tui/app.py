@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from selftest_core.config import Config
+    from selftest_core.run.offer import Offer
+    from selftest_core.run.preparing import Prepared
+    from selftest_core.run.store import RunFolder
     from selftest_core.view import FleetView
     from selftest_tui.feed import MakeWatch, Watch
+    from selftest_tui.messages import RunWanted
+    from selftest_tui.screens.run import RunScreen
+    from selftest_tui.screens.start import StartScreen
 
 TITLE = "selftest-tui"
 DARK = "textual-dark"
@@ -49,8 +55,13 @@ class FleetApp(App[None]):
         theme: str = "",
         clock: Callable[[], float] = time.time,
         place: str | None = None,
+        run: RunFolder | None = None,
+        start: tuple[Offer, Begin] | None = None,
     ) -> None:
         super().__init__()
+        self._first_run = run
+        self._start = start
+        self._runs: dict[Path, RunScreen] = {}
         self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place)
         self._wanted_theme = theme
         self._was_warned = False
@@ -60,6 +71,12 @@ class FleetApp(App[None]):
         if self._wanted_theme in self.available_themes:
             self.theme = self._wanted_theme
         self.push_screen(self.fleet)
+        if self._start is not None:
+            from selftest_tui.screens.start import StartScreen
+
+            self.push_screen(StartScreen(*self._start))
+        elif self._first_run is not None:
+            self.show_run(self._first_run)
         if self._wanted_theme and self._wanted_theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
@@ -80,6 +97,26 @@ class FleetApp(App[None]):
         if action == "press" and parameters == ("interrupt",):
             return not (self.fleet.is_typing or isinstance(self.focused, Input | TextArea))
         return super().check_action(action, parameters)
+
+    def show_run(self, folder: RunFolder) -> None:
+        """Go to a run's screen. It is kept, so that it is found again as it was left."""
+        from selftest_tui.screens.run import RunScreen  # not needed for the fleet
+
+        screen = self._runs.get(folder.path)
+        if screen is None:
+            screen = self._runs[folder.path] = RunScreen(folder, self.fleet, clock=self.fleet.clock)
+            self.install_screen(screen, f"run {folder.path}")
+        if screen not in self.screen_stack:
+            self.push_screen(screen)
+
+    def on_run_wanted(self, event: RunWanted) -> None:
+        """A run was asked for."""
+        self.show_run(event.folder)
+
+    def on_start_screen_begun(self, event: StartScreen.Begun) -> None:
+        """What was offered has begun: the question goes, its run comes."""
+        self.pop_screen()
+        self.show_run(event.folder)
 
     @property
     def main_screen(self) -> KeyedScreen:
@@ -111,8 +148,40 @@ class FleetApp(App[None]):
         self.exit()
 
 
-def run(config: Config, environ: Mapping[str, str]) -> int:
-    """Open the screen here, and return the exit status once the person has quit."""
+type Begin = Callable[[Callable[[str], None]], RunFolder]
+"""Makes a run and starts its conductor, in a thread; says what it is doing."""
+
+
+def run(config: Config, environ: Mapping[str, str], *, run: RunFolder | None = None) -> int:
+    """Open the screen here, of `run` where one is given, and return the exit status once the person has quit."""
+    return _run(config, environ, run=run)
+
+
+def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
+    """Show what a run would do. After a yes it is begun and shown; without one nothing is started."""
+    from selftest_core.run.conductor_session import start_conductor
+    from selftest_core.run.preparing import begin
+
+    made: list[RunFolder] = []
+
+    def begin_and_conduct(say: Callable[[str], None]) -> RunFolder:
+        if not made:  # else only its conductor could not be started
+            say("Making the private clone …")
+            made.append(begin(prepared, environ))
+        say(f"Starting the conductor of {made[0].run} …")
+        start_conductor(made[0], environ)
+        return made[0]
+
+    return _run(config, environ, start=(prepared.offer, begin_and_conduct))
+
+
+def _run(
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    run: RunFolder | None = None,
+    start: tuple[Offer, Begin] | None = None,
+) -> int:
     from selftest_core.watch import FleetWatch, watch_settings  # not needed to drive the screen without agents
 
     folder = Path.cwd()
@@ -121,6 +190,6 @@ def run(config: Config, environ: Mapping[str, str]) -> int:
     def make_watch(publish: Callable[[FleetView], None]) -> Watch:
         return FleetWatch(settings, environ, publish)
 
-    app = FleetApp(make_watch, environ, folder=folder, theme=config.theme)
+    app = FleetApp(make_watch, environ, folder=folder, theme=config.theme, run=run, start=start)
     app.run()
     return app.return_code or 0

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.observations import TmuxSession
 from selftest_tui import present
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from selftest_core.view import Row
 
@@ -132,7 +132,7 @@ def place(width: int) -> tuple[Placed, ...]:
         if sum(one.good + gap for one in [*chosen, column]) <= room:
             chosen.append(column)
     chosen.sort(key=lambda column: _ORDER.index(column.name))
-    widths = _share_out(chosen, room - gap * len(chosen))
+    widths = share_out(chosen, room - gap * len(chosen))
     placed, x = [], PREFIX
     for column, cells in zip(chosen, widths, strict=True):
         placed.append(Placed(column, x, cells, gap))
@@ -140,8 +140,19 @@ def place(width: int) -> tuple[Placed, ...]:
     return tuple(placed)
 
 
-def _share_out(columns: list[Column], room: int) -> list[int]:
-    """`least` for all, then towards `good` in proportion, then by `share`."""
+class Sized(Protocol):
+    """What a column says about its width."""
+
+    @property
+    def least(self) -> int: ...
+    @property
+    def good(self) -> int: ...
+    @property
+    def share(self) -> int: ...
+
+
+def share_out(columns: Sequence[Sized], room: int) -> list[int]:
+    """The widths: `least` for all, then towards `good` in proportion, then by `share`."""
     widths = [column.least for column in columns]
     spare = room - sum(widths)
     for goals in ([column.good - column.least for column in columns], None):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from selftest_tui.keys import APP
 from selftest_tui.keys_fleet import FLEET
+from selftest_tui.keys_run import RUN, START
 from selftest_tui.keys_tutorial import TUTORIAL
 
-TABLES = (FLEET, TUTORIAL)
+TABLES = (FLEET, RUN, START, TUTORIAL)
 
 
 def readme_table() -> str:

@@ -77,6 +77,10 @@ LOOK = (
 )  # fmt: skip
 
 PROGRAM = (
+    Key(("w",), "w", "run", "run", "the run that this agent belongs to, else the newest run of this repository",
+        Topic.PROGRAM, line=14),
+    Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and how these ended",
+        Topic.PROGRAM, line=15),
     Key(("R",), "R", "refresh", "refresh", "ask mngr and tmux again, now", Topic.PROGRAM),
     Key(("e",), "e", "problems", "problems", "what does not work right now, what mends it, and what was said last",
         Topic.PROGRAM, why_not=situation.some_problem),

@@ -12,6 +12,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from selftest_core.errors import SelftestError
+    from selftest_core.run.store import RunFolder
 
 
 class FleetSeen(Message):
@@ -36,3 +37,19 @@ class PlaceFound(Message):
     def __init__(self, place: str) -> None:
         super().__init__()
         self.place = place
+
+
+class RunSeen(Message):
+    """The run went on, or its conductor came or left: `RunFeed.take()`."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Two of these say no more than one."""
+        return isinstance(message, RunSeen)
+
+
+class RunWanted(Message):
+    """A run is to be shown."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        super().__init__()
+        self.folder = folder

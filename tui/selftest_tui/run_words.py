@@ -5,6 +5,7 @@ The symbol and the word carry the meaning; the colour repeats it.
 
 from __future__ import annotations
 
+from selftest_core.run.cluster_view import ClusterKind
 from selftest_core.run.events import FAILURES, End, Phase
 
 type How = End | Phase
@@ -56,6 +57,20 @@ STYLES: dict[How, str] = {
     Phase.PULLING: "$text-success",
     Phase.STOPPING: "$text-success",
     Phase.ENDED: "$text-success",
+}
+
+NEEDS_YOU = "◆"
+CLUSTER_SIGNS: dict[ClusterKind, str] = {
+    ClusterKind.ASKING: NEEDS_YOU,
+    ClusterKind.LIMITED: "◔",
+    ClusterKind.FAILED: "✗",
+    ClusterKind.BLOCKED: "⊘",
+}
+CLUSTER_STYLES: dict[ClusterKind, str] = {
+    ClusterKind.ASKING: "$text-warning",
+    ClusterKind.LIMITED: "$text-warning",
+    ClusterKind.FAILED: "$text-error",
+    ClusterKind.BLOCKED: "$text-warning",
 }
 
 

@@ -89,9 +89,12 @@ class Acting:
 
     async def message(self, rows: Sequence[Row]) -> None:
         """Write one message, and send it to these agents."""
+        await self.message_to(_targets(rows))
+
+    async def message_to(self, targets: tuple[Target, ...], more: Sequence[str] = ()) -> None:
+        """Write one message, and send it to these. `more`: lines about those that cannot be reached."""
         mngr = self._screen.mngr
-        targets = _targets(rows)
-        composed = await self._compose("message", f"Message {_named(targets)}", targets)
+        composed = await self._compose("message", f"Message {_named(targets)}", targets, more)
         if composed is not None:
             await self._steer(mngr, Act.MESSAGE, targets, composed.text)
 
@@ -223,13 +226,14 @@ class Acting:
         plan = await asyncio.to_thread(plan_attach, what, self._screen.environ)
         if plan.socket is not None:
             await self._offer_guard(plan.socket, plan.warning)
-        await self._go(plan)
+        await self.go(plan)
 
     async def shell(self, row: Row) -> None:
         """Open a shell where the agent works."""
-        await self._go(await asyncio.to_thread(plan_shell, row, self._screen.environ))
+        await self.go(await asyncio.to_thread(plan_shell, row, self._screen.environ))
 
-    async def _go(self, plan: AttachPlan) -> None:
+    async def go(self, plan: AttachPlan) -> None:
+        """Hand the terminal over, or open a window."""
         if plan.kind == "window":
             end = await asyncio.to_thread(hand_over, plan)
             self._screen.say(plan.warning)

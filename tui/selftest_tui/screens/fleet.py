@@ -77,7 +77,7 @@ class FleetScreen(KeyedScreen):
         self.clock = clock
         self.view = FleetView(at=clock())
         self.has_view = False
-        self._folder = folder
+        self.folder = folder
         self._place = place
         self._feed = Feed(make_watch, self.post_message)
         self._own_problems: tuple[Problem, ...] = ()
@@ -120,7 +120,7 @@ class FleetScreen(KeyedScreen):
     def _begin(self) -> None:
         self._feed.start()
         if self._place is None:
-            feed.find_place(self._folder, self.environ, self.post_message)
+            feed.find_place(self.folder, self.environ, self.post_message)
         self.set_interval(1.0, self._tick)
 
     def on_unmount(self) -> None:
@@ -132,7 +132,7 @@ class FleetScreen(KeyedScreen):
     @property
     def mngr(self) -> Mngr:
         """The mngr of this environment; raises ToolError where there is none."""
-        return Mngr(find_mngr(self.environ), self.environ, self._folder)
+        return Mngr(find_mngr(self.environ), self.environ, self.folder)
 
     def watch_refresh(self) -> None:
         """Ask for news now."""

@@ -5,10 +5,12 @@ Nothing is asked here whether a key may: the key table's reasons were, before. W
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_tui.arrangement import Arrangement, Group, GroupBy, SortBy, labels_of
+from selftest_tui.messages import RunWanted
 from selftest_tui.screens.choose import Choose
 from selftest_tui.screens.help import problems_page
 
@@ -299,6 +301,26 @@ class FleetKeys:
     def scroll_up(self) -> None:
         """The right pane, up."""
         self._screen.pane.scroll_text(-SCROLL_LINES)
+
+    # other screens
+
+    async def run(self) -> None:
+        """The run of the agent under the cursor, else the newest of this repository."""
+        from selftest_core.run.overview import repository_of
+        from selftest_core.run.store import find_run
+
+        screen = self._screen
+        wanted = screen.table.row.agent.run if screen.table.row is not None else None
+        repository = await asyncio.to_thread(repository_of, screen.folder, screen.environ)
+        folder = await asyncio.to_thread(find_run, screen.environ, repository, wanted)
+        screen.post_message(RunWanted(folder))
+
+    def tutorial(self) -> None:
+        """The tutorial's blocks with their tests."""
+        from selftest_tui.screens.tutorial import TutorialScreen
+
+        screen = self._screen
+        screen.app.push_screen(TutorialScreen(screen.environ, folder=screen.folder, clock=screen.clock))
 
     # the program
 

@@ -75,8 +75,10 @@ class KeyedScreen(Screen[None]):
     # keys
 
     def action_press(self, action: str) -> None:
-        """A key of the table was pressed, clicked, or chosen in the palette."""
-        key = self.KEYS.row(action)
+        """A key of the table was pressed, clicked, or chosen in the palette. What is in no row does nothing."""
+        key = next((one for one in self.KEYS.rows if one.action == action), None)
+        if key is None:
+            return
         self.before_press(key)
         why = key.why_not(self.situation())
         if why is not None:

@@ -1,0 +1,89 @@
+"""Reads what came back for a test: its outcome, its files, what was kept of its terminal. Blocks: for workers only.
+
+Nothing is followed out of the folder, and of each file no more is read than is shown.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError
+from selftest_core.outcome import LARGEST, Outcome, parse_outcome
+from selftest_core.run.crew import OUTCOME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selftest_core.run.fold import RunRow
+    from selftest_core.run.store import RunFolder
+
+TRANSCRIPT = "transcript.txt"
+MOST_FILES = 2_000
+_TAIL = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CameBack:
+    """What stands in the folder of an attempt. `outcome` None: there is none, or `trouble` says why it cannot be read.
+
+    `files`: paths below the folder with their bytes, in order; `is_cut`: there are more. `transcript`: its end.
+    """
+
+    folder: Path | None = None
+    outcome: Outcome | None = None
+    trouble: str = ""
+    files: tuple[tuple[str, int], ...] = ()
+    is_cut: bool = False
+    transcript: str = ""
+
+
+def read_back(folder: RunFolder, row: RunRow) -> CameBack:
+    """What came back from the newest agent of a test, so far."""
+    if row.member is None:
+        return CameBack()
+    place = folder.attempt(row.member)
+    if not place.is_dir():
+        return CameBack()
+    outcome, trouble = _outcome(place)
+    files, is_cut = _files(place)
+    return CameBack(place, outcome, trouble, files, is_cut, _tail(place / TRANSCRIPT))
+
+
+def _outcome(place: Path) -> tuple[Outcome | None, str]:
+    try:
+        with (place / OUTCOME).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        return parse_outcome(data), ""
+    except FileNotFoundError:
+        return None, ""
+    except SelftestError as error:
+        return None, error.detail or error.title
+    except OSError as error:
+        return None, str(error)
+
+
+def _files(place: Path) -> tuple[tuple[tuple[str, int], ...], bool]:
+    found: list[tuple[str, int]] = []
+    for top, folders, names in os.walk(place):
+        folders.sort()
+        for name in sorted(names):
+            if len(found) >= MOST_FILES:
+                return tuple(found), True
+            path = os.path.join(top, name)  # noqa: PTH118 - names of an agent's files may be no text
+            try:
+                size = os.lstat(path).st_size
+            except OSError:
+                continue
+            found.append((os.path.relpath(path, place).encode(errors="replace").decode(errors="replace"), size))
+    return tuple(found), False
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            return file.read(_TAIL).decode("utf-8", "replace")
+    except OSError:
+        return ""

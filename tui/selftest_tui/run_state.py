@@ -1,0 +1,57 @@
+"""How a run goes, in words: the symbol at its top, and what holds it up. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_core.run.events import Phase
+from selftest_core.view import Problem
+from selftest_tui import present
+
+if TYPE_CHECKING:
+    from selftest_core.run.fold import RunRow
+    from selftest_core.view import Row
+    from selftest_tui.run_feed import RunNews
+
+
+def no_terminal(row: RunRow, agent: Row | None) -> str:
+    """Why no terminal can be shown."""
+    if agent is not None:
+        return "Its agent runs on another machine: ⏎ attaches to it."
+    if row.phase is Phase.WAITING:
+        return "It has no agent yet."
+    return "Its agent is gone, and nothing was kept of its terminal." if row.end else "Its agent is not seen yet."
+
+
+def state_of(news: RunNews, is_starting: bool) -> str:
+    """How the run goes, in a symbol and a word."""
+    run = news.run
+    if is_starting:
+        return "◌ being taken up"
+    if news.is_live:
+        if run.is_halted:
+            return "■ stopping"
+        return "✓ ending" if run.is_over else "‖ paused" if run.paused else "● running"
+    return "✓ over" if run.is_over else "○ nobody conducts it"
+
+
+def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]:
+    """What holds a run up, the gravest first."""
+    if news is None or is_starting:
+        return ()
+    run, found = news.run, []
+    if not news.is_live and not run.is_over:
+        left = f"the last conductor left: {run.left}" if run.left else "its conductor ended without a word"
+        title = "Nobody conducts this run" if run.conductors else "This run was never begun"
+        found.append(Problem("conductor", title, left if run.conductors else "", "P takes it up."))
+    if run.paused and not run.is_over:
+        hint = "P goes on, and lets this cluster pass." if run.paused_by == "cluster" else "P goes on."
+        found.append(Problem("paused", f"Launching rests: {run.paused}", f"by {run.paused_by}", hint))
+    if run.slowed and not run.is_over:
+        found.append(Problem("slowed", f"Launching goes slowly: {run.slowed}", "", "It goes on by itself."))
+    stuck = [row for row in run.rows.values() if row.says]
+    if stuck:
+        names = "\n".join(f"{row.planned.node_id}: {row.says}" for row in stuck[:50])
+        title = f"{present.plural(len(stuck), 'agent')} could not be stopped"
+        found.append(Problem("stopping", title, names, "`selftest-tui sweep` ends what is left."))
+    return tuple(found)

@@ -1,0 +1,394 @@
+"""One run: how far it is at the top, its tests by cluster and state on the left, one of them or a cluster on the right.
+
+This wires: the run's feed to the table, the cursor to the right pane, the fleet's rows to the agents of the tests. It
+reads the journal and what came back, and never conducts: what a person wants is left as a wish for the conductor. What
+keys do is in `run_keys`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Container, Horizontal
+from textual.content import Content
+
+from selftest_tui import present, problems, run_facts, run_report
+from selftest_tui.bindings import bindings_of
+from selftest_tui.keys import Where
+from selftest_tui.keys_run import RUN
+from selftest_tui.run_feed import RunFeed, RunNews
+from selftest_tui.run_files import CameBack, read_back
+from selftest_tui.run_lines import RunGroup, lay_out
+from selftest_tui.run_situation import RunSituation
+from selftest_tui.run_state import no_terminal, run_problems, state_of
+from selftest_tui.screens.keyed import KeyedScreen
+from selftest_tui.screens.run_keys import RunKeys
+from selftest_tui.widgets.banner import Banner
+from selftest_tui.widgets.key_bar import KeyBar
+from selftest_tui.widgets.preview import PaneRef
+from selftest_tui.widgets.prompt import Prompt
+from selftest_tui.widgets.run_bar import RunBar
+from selftest_tui.widgets.run_pane import RunPane
+from selftest_tui.widgets.run_table import RunTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.timer import Timer
+
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.store import RunFolder
+    from selftest_core.view import FleetView, Problem, Row
+    from selftest_tui.messages import WatchEnded
+    from selftest_tui.screens.fleet import FleetScreen
+
+NARROW = 100
+"""Columns below which the right pane is a key away."""
+SECONDS_OF_REST = 0.05
+
+
+class RunScreen(KeyedScreen):
+    """Shows one run. `fleet` is the fleet's screen below, which knows the agents; `clock` gives seconds since 1970."""
+
+    KEYS = RUN
+    CSS_PATH = "run.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.SCREEN))]
+    AUTO_FOCUS = "RunTable"
+
+    def __init__(self, folder: RunFolder, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self.folder = folder
+        self.fleet = fleet
+        self.clock = clock
+        self.news: RunNews | None = None
+        self.query_text = ""
+        self.only_open = False
+        self.folded: frozenset[str] = frozenset()
+        self.is_starting = False
+        self._own_problems: tuple[Problem, ...] = ()
+        self._agents: tuple[FleetView | None, dict[str, Row]] = (None, {})
+        self._feed = RunFeed(folder, self.post_message)
+        self._back: tuple[object, CameBack | None] = (None, None)
+        self._rest: Timer | None = None
+        self._frame_words = ("", "")
+        self._in_pane: object = None
+        self.acts = RunKeys(self)
+
+    def compose(self) -> ComposeResult:
+        """The same places on every size."""
+        yield RunBar()
+        with Horizontal(id="body"):
+            with Container(id="tests"):
+                yield RunTable()
+            yield RunPane(self.clock)
+        yield Banner()
+        with Horizontal(id="bottom"):
+            yield KeyBar(RUN)
+            yield Prompt()
+
+    def on_mount(self) -> None:
+        """Begin to follow."""
+        self.table = self.query_one(RunTable)
+        self.pane = self.query_one(RunPane)
+        self.prompt = self.query_one(Prompt)
+        self._bar = self.query_one(RunBar)
+        self._keys = self.query_one(KeyBar)
+        self._banner = self.query_one(Banner)
+        self._frame = self.query_one("#tests")
+        self.table.show_placeholder(("Reading the run …",))
+        self._feed.start()
+        self.set_interval(1.0, self._tick)
+
+    def on_unmount(self) -> None:
+        """The feed ends with its screen; the run does not."""
+        self._feed.stop()
+
+    # what is known
+
+    @property
+    def run_now(self) -> Run | None:
+        """The run as it was last seen."""
+        return self.news.run if self.news is not None else None
+
+    def agent_of(self, row: RunRow | None) -> Row | None:
+        """The agent of a test as the fleet sees it; None where it does not."""
+        if row is None or row.member is None:
+            return None
+        if self._agents[0] is not self.fleet.view:
+            self._agents = (self.fleet.view, {one.agent.id: one for one in self.fleet.view.rows})
+        return self._agents[1].get(row.member.agent_id)
+
+    @property
+    def targets(self) -> tuple[RunRow, ...]:
+        """The tests of the group under the cursor, or the one under it."""
+        line = self.table.line
+        if isinstance(line, RunGroup):
+            return line.members
+        return (line,) if line is not None else ()
+
+    @property
+    def back(self) -> CameBack | None:
+        """What came back for the test that is shown, as far as it was read."""
+        return self._back[1]
+
+    @property
+    def is_narrow(self) -> bool:
+        """The right pane lies over the table, or is closed."""
+        return self.has_class("-narrow")
+
+    @property
+    def is_zoomed(self) -> bool:
+        """The right pane covers the table."""
+        return self.has_class("-zoomed")
+
+    @property
+    def pane_is_open(self) -> bool:
+        """The right pane is on the screen."""
+        return self.is_zoomed or not self.is_narrow
+
+    @property
+    def is_at_rest(self) -> bool:
+        """The right pane shows what is under the cursor."""
+        return self._rest is None
+
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Acts that quitting now would cut short, in words."""
+        return self.acts.under_way
+
+    def situation(self) -> RunSituation:
+        """Where the person stands."""
+        row, run = self.table.row, self.run_now
+        return RunSituation(
+            row=row,
+            agent=self.agent_of(row),
+            on_group=isinstance(self.table.line, RunGroup),
+            targets=self.targets,
+            tests=len(run.rows) if run else 0,
+            shown=len(self.table.shown.group_of),
+            needing=sum(bool(one.attention) and one.end is None for one in run.rows.values()) if run else 0,
+            problems=len(self.problems) + len(self.said),
+            is_live=bool(self.news and self.news.is_live),
+            is_over=bool(run and run.is_over),
+            is_paused=bool(run and run.paused),
+            is_halted=bool(run and run.is_halted),
+            is_starting=self.is_starting,
+            to_clear=bool(self.query_text or self.only_open or self.is_zoomed),
+            has_files=self.back is not None and self.back.folder is not None,
+            pane_is_open=self.pane_is_open,
+            is_filtered=bool(self.query_text or self.only_open),
+        )
+
+    def do(self, action: str) -> object:
+        """Do it."""
+        return self.acts.do(action)
+
+    def before_press(self, key: object) -> None:
+        """What acts on what is shown must show what is under the cursor first."""
+        self.show_pane()
+
+    # news
+
+    def on_run_seen(self) -> None:
+        """Go over to the newest state."""
+        news = self._feed.take()
+        if news is None:
+            return
+        self.news = news
+        self.rearrange()
+        for said in news.declined:
+            self.toast(problems.refusal("The conductor declined", said))
+
+    def on_watch_ended(self, event: WatchEnded) -> None:
+        """Nothing is live any more: say so for good."""
+        self._own_problems = (problems.lasting("watch", event.error),)
+        if self.news is None:
+            self.table.show_placeholder((event.error.title, "", *event.error.detail.splitlines()[:6], event.error.hint))
+        self.show_state()
+
+    def hurry(self) -> None:
+        """Something was asked for: look soon."""
+        self._feed.hurry()
+
+    def rearrange(self) -> None:
+        """Lay the run out as the person wants it."""
+        run = self.run_now
+        if run is None:
+            return
+        lines = lay_out(run, folded=self.folded, query=self.query_text, only_open=self.only_open)
+        self.table.show_placeholder(self._instead())
+        self.table.show(lines, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
+        self.show_state()
+
+    def _instead(self) -> tuple[str, ...]:
+        if self.query_text:
+            return (f"Nothing matches “{self.query_text}”", "", "esc clears the filter")
+        if self.only_open:
+            return ("Nothing is open: no failure, no block, nobody asks", "", "a shows all tests again")
+        return ("This run has no test",)
+
+    def _tick(self) -> None:
+        self.table.tick(self.clock())
+        self.show_state()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that holds the run up right now, the gravest first."""
+        return (*self._own_problems, *run_problems(self.news, self.is_starting))
+
+    def show_state(self) -> None:
+        """The two lines at the top, and what is wrong."""
+        run = self.run_now
+        if run is not None and self.news is not None:
+            self._bar.show(run, state_of(self.news, self.is_starting), self.clock())
+        self._banner.show(self.problems)
+        self._show_frame()
+
+    def _show_frame(self) -> None:
+        run = self.run_now
+        title = "tests by cluster and state" if not self.only_open else "what is open"
+        if self.query_text:
+            title = f"{title} · /{self.query_text}"
+        shown = len(self.table.shown.group_of)
+        subtitle = f"{shown} of {present.plural(len(run.rows), 'test')}" if run and shown != len(run.rows) else ""
+        words = (present.clean(title), subtitle)
+        if words != self._frame_words:  # setting them paints the whole frame again
+            self._frame_words = words
+            self._frame.border_title, self._frame.border_subtitle = map(Content, words)
+        self._keys.show(self.situation())
+
+    # the right pane
+
+    def on_run_table_cursor_moved(self) -> None:
+        """Say which keys work there; show on the right what is under the cursor once it rests."""
+        self._show_frame()
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(SECONDS_OF_REST, self.show_pane)
+
+    def on_run_table_line_opened(self) -> None:
+        """Clicked: as Enter."""
+        self.action_press("attach")
+
+    def on_run_pane_tab_chosen(self, event: RunPane.TabChosen) -> None:
+        """A tab was clicked."""
+        self.pane.show_tab(event.tab)
+
+    def show_pane(self) -> None:
+        """Show on the right what is under the cursor, now."""
+        if self._rest is not None:
+            self._rest.stop()
+            self._rest = None
+        line = self.table.line
+        key = line.key if isinstance(line, RunGroup) else line.name if line is not None else None
+        if key != self._in_pane:
+            self._in_pane = key
+            self.pane.scroll_top()
+        if isinstance(line, RunGroup):
+            self._show_group(line)
+        elif line is not None:
+            self._show_test(line)
+        else:
+            self._show_nothing()
+
+    def _show_nothing(self) -> None:
+        self._back = (None, None)
+        self.pane.show_title("")
+        self.pane.show_markdown("")
+        self.pane.show_pane(None, "")
+        self.pane.show_facts(lambda now: ())
+        self.pane.show_artifacts("")
+
+    def _show_group(self, group: RunGroup) -> None:
+        self._back = (None, None)
+        cluster = group.cluster
+        self.pane.show_title(f"{group.sign} {present.plural(len(group.members), 'test')}")
+        self.pane.show_pane(None, "This is a group of tests: move to one of them to see its agent's terminal.")
+        self.pane.show_artifacts(run_facts.files_text(None))
+        if cluster is None:
+            self.pane.show_markdown(run_report.group_markdown(group.title, group.members))
+            self.pane.show_facts(lambda now: ())
+        else:
+            self.pane.show_markdown(run_report.cluster_markdown(cluster, self.clock()))
+            self.pane.show_facts(partial(run_facts.cluster_facts, cluster))
+
+    def _show_test(self, row: RunRow) -> None:
+        wanted = (row.name, row.attempt, row.end, row.misses, row.stamp)
+        if self._back[0] != wanted:
+            keeps = self._back[1] if isinstance(self._back[0], tuple) and self._back[0][:2] == wanted[:2] else None
+            self._back = (wanted, keeps)
+            self.run_worker(self._read(row, wanted), group="came back", exclusive=True)
+        self._show_known(row)
+
+    async def _read(self, row: RunRow, wanted: object) -> None:
+        back = await asyncio.to_thread(read_back, self.folder, row)
+        if self._back[0] == wanted:
+            self._back = (wanted, back)
+            if self.table.row is not None and self.table.row.name == row.name:
+                self._show_known(self.table.row)
+                self._keys.show(self.situation())
+
+    def _show_known(self, row: RunRow) -> None:
+        run, back, agent = self.run_now, self.back, self.agent_of(row)
+        if run is None:
+            return
+        outcome, trouble = (back.outcome, back.trouble) if back is not None else (None, "")
+        self.pane.show_title(present.clean(row.planned.node_id))
+        self.pane.show_markdown(run_report.outcome_markdown(row, outcome, trouble))
+        place = str(back.folder) if back is not None and back.folder is not None else ""
+        self.pane.show_facts(partial(run_facts.test_facts, row, agent, run, place))
+        self.pane.show_artifacts(run_facts.files_text(back if back is not None else CameBack()))
+        if agent is not None and agent.session is not None:
+            self.pane.show_pane(PaneRef(agent.session, agent.pane_id))
+        elif back is not None and back.transcript:
+            self.pane.show_screen(back.transcript)
+        else:
+            self.pane.show_pane(None, no_terminal(row, agent))
+
+    # layout
+
+    def zoom(self, on: bool) -> None:
+        """The right pane over the table, or beside it (on narrow terminals: away)."""
+        self.set_class(on, "-zoomed")
+        self._show_frame()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Narrow terminals are one class."""
+        self.set_class(event.size.width < NARROW, "-narrow")
+
+    # the prompt
+
+    def ask_filter(self) -> None:
+        """Open the prompt in place of the key line."""
+        self.add_class("-asking")
+        self.prompt.ask("filter", "/", "⏎ keep  esc clear", self.query_text)
+
+    def on_prompt_typed(self, event: Prompt.Typed) -> None:
+        """Filter as it is typed."""
+        self.filter_by(event.text)
+
+    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
+        """Keep the filter."""
+        self.remove_class("-asking")
+        self.filter_by(event.text)
+
+    def on_prompt_cancelled(self) -> None:
+        """Take the filter back."""
+        self.remove_class("-asking")
+        self.filter_by("")
+
+    def filter_by(self, text: str) -> None:
+        """Show only tests that have these words."""
+        if text != self.query_text:
+            self.query_text = text
+            self.rearrange()
+
+    def on_banner_clicked(self) -> None:
+        """All problems."""
+        self.action_press("problems")

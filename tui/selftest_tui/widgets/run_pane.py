@@ -1,0 +1,159 @@
+"""The right half of a run's screen: the outcome, the terminal, the facts and the files of what is under the cursor.
+
+It shows what it is given. What an agent wrote is shown as Markdown whose links lead nowhere, whose HTML is text, and
+whose length was cut before (`run_report`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+from markdown_it import MarkdownIt
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import ContentSwitcher, Markdown, Static
+
+from selftest_tui.widgets.details import Details
+from selftest_tui.widgets.preview import PaneRef, Preview
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual import events
+    from textual.app import ComposeResult
+
+    from selftest_tui.widgets.details import Fact
+
+type RunTab = Literal["outcome", "terminal", "details", "artifacts"]
+TABS: tuple[RunTab, ...] = get_args(RunTab.__value__)
+KEYS: dict[RunTab, str] = {"outcome": "o", "terminal": "p", "details": "d", "artifacts": "A"}
+
+
+def _parser() -> MarkdownIt:
+    """Markdown without HTML, and without tables: each of their cells would be a widget."""
+    return MarkdownIt("gfm-like", {"html": False}).disable("table")
+
+
+class _TabName(Static):
+    """The name of a tab, to click on."""
+
+    class Chosen(Message):
+        def __init__(self, tab: RunTab) -> None:
+            super().__init__()
+            self.tab = tab
+
+    def __init__(self, tab: RunTab) -> None:
+        super().__init__(Content(f"{KEYS[tab]} {tab}"), id=f"tab-{tab}")
+        self._tab: RunTab = tab
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Chosen(self._tab))
+
+
+class RunPane(Vertical, can_focus=False):
+    """Shows one test, or one group. Every `show_…` may be called as often as one likes."""
+
+    DEFAULT_CSS = """
+    RunPane {
+        border: round $border-blurred;
+        border-title-color: $text;
+        border-subtitle-color: $text-muted;
+    }
+    RunPane #tabs { height: 1; }
+    RunPane _TabName { width: auto; padding: 0 1 0 0; color: $text-muted; }
+    RunPane _TabName.-shown { color: $text; text-style: bold reverse; }
+    RunPane ContentSwitcher { height: 1fr; }
+    RunPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
+    RunPane VerticalScroll Static { height: auto; width: 1fr; }
+    RunPane Markdown { padding: 0; margin: 0; background: $background; }
+    RunPane MarkdownH2 { margin: 0 0 1 0; content-align: left middle; text-style: bold; color: $foreground; }
+    RunPane MarkdownH3 { margin: 1 0; color: $primary; text-style: bold; }
+    RunPane MarkdownFence { margin: 0 0 1 0; max-height: 100%; overflow-y: hidden; }
+    """
+
+    class TabChosen(Message):
+        """A tab was clicked."""
+
+        def __init__(self, tab: RunTab) -> None:
+            super().__init__()
+            self.tab = tab
+
+    def __init__(self, clock: Callable[[], float], *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._clock = clock
+        self.tab: RunTab = "outcome"
+        self.markdown = ""
+        self.artifacts = ""
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="tabs"):
+            for tab in TABS:
+                yield _TabName(tab)
+        with ContentSwitcher(initial="outcome"):
+            with VerticalScroll(id="outcome", can_focus=False):
+                yield Markdown(parser_factory=_parser, open_links=False)
+            with Vertical(id="terminal"):
+                yield Preview()
+            yield Details(self._clock)
+            with VerticalScroll(id="artifacts", can_focus=False):
+                yield Static(id="files")
+
+    def on_mount(self) -> None:
+        self.show_tab("outcome")
+
+    def show_tab(self, tab: RunTab) -> None:
+        """Go over to a tab."""
+        self.tab = tab
+        self.query_one(ContentSwitcher).current = tab
+        for name in self.query(_TabName):
+            name.set_class(name.id == f"tab-{tab}", "-shown")
+
+    def show_title(self, title: str) -> None:
+        """What it is about. Made harmless by who calls."""
+        self.border_title = Content(title)
+
+    def show_markdown(self, text: str) -> None:
+        """A report. Unchanged text is not parsed again."""
+        if text == self.markdown:
+            return
+        self.markdown = text
+        self.run_worker(self._update(text), group="markdown", exclusive=True)
+
+    async def _update(self, text: str) -> None:
+        await self.query_one(Markdown).update(text)
+
+    def show_pane(self, pane: PaneRef | None, words: str = "") -> None:
+        """The terminal of an agent that is there; without one, words."""
+        self.query_one(Preview).show(pane, words)
+
+    def show_screen(self, text: str) -> None:
+        """What was kept of a terminal that is gone."""
+        self.query_one(Preview).show_text(text)
+
+    def show_facts(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
+        """The facts; they are asked for again as time passes."""
+        self.query_one(Details).show(ask)
+
+    def show_artifacts(self, text: str) -> None:
+        """The list of files, harmless."""
+        if text != self.artifacts:
+            self.artifacts = text
+            self.query_one("#files", Static).update(Content(text))
+
+    def scroll_text(self, lines: int) -> None:
+        """Scroll what is shown: negative is up."""
+        if self.tab == "terminal":
+            self.query_one(Preview).scroll_text(lines)
+        else:
+            self.query_one(f"#{self.tab}").scroll_relative(y=lines, animate=False)
+
+    def scroll_top(self) -> None:
+        """Another thing is shown: from its beginning."""
+        self.query_one("#outcome").scroll_home(animate=False)
+        self.query_one("#artifacts").scroll_home(animate=False)
+
+    def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
+        event.stop()
+        self.post_message(self.TabChosen(event.tab))
