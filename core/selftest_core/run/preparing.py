@@ -33,7 +33,7 @@ from selftest_core.run.planning import COMMAND, Choices, check_choices, make_pla
 from selftest_core.run.programs import PytestCommands, agent_command, pytest_commands
 from selftest_core.run.readiness import ask_mngr, refuse_missing_tools, warnings_of
 from selftest_core.run.source import Source, look_at
-from selftest_core.run.store import make_run_folder
+from selftest_core.run.store import make_run_folder, runs_registry
 from selftest_core.run.typical import typical
 from selftest_core.tools.mngr import Mngr, find_mngr
 
@@ -131,6 +131,8 @@ def begin(prepared: Prepared, environ: Mapping[str, str]) -> RunFolder:
             _end_uncollected(prepared, folder)
     except BaseException:
         shutil.rmtree(folder.path, ignore_errors=True)
+        with suppress(OSError):
+            (runs_registry(environ) / f"{folder.run}.json").unlink()
         raise
     return folder
 
