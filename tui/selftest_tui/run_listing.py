@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from selftest_core.run.events import FAILURES, RUNNING, End, Phase
 from selftest_core.run.fold import end_of
 from selftest_tui.present import ago, clean, fit, fit_end
 from selftest_tui.run_words import SYMBOLS, WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from selftest_core.clusters import Cluster
     from selftest_core.run.fold import Run, RunRow
@@ -69,9 +71,10 @@ def open_words(run: Run | None) -> str:
 def run_lines(run: Run, width: int) -> list[str]:
     """A run of ours, test by test."""
     lines = [clean(f"run {run.plan.run} of {run.plan.repository}"), open_words(run), ""]
+    name = _name_width((row.planned.node_id for row in run.rows.values()), width)
     for row in run.rows.values():
         how = row.end if row.end is not None else row.phase
-        lines.append(_test_line(SYMBOLS[how], WORDS[how], row.planned.node_id, _why(row), width))
+        lines.append(_test_line(SYMBOLS[how], WORDS[how], row.planned.node_id, _why(row), name, width))
     return lines
 
 
@@ -80,10 +83,11 @@ def foreign_lines(found: ForeignRun, width: int) -> list[str]:
     ends = {end: count for end, count in found.ends().items() if count}
     head = ", ".join(f"{count} {WORDS[end]}" for end, count in ends.items())
     lines = [clean(f"{found.path}: {_plural(len(found.tests), 'outcome')}{f': {head}' if head else ''}"), ""]
+    name = _name_width((test.test for test in found.tests), width)
     for test in found.tests:
         kinds = ", ".join(f"{one.kind} {one.status.lower()}" for one in test.outcome.changes) if test.outcome else ""
         says = test.error or " · ".join(part for part in (kinds, test.outcome.summary if test.outcome else "") if part)
-        lines.append(_test_line(SYMBOLS[test.end], WORDS[test.end], test.test, says, width))
+        lines.append(_test_line(SYMBOLS[test.end], WORDS[test.end], test.test, says, name, width))
     lines += _cluster_lines(found.clusters(), width)
     lines += _kind_lines(found.kinds(), width)
     for joining in found.joinings:
@@ -94,8 +98,13 @@ def foreign_lines(found: ForeignRun, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _test_line(symbol: str, word: str, test: str, says: str, width: int) -> str:
-    name = max(20, int((width - 16) * _TEST_SHARE))
+def _name_width(tests: Iterable[str], width: int) -> int:
+    """Cells for the tests' names: as many as they need, and not much more than half of the line."""
+    longest = max((cell_len(clean(test)) for test in tests), default=0)
+    return max(20, min(longest, int((width - 16) * _TEST_SHARE)))
+
+
+def _test_line(symbol: str, word: str, test: str, says: str, name: int, width: int) -> str:
     return f"{symbol} {fit(word, 11)}  {fit_end(test, name)}  {fit(says, max(10, width - name - 17))}".rstrip()
 
 
