@@ -52,7 +52,9 @@ FOLDER_OPTION = "@selftest_folder"
 _STEP = 0.05
 _LOOK_AFTER = 1.0
 _COLUMNS, _LINES = 160, 48
-_FROM_A_LOGIN = frozenset({"HOME", "PATH", "SHELL", "USER", "LOGNAME", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR"})
+_FROM_A_LOGIN = frozenset(
+    {"HOME", "PATH", "SHELL", "USER", "LOGNAME", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "MNGR_HOST_DIR"}
+)
 _FROM_A_LOGIN_PREFIXES = ("LC_", "XDG_", "TMUX_TMPDIR")
 _PANE = SEPARATOR.join(("#{pane_dead}", "#{pane_id}", f"#{{{FOLDER_OPTION}}}"))
 
