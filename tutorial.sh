@@ -69,6 +69,20 @@ selftest-tui check
 selftest-tui check --tutorial tour.sh --tests e2e --json > check.json || test $? = 1
 
 ##################################################
+# A run: an agent for each test
+##################################################
+
+# What would start, what it may take, what would leave this machine and to whom. Nothing starts.
+selftest-tui run --dry-run --agent-command ./agent.sh
+
+# Only what a change concerns, and what stands behind -- goes to pytest. As one line of JSON.
+selftest-tui run --dry-run --batch --affected-by HEAD~1 --agent-command ./agent.sh -- -k tax > plan.json
+
+# An agent for this one test, without a screen: lines of JSON, words on stderr, the summary last. Ends with 1 where
+# something is left for a person. Without --batch a screen shows the plan, asks, and watches.
+selftest-tui run --batch tests/test_tax.py --agent-command ./agent.sh > run.jsonl
+
+##################################################
 # From many branches to one
 ##################################################
 

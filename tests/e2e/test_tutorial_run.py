@@ -1,0 +1,100 @@
+"""The blocks of tutorial.sh that are about runs, as they stand, on a small shop and the real mngr."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from run.shop import FILES, commit
+from worlds import World, a_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selftest_core.tools.process import Completed
+    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+
+pytestmark = pytest.mark.real
+TEST = "tests/test_tax.py::test_tax"
+AGENT = """#!/bin/sh
+set -e
+grep -q "shop tax 256" "$SELFTEST_PROMPT_FILE"
+echo "# rounded" >> shop/cart.py
+git commit -qam "[FIX_IMPL] Round the tax"
+printf '%s' '{"changes": {"FIX_IMPL": {"status": "SUCCEEDED", "summary_markdown": "Rounded."}}, "errored": false,
+  "tests_passing_before": false, "tests_passing_after": true, "summary_markdown": "Rounded.", "test_runs": [],
+  "escalations": []}' > "$SELFTEST_OUT/draft"
+mv "$SELFTEST_OUT/draft" "$SELFTEST_OUT/outcome.json"
+exec sleep 100000
+"""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[World]:
+    """A shop, and an agent that mends it without a model."""
+    with a_world() as world:
+        folder = world.make_repository()
+        for name, text in {**FILES, "agent.sh": AGENT}.items():
+            if name != "selftest-tui.toml":
+                path = folder / name
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
+        (folder / "agent.sh").chmod(0o755)
+        commit(world, "A shop")
+        yield world
+
+
+def done(block: TutorialBlock, world: World) -> Completed:
+    """Run a block that must succeed in the shop."""
+    completed = block.run(environment=world.environment, cwd=world.repository, timeout=400.0)
+    assert completed.exit_status == 0, f"{completed.stdout}\n{completed.stderr}"
+    return completed
+
+
+def document(world: World, name: str) -> dict[str, Any]:
+    """A JSON file that a block wrote; of lines, the last."""
+    found: dict[str, Any] = json.loads((world.repository / name).read_text().strip().splitlines()[-1])
+    return found
+
+
+def test_what_a_run_would_be(e2e: EndToEnd, shop: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # What would start, what it may take, what would leave this machine and to whom. Nothing starts.
+        selftest-tui run --dry-run --agent-command ./agent.sh
+    """)
+    shown = done(block, shop).stdout
+    assert "4 tests, and an agent of its own for each" in shown
+    assert "Nothing was started" in shown
+    assert not (shop.repository / ".selftest").exists()
+    assert shop.listing()["agents"] == []
+
+
+def test_what_a_run_would_be_for_programs(e2e: EndToEnd, shop: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # Only what a change concerns, and what stands behind -- goes to pytest. As one line of JSON.
+        selftest-tui run --dry-run --batch --affected-by HEAD~1 --agent-command ./agent.sh -- -k tax > plan.json
+    """)
+    done(block, shop)
+    plan = document(shop, "plan.json")
+    assert [test["test"] for test in plan["tests"]] == [TEST]
+    assert "tests/test_tax.py is new" in plan["tests"][0]["reasons"]
+    assert plan["pytest_args"] == ["-k", "tax"]
+
+
+def test_a_run(e2e: EndToEnd, shop: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # An agent for this one test, without a screen: lines of JSON, words on stderr, the summary last. Ends with 1 where
+        # something is left for a person. Without --batch a screen shows the plan, asks, and watches.
+        selftest-tui run --batch tests/test_tax.py --agent-command ./agent.sh > run.jsonl
+    """)  # noqa: E501 -- the block's own line
+    said = done(block, shop).stderr
+    summary = document(shop, "run.jsonl")
+    assert (summary["event"], summary["tests"], summary["outcomes"]["succeeded"]) == ("summary", 1, 1)
+    assert f"[1/1] {TEST} succeeded" in said
+    refs = shop.run(["git", "for-each-ref", "--format=%(refname) %(subject)"]).stdout.splitlines()
+    (ours,) = [ref for ref in refs if ref.startswith(f"refs/selftest/{summary['run']}/")]
+    assert ours.endswith("[FIX_IMPL] Round the tax")
+    assert not [ref for ref in refs if ref.startswith("refs/heads/mngr")]
+    assert [agent["state"] for agent in shop.listing()["agents"]] == ["STOPPED"]
