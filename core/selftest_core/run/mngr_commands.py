@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolOutputError
+from selftest_core.run.carrying import carried_to
 from selftest_core.run.crew import BUNDLE, OUTCOME
 from selftest_core.run.names import labels
 from selftest_core.run.pulling import LARGEST_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from selftest_core.run.fold import Member
@@ -26,23 +27,56 @@ if TYPE_CHECKING:
 
 OUT = ".selftest/out"
 _PROMPT = ".selftest/prompt.md"
+_CARRIED = ".selftest/carried"
 _REMOTE_COPIES = PurePosixPath("/tmp/selftest-copies")
 
 
-def work_dir(plan: RunPlan, member: Member, host_dir: Path) -> PurePosixPath:
+def places(provider: str) -> tuple[str, ...]:
+    """Where a plan's agents go: one provider or host (`modal`, `box.pool`), or several with commas between."""
+    return tuple(dict.fromkeys(filter(None, (place.strip() for place in provider.split(","))))) or (LOCAL_PROVIDER,)
+
+
+def provider_of(place: str) -> str:
+    """The provider's own name: a place may name a host of it, as `box.pool`."""
+    return place.rpartition(".")[2]
+
+
+def providers_of(provider: str) -> tuple[str, ...]:
+    """The providers of all places of a plan, each once."""
+    return tuple(dict.fromkeys(provider_of(place) for place in places(provider)))
+
+
+def place_of(plan: RunPlan, member: Member) -> str:
+    """Where this attempt is made: tests take turns, and so do a test's attempts, so a second try leaves a bad host."""
+    among = places(plan.provider)
+    if len(among) == 1:
+        return among[0]
+    number = next((n for n, test in enumerate(plan.tests) if test.agent_name == member.test), 0)
+    return among[(number + member.attempt - 1) % len(among)]
+
+
+def work_dir(place: str, member: Member, host_dir: Path) -> PurePosixPath:
     """Where the agent's copy of the repository will be, on its host."""
-    copies = PurePosixPath(host_dir) / "copies" if plan.provider == LOCAL_PROVIDER else _REMOTE_COPIES
+    copies = PurePosixPath(host_dir) / "copies" if place == LOCAL_PROVIDER else _REMOTE_COPIES
     return copies / member.agent_id
 
 
-def provider_of(plan: RunPlan) -> str:
-    """The provider's own name: a plan may name a host of it, as `box.provider`."""
-    return plan.provider.rpartition(".")[2]
+def create_arguments(
+    plan: RunPlan,
+    member: Member,
+    place: str,
+    folder: PurePosixPath,
+    prompt: Path,
+    project: str,
+    withheld: Iterable[str] = (),
+    carried: Sequence[str] = (),
+) -> list[str]:
+    """`mngr create`, run inside the private clone. `folder`: the agent's work dir. `prompt`: a file of this machine.
 
-
-def create_arguments(plan: RunPlan, member: Member, folder: PurePosixPath, prompt: Path, project: str) -> list[str]:
-    """`mngr create`, run inside the private clone. `folder`: the agent's work dir. `prompt`: a file of this machine."""
-    where = "" if plan.provider == LOCAL_PROVIDER else f"@{'' if '.' in plan.provider else '.'}{plan.provider}"
+    `withheld`: variables that its shell would inherit and must not have; a tmux session can only be given empty ones.
+    `carried`: files of this machine that the command names, and that go along.
+    """
+    where = "" if place == LOCAL_PROVIDER else f"@{'' if '.' in place else '.'}{place}"
     variables = {
         "SELFTEST_RUN": plan.run,
         "SELFTEST_TEST": member.node_id,
@@ -52,6 +86,9 @@ def create_arguments(plan: RunPlan, member: Member, folder: PurePosixPath, promp
     }
     made = shlex.quote(str(folder / ".selftest"))
     prepare = f"mkdir -p {made}/out && printf '*\\n' > {made}/.gitignore"
+    taken = carried_to(carried, folder / _CARRIED)
+    if taken:
+        prepare += f" && chmod 700 {shlex.join(map(str, taken.values()))}"
     arguments = [
         "create", f"{member.name}{where}", "--id", member.agent_id, "--type", plan.agent_type,
         "--no-connect", "--headless", "--yes", "--format", "json", "--no-ensure-clean", "--exclude-unclean",
@@ -59,16 +96,21 @@ def create_arguments(plan: RunPlan, member: Member, folder: PurePosixPath, promp
         "--target-path", str(folder), "--project", project, "--extra-provision-command", prepare,
         "--upload-file", f"{prompt}:{folder / _PROMPT}",
     ]  # fmt: skip
+    for file, there in taken.items():
+        arguments += ["--upload-file", f"{file}:{there}"]
     for name, value in labels(plan.run, member.node_id).items():
         arguments += ["--label", f"{name}={value}"]
     for name, value in variables.items():
         arguments += ["--env", f"{name}={value}"]
+    for name in withheld:
+        arguments += ["--env", f"{name}="]
     for name in plan.env_names:
         arguments += ["--pass-env", name]
     if plan.agent_type != "command":
         arguments += ["--message-file", str(prompt)]  # it would be typed into a command's stdin
     arguments += plan.create_args
-    return [*arguments, "--", *plan.agent_command] if plan.agent_command else arguments
+    command = [str(taken.get(word, word)) for word in plan.agent_command or ()]
+    return [*arguments, "--", *command] if command else arguments
 
 
 def parse_created(text: str) -> str:
@@ -103,9 +145,28 @@ def bundle_script(base: str) -> str:
 
 
 def stamp_script() -> str:
-    """Prints a stamp of the outcome file, or nothing where there is none; for GNU and BSD."""
+    """Prints a stamp of the outcome file and `+` where there is a bundle; nothing without the file. GNU and BSD."""
     path = f"{OUT}/{OUTCOME}"
-    return f"stat -c %s-%Y {path} 2>/dev/null || stat -f %z-%m {path} 2>/dev/null || true"
+    stamp = f"stat -c %s-%Y {path} 2>/dev/null || stat -f %z-%m {path} 2>/dev/null"
+    return f"if test -f {path} && test -s {path}; then {stamp}; test -s {OUT}/{BUNDLE} && echo +; fi; true"
+
+
+def parse_stamp(text: str) -> tuple[str, bool]:
+    """The stamp of the outcome file, empty where there is none, and whether there is a bundle."""
+    words = text.split()
+    return (words[0][:80], "+" in words[1:]) if words else ("", False)
+
+
+def screen_script() -> str:
+    """Prints the screen of the agent in whose work dir it runs, found by mngr's own stamp on its session.
+
+    `mngr capture` takes one agent at a time, and refuses where its program has ended, when its last words matter most.
+    """
+    return (
+        'id=$(basename "$PWD"); pane=$(tmux list-panes -a -F "#{pane_id} #{@mngr_agent_id}" | '
+        'grep " $id$" | head -n 1 | cut -d " " -f 1); '
+        'test -z "$pane" || tmux capture-pane -p -J -S -200 -t "$pane"'
+    )
 
 
 def exec_arguments(members: Sequence[Member], script: str, seconds: float) -> list[str]:

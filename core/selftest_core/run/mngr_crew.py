@@ -1,23 +1,29 @@
 """The crew of the real mngr: makes, sees, empties and stops agents, at as few and as cheap calls as can be.
 
-`mngr list` costs seconds, so it is asked as seldom as its own cost allows; whether an outcome is there is asked of the
-file system for local agents, and by one batched `mngr exec` for remote ones. What a listing did not have is never
-called absent before a newer one said so. Nothing here starts an agent or a host.
+`mngr list` costs seconds, so it is asked as seldom as its own cost allows (`run.listings`); whether an outcome is
+there is asked of the file system for local agents, and by one batched `mngr exec` for each far provider, as seldom.
+Every provider is asked apart: mngr refuses a whole call when one host of it is down. What a listing did not have is
+never called absent before a newer one said so. Nothing here starts an agent or a host.
 """
 
 from __future__ import annotations
 
 import asyncio
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import host_dir_of, prefix_of
 from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
+from selftest_core.attention import PERMISSIONS
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.observations import SessionRef
-from selftest_core.panes import capture
+from selftest_core.panes import screens
+from selftest_core.run.carrying import carried_files
 from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen
+from selftest_core.run.fold import Member
+from selftest_core.run.listings import Listings, by_id, find, may_hide
 from selftest_core.run.mngr_commands import (
     OUT,
     bundle_script,
@@ -25,15 +31,20 @@ from selftest_core.run.mngr_commands import (
     exec_arguments,
     parse_created,
     parse_exec,
+    parse_stamp,
+    place_of,
     provider_of,
     rsync_arguments,
+    screen_script,
     stamp_script,
     work_dir,
 )
 from selftest_core.run.prompt import render_prompt
+from selftest_core.run.withholding import REFRESHED, parse_environment, withheld
 from selftest_core.steering import Act, Target, steer
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.process import run_async
+from selftest_core.tools.tmux import Tmux
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,19 +52,19 @@ if TYPE_CHECKING:
     from selftest_core.agents import Agent
     from selftest_core.observations import Listed
     from selftest_core.run.clock import Clock
-    from selftest_core.run.fold import Member
     from selftest_core.run.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
 _CREATE = 290.0
-_LIST = 80.0
 _RSYNC = 280.0
 _EXEC = 60.0
+_SCREEN = 25.0
 _STOP = 110.0
 _LEAST_AGE = 2.0
-"""Seconds for which a listing is good at least; four times its own cost otherwise."""
+"""Seconds for which an answer about files is good at least; four times its own cost otherwise."""
 _SETTLING = 5.0
-"""Seconds after its creation in which an agent's shell may be seen before its program."""
+"""Seconds after its creation in which an agent's shell may be seen before its program, and for which an interactive
+agent must have waited before its turn counts as ended: between two turns, and before its first, it waits too."""
 _AT_ONCE = 20
 _PARTIAL = ("status 23", "status 24")
 """rsync's words for: some files could not be copied, or vanished meanwhile; the rest came."""
@@ -69,11 +80,11 @@ class MngrCrew:
         self._folder = folder
         self._clock = clock
         self._host_dir = host_dir_of(mngr.environ)
-        self._is_local = provider_of(plan) == LOCAL_PROVIDER
         self._tests = {test.agent_name: test for test in plan.tests}
-        self._listed: Listed | None = None
-        self._listed_at = 0.0
-        self._stamps: dict[str, str] = {}
+        self._listings = Listings(self._mngr, clock)
+        self._stamps: dict[str, tuple[str, bool]] = {}
+        self._stamps_asked: dict[str, tuple[float, float]] = {}  # by provider: when, and how long it took
+        self._waiting_since: dict[str, float] = {}
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
@@ -81,34 +92,45 @@ class MngrCrew:
         if not prompt.is_file():
             prompt.parent.mkdir(exist_ok=True)
             prompt.write_text(render_prompt(self._plan, self._tests[member.test]), encoding="utf-8")
-        folder = work_dir(self._plan, member, self._host_dir)
+        place = place_of(self._plan, member)
+        folder = work_dir(place, member, self._host_dir)
         project = Path(self._plan.repository).name or "selftest"
-        arguments = create_arguments(self._plan, member, folder, prompt, project)
+        kept_back = await self._withheld() if place == LOCAL_PROVIDER else ()
+        along = carried_files(self._plan.agent_command) if place != LOCAL_PROVIDER else ()
+        arguments = create_arguments(self._plan, member, place, folder, prompt, project, kept_back, along)
         done = await self._mngr.call(arguments, timeout=_CREATE)
         if not done.ok:
             raise LaunchError(
                 "mngr could not make the agent", done.stderr_end, "See whether `selftest-tui doctor` finds the reason.",
                 argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
             )  # fmt: skip
-        return Seen(Life.WORKING, host_id=parse_created(done.stdout), provider=provider_of(self._plan))
+        return Seen(Life.WORKING, host_id=parse_created(done.stdout), provider=provider_of(place))
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """What is to be seen of them, by a listing that is new enough and a look at their files."""
-        listed = await self._listing(members)
-        agents = _by_id(listed)
-        present = [member for member in members if _find(agents, member) is not None]
-        stamps = await self._outcomes(present, agents)
-        absent = [member for member in members if _find(agents, member) is None]
-        being_made = await self._being_made(absent) if absent else frozenset()
+        groups = self._by_provider(members)
+        answers = await self._listings.of(groups)
+        agents = {
+            member.agent_id: find(by_id(answer), member)
+            for provider, answer in answers.items()
+            if not isinstance(answer, str)
+            for member in groups[provider]
+        }
+        await self._ask_outcomes([agent for agent in agents.values() if agent is not None])
+        missing = [member for member in members if member.agent_id in agents and agents[member.agent_id] is None]
+        being_made = await self._being_made(missing) if missing else frozenset()
         seen: dict[str, Seen] = {}
-        for member in members:
-            agent = _find(agents, member)
-            if agent is not None:
-                seen[member.agent_id] = self._seen(agent, listed, stamps.get(member.agent_id, ""))
-            elif member.agent_id in being_made:
-                seen[member.agent_id] = Seen(Life.UNSEEN, says="it is being made")
-            else:
-                seen[member.agent_id] = _missing(member, listed)
+        for provider, answer in answers.items():
+            for member in groups[provider]:
+                agent = agents.get(member.agent_id)
+                if isinstance(answer, str):
+                    seen[member.agent_id] = Seen(Life.UNSEEN, says=answer)
+                elif agent is not None:
+                    seen[member.agent_id] = self._seen(agent, answer)
+                elif member.agent_id in being_made:
+                    seen[member.agent_id] = Seen(Life.UNSEEN, says="it is being made")
+                else:
+                    seen[member.agent_id] = _missing(member, answer)
         return seen
 
     async def pull(self, member: Member, staging: Path) -> None:
@@ -127,16 +149,21 @@ class MngrCrew:
                 argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
             )  # fmt: skip
 
-    async def last_screen(self, member: Member) -> str:
-        """The text of its screen: from tmux itself where it is local, for mngr refuses when its program has ended."""
-        if self._is_local:
-            ref = SessionRef(self._mngr.default_socket, f"{prefix_of(self._mngr.environ, self._host_dir)}{member.name}")
-            shown = await asyncio.to_thread(
-                capture, ref, lines_of_history=200, escapes=False, environ=self._mngr.environ
-            )
-            return shown.text
-        done = await self._mngr.call(("capture", member.address, "--no-start"), timeout=_EXEC)
-        return done.stdout if done.ok else ""
+    async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """The texts of their screens, with some history, by agent id; all of one provider in one call."""
+        texts: dict[str, str] = {}
+        for provider, group in self._by_provider(members).items():
+            placed = [self._placed(member) for member in group]
+            if provider == LOCAL_PROVIDER:
+                # From tmux itself: mngr refuses where a program has ended, and costs a second each.
+                prefix = prefix_of(self._mngr.environ, self._host_dir)
+                refs = {SessionRef(self._mngr.default_socket, f"{prefix}{one.name}"): one.agent_id for one in placed}
+                shown = await asyncio.to_thread(screens, tuple(refs), environ=self._mngr.environ, timeout=_SCREEN)
+                texts |= {refs[ref]: text.rstrip() for ref, text in shown.items()}
+            else:
+                told = await self._exec(placed, screen_script())
+                texts |= {one.agent_id: told[one.name] for one in placed if told.get(one.name)}
+        return texts
 
     async def remind(self, member: Member, text: str) -> None:
         """Send it a message. Raises ToolFailedError where it did not arrive."""
@@ -154,21 +181,28 @@ class MngrCrew:
             for result in results
         }
 
-    async def _listing(self, members: Sequence[Member]) -> Listed:
-        elapsed = self._clock.elapsed()
-        listed = self._listed
-        if listed is not None and elapsed - self._listed_at < max(_LEAST_AGE, 4.0 * listed.seconds):
-            agents = _by_id(listed)
-            found = [_find(agents, member) for member in members]
-            # What would end a test is never taken from an older answer.
-            if all(agent is not None and agent.state not in (State.DONE, State.STOPPED) for agent in found):
-                return listed
-        self._listed = listed = await self._mngr.list(provider_of(self._plan), timeout=_LIST)
-        self._listed_at = self._clock.elapsed()
-        return listed
+    def _by_provider(self, members: Sequence[Member]) -> dict[str, list[Member]]:
+        groups: dict[str, list[Member]] = {}
+        for member in members:
+            groups.setdefault(member.provider or provider_of(place_of(self._plan, member)), []).append(member)
+        return groups
 
-    def _seen(self, agent: Agent, listed: Listed, stamp: str) -> Seen:
+    def _agent(self, member: Member) -> Agent | None:
+        """The agent as it was last listed."""
+        listed = self._listings.newest(member.provider)
+        return None if listed is None else find(by_id(listed), member)
+
+    def _placed(self, member: Member) -> Member:
+        """The member with the name that it was last seen with."""
+        agent = self._agent(member)
+        return member if agent is None else replace(member, name=agent.name)
+
+    def _seen(self, agent: Agent, listed: Listed) -> Seen:
         life = self._life(agent, listed.at)
+        if agent.host.is_local:
+            stamp = _stamp(Path(agent.work_dir) / OUT / OUTCOME)
+        else:
+            stamp, _ = self._stamps.get(agent.id, ("", False))
         says = f"its host is {agent.host.state}" if life is Life.LOST else ""
         return Seen(life, stamp, agent.host.id, agent.host.provider, says)
 
@@ -176,6 +210,8 @@ class MngrCrew:
         if not agent.host.is_local and agent.host.state in _GONE_HOST:
             return Life.LOST
         is_new = agent.created_at is not None and at - agent.created_at < _SETTLING
+        if agent.state is not State.WAITING:
+            self._waiting_since.pop(agent.id, None)
         match agent.state:
             case State.DONE | State.STOPPED if is_new:
                 return Life.WORKING
@@ -186,28 +222,57 @@ class MngrCrew:
                 # The machine was started again in between: nobody stopped this agent.
                 return Life.LOST if booted is not None and created is not None and booted > created else Life.STOPPED
             case State.WAITING if self._plan.agent_type != "command":
-                return Life.ASKS if agent.waiting_reason == "PERMISSIONS" else Life.TURN_ENDED
+                waited = at - self._waiting_since.setdefault(agent.id, at)
+                if agent.waiting_reason == PERMISSIONS:
+                    return Life.ASKS
+                return Life.TURN_ENDED if waited >= _SETTLING else Life.WORKING
             case State.UNKNOWN:
                 return Life.UNSEEN
             case _:
                 return Life.WORKING
 
-    async def _outcomes(self, members: Sequence[Member], agents: Mapping[str, list[Agent]]) -> Mapping[str, str]:
-        if self._is_local:
-            found = {member.agent_id: _find(agents, member) for member in members}
-            return {key: _stamp(Path(agent.work_dir) / OUT / OUTCOME) for key, agent in found.items() if agent}
+    async def _ask_outcomes(self, agents: Sequence[Agent]) -> None:
+        """Ask the far ones whether their outcome is there; an answer that does not come leaves what was known."""
+        groups: dict[str, list[Agent]] = {}
+        for agent in agents:
+            if not agent.host.is_local and agent.host.state not in _GONE_HOST:
+                groups.setdefault(agent.host.provider, []).append(agent)
+        async with asyncio.TaskGroup() as tasks:
+            for provider, group in groups.items():
+                asked_at, took = self._stamps_asked.get(provider, (-_LEAST_AGE, 0.0))
+                if self._clock.elapsed() - asked_at >= max(_LEAST_AGE, 4.0 * took):
+                    tasks.create_task(self._ask_outcomes_of(provider, group))
+
+    async def _ask_outcomes_of(self, provider: str, agents: Sequence[Agent]) -> None:
+        began = self._clock.elapsed()
+        members = [Member("", "", 0, agent.id, agent.name, agent.host.id, agent.host.provider) for agent in agents]
+        answers = await self._exec(members, stamp_script())
+        self._stamps |= {one.agent_id: parse_stamp(answers[one.name]) for one in members if one.name in answers}
+        self._stamps_asked[provider] = (self._clock.elapsed(), self._clock.elapsed() - began)
+
+    async def _exec(self, members: Sequence[Member], script: str) -> dict[str, str]:
+        """What the script prints for each, by agent name; without those where it failed. All of one provider."""
+        answers: dict[str, str] = {}
         for start in range(0, len(members), _AT_ONCE):
-            batch = [_placed(member, agents) for member in members[start : start + _AT_ONCE]]
+            batch = members[start : start + _AT_ONCE]
             try:
-                done = await self._mngr.call(exec_arguments(batch, stamp_script(), _EXEC - 10.0), timeout=_EXEC)
+                done = await self._mngr.call(exec_arguments(batch, script, _EXEC - 10.0), timeout=_EXEC)
             except ToolError:
-                continue  # what was known stays known; the listing tells what is wrong
-            answers = parse_exec(done.stdout)
-            for member in batch:
-                ok, says = answers.get(member.name, (False, ""))
-                if ok:
-                    self._stamps[member.agent_id] = says.strip()[:80]
-        return dict(self._stamps)
+                continue
+            answers |= {name: says for name, (ok, says) in parse_exec(done.stdout).items() if ok}
+        return answers
+
+    async def _withheld(self) -> tuple[str, ...]:
+        """The variables that a local agent would inherit from the tmux server, or from us where we start it."""
+        environ = self._mngr.environ
+        tmux = Tmux(self._mngr.default_socket, environ)
+        try:
+            done = await asyncio.to_thread(tmux.ask, "show-environment", "-g")
+            inherited = parse_environment(done.stdout) if done.ok else dict(environ)
+        except ToolError:
+            inherited = dict(environ)
+        inherited |= {name: environ[name] for name in REFRESHED if environ.get(name)}
+        return withheld(inherited, self._plan.env_names)
 
     async def _being_made(self, members: Sequence[Member]) -> frozenset[str]:
         """Those whose `mngr create` runs: one that an ended conductor left behind finishes all the same."""
@@ -218,39 +283,20 @@ class MngrCrew:
         return frozenset(member.agent_id for member in members if f"--id {member.agent_id}" in done.stdout)
 
     def _has_bundle(self, member: Member) -> bool:
-        if not self._is_local or self._listed is None:
+        agent = self._agent(member)
+        if agent is None:
             return False
-        agent = _find(_by_id(self._listed), member)
-        return agent is not None and bool(_stamp(Path(agent.work_dir) / OUT / BUNDLE))
-
-
-def _by_id(listed: Listed) -> dict[str, list[Agent]]:
-    agents: dict[str, list[Agent]] = {}
-    for agent in listed.agents:
-        agents.setdefault(agent.id, []).append(agent)
-    return agents
-
-
-def _find(agents: Mapping[str, list[Agent]], member: Member) -> Agent | None:
-    """The member's agent: on its host where that is known, for ids are unique per host only."""
-    found = agents.get(member.agent_id, [])
-    return next((agent for agent in found if member.host_id in ("", agent.host.id)), None)
-
-
-def _placed(member: Member, agents: Mapping[str, list[Agent]]) -> Member:
-    """The member with the name and place that it has now."""
-    from dataclasses import replace
-
-    agent = _find(agents, member)
-    if agent is None:
-        return member
-    return replace(member, name=agent.name, host_id=agent.host.id, provider=agent.host.provider)
+        if agent.host.is_local:
+            return bool(_stamp(Path(agent.work_dir) / OUT / BUNDLE))
+        return self._stamps.get(agent.id, ("", False))[1]
 
 
 def _missing(member: Member, listed: Listed) -> Seen:
-    if listed.errors:
-        return Seen(Life.UNSEEN, says=listed.errors[0].message)
-    if member.host_id and member.provider != LOCAL_PROVIDER:
+    error = may_hide(listed, member)
+    if error:
+        return Seen(Life.UNSEEN, says=error)
+    is_far = member.host_id and member.provider != LOCAL_PROVIDER
+    if is_far and not any(agent.host.id == member.host_id for agent in listed.agents):
         return Seen(Life.LOST, says="neither it nor its host is there any more")
     return Seen(Life.ABSENT)
 

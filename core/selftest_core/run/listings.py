@@ -1,0 +1,124 @@
+"""The newest answers of `mngr list`, provider by provider, asked as seldom as their own cost allows.
+
+Each provider is asked apart, so that one that is down or slow hides and delays no agent of another: while others have
+answered, a slow one is waited for a little only, and its answer serves the look that it is there for. What would end
+a test is never taken from an old answer. Nothing here judges an agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import State
+from selftest_core.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.agents import Agent
+    from selftest_core.observations import Listed
+    from selftest_core.run.clock import Clock
+    from selftest_core.run.fold import Member
+    from selftest_core.tools.mngr import Mngr
+
+type Answer = Listed | str
+"""A listing, or in words why there is none just now."""
+
+_TIMEOUT = 80.0
+_LEAST_AGE = 2.0
+"""Seconds for which an answer is good at least; four times its own cost otherwise."""
+_STRAGGLER = 5.0
+"""Seconds for which the slow provider is waited for after another one has answered."""
+
+
+class Listings:
+    """What mngr last said of each provider."""
+
+    def __init__(self, mngr: Mngr, clock: Clock) -> None:
+        self._mngr = mngr
+        self._clock = clock
+        self._newest: dict[str, Listed] = {}
+        self._asked_at: dict[str, float] = {}
+        self._asking: dict[str, asyncio.Task[Answer]] = {}
+
+    def newest(self, provider: str) -> Listed | None:
+        """The last whole answer, however old."""
+        return self._newest.get(provider)
+
+    async def of(self, wanted: Mapping[str, Sequence[Member]]) -> dict[str, Answer]:
+        """An answer for each provider that is new enough for these of its members."""
+        answers: dict[str, Answer] = {}
+        for provider, members in wanted.items():
+            listed = self._good_enough(provider, members)
+            if listed is not None:
+                answers[provider] = listed
+            elif provider not in self._asking:
+                self._asking[provider] = asyncio.ensure_future(self._ask(provider))
+        waiting = {self._asking[provider] for provider in wanted if provider not in answers}
+        try:
+            if waiting and not answers:
+                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if waiting:
+                await asyncio.wait(waiting, timeout=_STRAGGLER)
+        except asyncio.CancelledError:
+            for task in self._asking.values():
+                task.cancel()
+            self._asking.clear()
+            raise
+        for provider in wanted:
+            if provider in answers:
+                continue
+            if self._asking[provider].done():
+                answers[provider] = self._asking.pop(provider).result()
+            else:
+                answers[provider] = f"mngr has not answered for {provider} yet"
+        return answers
+
+    async def _ask(self, provider: str) -> Answer:
+        try:
+            listed = await self._mngr.list(provider, timeout=_TIMEOUT)
+        except ToolError as error:
+            return str(error)
+        self._newest[provider] = listed
+        self._asked_at[provider] = self._clock.elapsed()
+        return listed
+
+    def _good_enough(self, provider: str, members: Sequence[Member]) -> Listed | None:
+        listed = self._newest.get(provider)
+        if listed is None or self._clock.elapsed() - self._asked_at[provider] >= max(_LEAST_AGE, 4.0 * listed.seconds):
+            return None
+        agents = by_id(listed)
+        return listed if all(_stands(listed, agents, member) for member in members) else None
+
+
+def by_id(listed: Listed) -> dict[str, list[Agent]]:
+    """The agents of a listing by their ids, which are unique per host only."""
+    agents: dict[str, list[Agent]] = {}
+    for agent in listed.agents:
+        agents.setdefault(agent.id, []).append(agent)
+    return agents
+
+
+def find(agents: Mapping[str, Sequence[Agent]], member: Member) -> Agent | None:
+    """The member's agent: on its host where that is known."""
+    found = agents.get(member.agent_id, ())
+    return next((agent for agent in found if member.host_id in ("", agent.host.id)), None)
+
+
+def _stands(listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Member) -> bool:
+    """True where nothing that the listing says of the member, or hides, can end it."""
+    agent = find(agents, member)
+    if agent is None:
+        return bool(may_hide(listed, member))
+    return agent.state not in (State.DONE, State.STOPPED)
+
+
+def may_hide(listed: Listed, member: Member) -> str:
+    """The error that may be why the member is not in the listing, empty where none can be."""
+    for error in listed.errors:
+        if error.agent_id in (None, member.agent_id) and (
+            error.host_id is None or member.host_id in ("", error.host_id)
+        ):
+            return error.message
+    return ""
