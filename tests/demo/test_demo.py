@@ -169,19 +169,6 @@ def test_what_a_killed_demo_leaves_is_shown_by_sweep_and_removed_when_agreed(wor
         alive.release()
 
 
-def test_a_kept_demo_stays_until_it_is_swept(world: World) -> None:
-    with a_demo(world, "--agents", "1", "--keep") as demo:
-        assert demo.process.wait(PATIENT) == 1, demo.why()
-        folder = demo.folder()
-
-        assert (folder / "acme-shop/.selftest/runs").is_dir()
-        assert str(folder) in demo.why()
-        assert "sweep --yes" in demo.why()
-        assert demo.run("sweep", "--yes").returncode == 0
-        assert not folder.exists()
-        assert processes_of(folder) == ()
-
-
 def test_a_demo_of_no_sensible_size_or_speed_is_refused(world: World) -> None:
     for arguments, speed in ((("--agents", "0"), "1"), (("--agents", "201"), "1"), ((), "fast"), ((), "0")):
         with a_demo(world, *arguments, speed=speed) as demo:

@@ -288,7 +288,7 @@ def test_a_kept_demo_is_found_and_swept(e2e: EndToEnd, fleet: World, folder: Pat
     done(keep, fleet, folder)
     (kept,) = leftovers(fleet)
     assert kept["kept"] is True
-    assert Path(kept["path"]).is_dir()
+    assert (Path(kept["path"]) / "acme-shop/.selftest/runs").is_dir()
     assert kept["path"] in done(look, fleet, folder).stdout
     assert Path(kept["path"]).is_dir()
     assert kept["path"] in done(remove, fleet, folder).stdout

@@ -200,7 +200,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "  selftest-tui demo --batch         no screen: its run, as JSON Lines",
     )
     demo.add_argument("--agents", type=_count, default=None, metavar="N", help="how many to start; default: 14")
-    demo.add_argument("--keep", action="store_true", help="leave the demo's world running; `sweep` removes it later")
+    demo.add_argument("--keep", action="store_true", help="leave the demo's world there; `sweep` removes it later")
     sweep = command(
         "sweep",
         "Remove what earlier demos and ended runs left behind: agents and their copies,\n"

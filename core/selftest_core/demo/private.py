@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 _PROFILE = "5e1f7e57"
 _SETTINGS = 'enabled_backends = ["local"]\n'
-_LED_ASTRAY = ("MNGR", "GIT_", "PYTHON", "SELFTEST_RUN", "SELFTEST_TEST", "SELFTEST_OUT", "SELFTEST_PROMPT_FILE")
+_LED_ASTRAY = (
+    "MNGR",
+    "GIT_",
+    "PYTHON",
+    "PYTEST",
+    "SELFTEST_RUN",
+    "SELFTEST_TEST",
+    "SELFTEST_OUT",
+    "SELFTEST_PROMPT_FILE",
+)
 
 
 class PrivateWorld:
@@ -54,6 +63,10 @@ class PrivateWorld:
         return tmux_dir_of(self.root) / f"tmux-{os.getuid()}" / "default"
 
     @property
+    def _temporary(self) -> Path:
+        return self.root / "x"
+
+    @property
     def environ(self) -> dict[str, str]:
         """The environment of a screen that shows this world."""
         home = self.root / "h"
@@ -63,6 +76,8 @@ class PrivateWorld:
             "HOME": str(home),
             "MNGR_HOST_DIR": str(self.host_dir),
             "TMUX_TMPDIR": str(tmux_dir_of(self.root)),
+            # What agents and their tests leave in temporary folders goes with the world.
+            "TMPDIR": str(self._temporary),
             "XDG_STATE_HOME": str(home / ".local/state"),
             "XDG_CONFIG_HOME": str(home / ".config"),
             "XDG_CACHE_HOME": str(home / ".cache"),
@@ -94,7 +109,7 @@ class PrivateWorld:
 
     def _furnish(self) -> None:
         profile = self.host_dir / "profiles" / _PROFILE
-        for folder in (self.root / "h", tmux_dir_of(self.root), profile):
+        for folder in (self.root / "h", self._temporary, tmux_dir_of(self.root), profile):
             folder.mkdir(parents=True)
         (self.host_dir / "config.toml").write_text(f'profile = "{_PROFILE}"\n', encoding="utf-8")
         (profile / "settings.toml").write_text(_SETTINGS, encoding="utf-8")
