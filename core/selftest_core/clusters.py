@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 LONGEST = 240
 """Characters of a signature."""
 
+# What stands on a screen for the terminal's sake: the line that started the agent, and a shell's prompt behind its end.
+_STARTED = re.compile(r"^.*[#$%>] \. \S*/launch_agent\.sh\s*$")
+_PROMPT = re.compile(r"^(?:\([\w.-]+\) )?(?:\[?[\w.-]+@[\w.-]+[: ][^#$%>]*)?[#$%>\u276f]\s*$")
+# The line that ends a run of pytest; an error behind it is not one of the test's.
+_SUMMED = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|deselected)\b.* in \d")
+
 _END = 100_000
 _LINE = 1_000
 _QUIET_LINES = 3
@@ -121,6 +127,15 @@ def signature(text: str) -> str:
     return told if len(told) <= LONGEST else told[: LONGEST - 1].rstrip() + "\u2026"
 
 
+def without_shell(screen: str) -> str:
+    """A screen without escapes and without what the shell around an agent put there: its start, and prompts."""
+    lines = _lines(screen)
+    begin = next((at + 1 for at in range(len(lines) - 1, -1, -1) if _STARTED.match(lines[at])), 0)
+    while len(lines) > begin and _PROMPT.match(lines[-1]):
+        lines.pop()
+    return "\n".join(lines[begin:])
+
+
 def is_rate_limited(screen: str) -> bool:
     """True where the last lines of a screen say that a service takes no more for now."""
     return bool(limit_line(screen))
@@ -163,15 +178,16 @@ def _lines(text: str) -> list[str]:
 
 def _telling(lines: list[str]) -> list[str]:
     marked = [number for number, line in enumerate(lines) if _PYTEST.match(line)]
-    if marked:
+    named = [number for number, line in enumerate(lines) if _NAMED.match(line.strip())]
+    summed = [number for number, line in enumerate(lines) if _SUMMED.search(line)]
+    if marked and not (named and summed and marked[-1] < summed[-1] < named[-1]):
         # The first of the last block says what; the lines below it say why.
         first = marked[-1]
         while first - 1 in marked[-50:]:
             first -= 1
         return [lines[first][1:].strip()]
-    for line in reversed(lines):
-        if _NAMED.match(line.strip()):
-            return [line]
+    if named:
+        return [lines[named[-1]]]
     for line in reversed(lines):
         if _SPOKEN.search(line):
             return [line]

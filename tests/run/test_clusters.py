@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftest_core.clusters import LONGEST, Cluster, Failure, cluster, is_rate_limited, signature
+from selftest_core.clusters import (
+    LONGEST,
+    Cluster,
+    Failure,
+    cluster,
+    is_rate_limited,
+    signature,
+    where_failed,
+    without_shell,
+)
 
 HEX = "0123456789abcdef"
 PORT = st.integers(1024, 65535).map(str)
@@ -100,6 +109,44 @@ FAILED tests/test_cart.py::test_total - AssertionError: the tot...
     trace = "Traceback (most recent call last):\n  File '/x/y.py', line 3\nshop.errors.DoorError: it is locked\n$ "
     assert signature(trace) == "shop.errors.DoorError: it is locked"
     assert signature("building\nmake: *** cannot find shop.h\nleaving\n") == "make: * cannot find shop.h"
+
+
+def test_an_error_behind_the_end_of_pytest_is_the_cause_and_one_that_was_captured_is_not() -> None:
+    report = "E   At index 0 diff: 1 != 2\n--- Captured stderr call ---\nValueError: logged\n1 failed in 0.12s\n"
+    assert signature(report) == "At index <n> diff: <n> != <n>"
+    died = "Traceback (most recent call last):\n  File x\nConnectionRefusedError: [Errno 111] refused\n"
+    assert signature(report + died) == "ConnectionRefusedError: [Errno <n>] refused"
+
+
+def test_what_the_shell_around_an_agent_wrote_is_no_part_of_its_screen() -> None:
+    screen = (
+        "root@vm:/work/a b# . /home/x/agents/agent-1/launch_agent.sh\n\x1b[31mpanic\x1b[0m: no such table\n"
+        "100 %\n\nroot@vm:/work/a b# \n"
+    )
+    assert without_shell(screen) == "panic: no such table\n100 %"
+    assert without_shell("costs 5 $\n(venv) me@box:~/x$ \n$ \n") == "costs 5 $"
+    assert without_shell("\n$ ") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        (
+            "== ERRORS ==\n__ ERROR collecting tests/test_a.py __\nE   ModuleNotFoundError: No module",
+            "collection",
+        ),
+        ("ERROR: not found: /x/tests/t.py::test_gone\n", "collection"),
+        ("ImportError while importing test module '/x/t.py'.", "collection"),
+        ("====== no tests ran in 0.01s ======", "collection"),
+        ("collecting ... ", "collection"),
+        ("E   AssertionError: 1 == 2\nFAILED t.py::test_a - AssertionError", "test"),
+        ("2 failed, 1 passed in 3s", "test"),
+        ("Segmentation fault", "work"),
+        ("", "work"),
+    ],
+)
+def test_the_stage_is_how_far_the_test_came(text: str, stage: str) -> None:
+    assert where_failed(text) == stage
 
 
 def test_a_screen_without_an_error_is_known_by_its_last_lines() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from selftest_core.clusters import signature, where_failed
+from selftest_core.clusters import signature, where_failed, without_shell
 from selftest_core.outcome import evidence, verdict
 from selftest_core.run.alarm import find_alarm
 from selftest_core.run.deciding import pause_after
@@ -56,7 +56,7 @@ class Ending:
         elif got.reason:
             self.end(row, End.UNREADABLE, "pull", got.reason, got)
         else:
-            screen = got.screen.strip()[-LONGEST_TEXT:]
+            screen = without_shell(got.screen)[-LONGEST_TEXT:]
             says = "\n".join(part for part in (advice.text, screen) if part)
             self.end(row, advice.end, where_failed(screen), says, got, evidence=screen)
 

@@ -8,6 +8,7 @@ time the screens are looked at too, for words that a service takes no more.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.clusters import limit_line
@@ -38,6 +39,7 @@ class Lookout:
         self._is_watching = False
         self._anybody_at = -1.0
         self._unseen_since: dict[str, float] = {}
+        self._exited: set[str] = set()
 
     def start(self) -> None:
         """Begin the next look, unless one is being taken."""
@@ -73,6 +75,12 @@ class Lookout:
         wanted = [row.member for row in running if row.member is not None]
         given_up = [retry.member for row in rows for retry in row.retries]
         seen = await self._ask(wanted, given_up) if wanted else {}
+        # Its session may end behind its program: it crashed all the same, nobody stopped it.
+        self._exited.update(key for key, found in seen.items() if found.life is Life.EXITED)
+        seen = {
+            key: replace(found, life=Life.EXITED) if found.life is Life.STOPPED and key in self._exited else found
+            for key, found in seen.items()
+        }
         self._seen, self._asked_at = seen, asked_at
         for member in wanted:
             found = seen.get(member.agent_id)
