@@ -82,6 +82,19 @@ selftest-tui run --dry-run --batch --affected-by HEAD~1 --agent-command ./agent.
 # something is left for a person. Without --batch a screen shows the plan, asks, and watches.
 selftest-tui run --batch tests/test_tax.py --agent-command ./agent.sh > run.jsonl
 
+# The runs of this repository and of others, with what is open in each; and as JSON.
+selftest-tui runs
+selftest-tui runs --json > runs.json
+
+# The outcomes in a folder, also those that another program left.
+selftest-tui runs outcomes
+
+# Go on where a run stopped, after a crash too. One that has ended stays as it is.
+selftest-tui resume --batch > resumed.jsonl
+
+# End a run: its agents are emptied and stopped, the rest is not started.
+selftest-tui stop
+
 ##################################################
 # From many branches to one
 ##################################################

@@ -1,0 +1,111 @@
+"""The blocks of tutorial.sh about runs that are there already, as they stand, on runs that no agent was made for."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from run.rehearsals import a_plan
+from selftest_core.journal import Journal
+from selftest_core.run.store import Wish, WishKind, make_run_folder
+
+if TYPE_CHECKING:
+    from selftest_core.run.store import RunFolder
+    from selftest_core.tools.process import Completed
+    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+    from worlds import World
+
+BEGUN = "20261121-0931-7f3a"
+ENDED = "20261120-0931-7f3a"
+
+
+def a_run(world: World, run: str, *, is_over: bool) -> RunFolder:
+    """A run of two tests whose agents were never made: it has ended, or its conductor is gone."""
+    repository = world.make_repository()
+    base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    folder = make_run_folder(a_plan(2, run=run, repository=str(repository), base=base), world.environment)
+    with Journal(folder.journal) as journal:
+        journal.append("conducting", 1.0, pid=1)
+        for test in folder.plan().tests if is_over else ():
+            journal.append("ended", 2.0, agent=test.agent_name, attempt=0, end="not_started", stage="launch", text="x")
+    return folder
+
+
+@pytest.fixture
+def ended(world: World) -> RunFolder:
+    """The run that has ended."""
+    return a_run(world, ENDED, is_over=True)
+
+
+def ran(block: TutorialBlock, world: World) -> Completed:
+    return block.run(environment=world.environment, cwd=world.repository, timeout=300.0)
+
+
+def test_which_runs_there_are(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block("""
+        # The runs of this repository and of others, with what is open in each; and as JSON.
+        selftest-tui runs
+        selftest-tui runs --json > runs.json
+    """)
+    a_run(world, BEGUN, is_over=False)
+    done = ran(block, world)
+    assert done.exit_status == 0, done.stderr
+    _, begun, over = done.stdout.splitlines()
+    assert begun.split()[1:3] == [BEGUN, "resumable"]
+    assert "2 waiting" in begun
+    assert over.split()[1:3] == [ENDED, "ended"]
+    assert "2 not started" in over
+    runs = json.loads((world.repository / "runs.json").read_text())["runs"]
+    assert [(run["run"], run["state"], run["path"]) for run in runs] == [
+        (BEGUN, "resumable", str(ended.path.with_name(BEGUN))), (ENDED, "ended", str(ended.path)),
+    ]  # fmt: skip
+
+
+def test_outcomes_of_another_program(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # The outcomes in a folder, also those that another program left.
+        selftest-tui runs outcomes
+    """)
+    outcomes = world.make_repository() / "outcomes" / "ada"
+    outcomes.mkdir(parents=True)
+    change = {"REPHRASE": {"status": "SUCCEEDED", "summary_markdown": "x"}}
+    (outcomes / "outcome.json").write_text(json.dumps({"errored": False, "changes": change}))
+    done = ran(block, world)
+    assert done.exit_status == 0, done.stderr
+    assert "succeeded" in done.stdout
+    assert "1 REPHRASE" in done.stdout
+
+
+def test_a_run_that_has_ended_is_not_gone_on_with(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block("""
+        # Go on where a run stopped, after a crash too. One that has ended stays as it is.
+        selftest-tui resume --batch > resumed.jsonl
+    """)
+    before = ended.journal.read_bytes()
+    done = ran(block, world)
+    assert done.exit_status == 1, done.stderr
+    assert "has ended already" in done.stderr
+    summary = json.loads((world.repository / "resumed.jsonl").read_text())
+    assert (summary["event"], summary["run"], summary["outcomes"]["not_started"]) == ("summary", ENDED, 2)
+    assert ended.journal.read_bytes() == before
+
+
+def test_a_run_without_a_conductor_is_ended_from_here(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block("""
+        # End a run: its agents are emptied and stopped, the rest is not started.
+        selftest-tui stop
+    """)
+    begun = a_run(world, BEGUN, is_over=False)
+    # Somebody who lost patience before: the wish that waits is the same one.
+    begun.wish(Wish(WishKind.STOP))
+    done = ran(block, world)
+    assert done.exit_status == 0, done.stderr
+    assert "2  not started" in done.stdout
+    assert begun.read().is_over
+    assert begun.read().is_halted
+    assert not begun.is_conducted()
+    assert begun.wishes() == ()
+    assert ended.read().conductors == 1
+    assert world.listing()["agents"] == []
