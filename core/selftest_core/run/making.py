@@ -53,10 +53,14 @@ class Maker:
             if not duty.may_retry(row):
                 text = "it was stopped as asked" if row.name in duty.asked_to_stop else "the run was stopped"
                 self._never(row, text)
+        if duty.run.is_halted:
+            return
+        for row in waiting:
+            if row.name in duty.asked_to_stop:
                 continue
             making = sum(row.phase is Phase.LAUNCHING for row in duty.run.rows.values())
             if not self._gate.is_open(duty.run, making, elapsed):
-                continue
+                return
             if duty.is_paused(row):
                 continue
             if not is_affordable(duty.run, duty.policy):
