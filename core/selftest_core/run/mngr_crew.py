@@ -23,6 +23,7 @@ from selftest_core.panes import screens
 from selftest_core.run.carrying import carried_files
 from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen
 from selftest_core.run.fold import Member
+from selftest_core.run.heads import head_of
 from selftest_core.run.listings import Listings, by_id, find, may_hide
 from selftest_core.run.mngr_commands import (
     OUT,
@@ -135,7 +136,7 @@ class MngrCrew:
 
     async def pull(self, member: Member, staging: Path) -> None:
         """Make the bundle where the agent made none, and copy its out folder."""
-        if not self._has_bundle(member):
+        if self._needs_bundle(member):
             done = await self._mngr.call(
                 exec_arguments((member,), bundle_script(self._plan.base), _EXEC - 10.0), timeout=_EXEC
             )
@@ -282,13 +283,15 @@ class MngrCrew:
             return frozenset()
         return frozenset(member.agent_id for member in members if f"--id {member.agent_id}" in done.stdout)
 
-    def _has_bundle(self, member: Member) -> bool:
+    def _needs_bundle(self, member: Member) -> bool:
+        """False where it made one itself, or is known to have nothing to put into one."""
         agent = self._agent(member)
         if agent is None:
-            return False
+            return True
         if agent.host.is_local:
-            return bool(_stamp(Path(agent.work_dir) / OUT / BUNDLE))
-        return self._stamps.get(agent.id, ("", False))[1]
+            work_dir = Path(agent.work_dir)
+            return not _stamp(work_dir / OUT / BUNDLE) and head_of(work_dir) != self._plan.base
+        return not self._stamps.get(agent.id, ("", False))[1]
 
 
 def _missing(member: Member, listed: Listed) -> Seen:

@@ -1,0 +1,107 @@
+"""A run of interactive agents: one forgets its outcome, is reminded once, and then needs a person; one asks at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from run.rehearsals import a_plan
+from run.thinkers import TYPE, teach_mngr
+from selftest_core.journal import Journal
+from selftest_core.run.bundles import GitBundles
+from selftest_core.run.clock import WallClock
+from selftest_core.run.clone import make_clone
+from selftest_core.run.conductor import Conductor
+from selftest_core.run.deciding import ASKS, TURN_ENDED, Policy
+from selftest_core.run.events import End, Event
+from selftest_core.run.mngr_crew import MngrCrew
+from selftest_core.run.store import make_run_folder
+from selftest_core.tools.mngr import Mngr, find_mngr
+
+if TYPE_CHECKING:
+    from selftest_core.journal import Entry
+    from selftest_core.run.fold import Run
+    from worlds import World
+
+# A deadline for a hang, far beyond what a busy machine needs for twenty calls of mngr.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+# One line is one message. The first agent writes its outcome only at the third, the second after an answer.
+AGENT = """#!/bin/bash
+cd "$(dirname "$SELFTEST_OUT")/.." || exit 9
+marks=$MNGR_AGENT_STATE_DIR
+turns=0
+report() {
+    printf '%s' '{"changes": {}, "errored": false, "summary_markdown": "Nothing to do."}' > "$SELFTEST_OUT/draft"
+    mv "$SELFTEST_OUT/draft" "$SELFTEST_OUT/outcome.json"
+}
+while IFS= read -r line; do
+    test -n "$line" || continue
+    touch "$marks/active"
+    printf '%s\\n' "$line" >> "$SELFTEST_OUT/heard.txt"
+    turns=$((turns + 1))
+    case "$SELFTEST_TEST" in
+    *test_00) test "$turns" -lt 3 || report ;;
+    *)
+        touch "$marks/permissions_waiting"
+        echo 'May I run rm -rf build? [y/n]'
+        answer=
+        while test -z "$answer"; do IFS= read -r answer || exit 8; done
+        printf '%s\\n' "$answer" >> "$SELFTEST_OUT/heard.txt"
+        rm "$marks/permissions_waiting"
+        report ;;
+    esac
+    rm "$marks/active"
+done
+"""
+
+
+def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_asks_does_at_once(world: World) -> None:
+    teach_mngr(world, AGENT)
+    repository = world.make_repository()
+    base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    plan = a_plan(
+        2, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
+        agent_type=TYPE, agent_command=None, prompt_template="Own {{ test }}.\n",
+    )  # fmt: skip
+    environ = world.environment
+    folder = make_run_folder(plan, environ)
+    make_clone(repository, base, folder.clone, environ)
+    told: list[tuple[str, str, str]] = []
+
+    def answer(run: Run, entry: Entry) -> None:
+        row = run.rows.get(entry.fields.get("agent", ""))
+        if row is None:
+            return
+        reason = str(entry.fields.get("reason", ""))
+        if entry.event == Event.NOTICED and reason and not any(line[1:] == ("noticed", reason) for line in told):
+            says = {TURN_ENDED: "write it now", ASKS: "y"}[reason]
+            world.tmux("send-keys", "-t", f"=mngr-{row.name}:", says, "Enter")
+        told.append((row.name, entry.event, reason))
+
+    crew = MngrCrew(plan, Mngr(find_mngr(environ), environ, repository), folder, WallClock())
+    with Journal(folder.journal) as journal:
+        policy = Policy(poll=1.0, reminder_patience=0.0)
+        bundles = GitBundles(plan, environ)
+        why = asyncio.run(Conductor(plan, journal, crew, folder, bundles, policy=policy, on_change=answer).run())
+    run = folder.read()
+    forgets, asks = run.rows.values()
+    assert why == "done", run
+    assert [(row.end, row.attempt, row.says) for row in (forgets, asks)] == [(End.UNCHANGED, 1, "")] * 2, told
+
+    of_one = [line[1:] for line in told if line[0] == forgets.name]
+    assert [event for event, _ in of_one].count(Event.REMINDING) == 1
+    assert of_one.index((Event.REMINDED, "")) < of_one.index((Event.NOTICED, TURN_ENDED))
+    of_other = [line[1:] for line in told if line[0] == asks.name]
+    assert (Event.NOTICED, ASKS) in of_other
+    assert Event.REMINDING not in [event for event, _ in of_other]
+
+    assert forgets.member is not None
+    assert asks.member is not None
+    heard = (folder.attempt(forgets.member) / "heard.txt").read_text().splitlines()
+    assert [line.partition(" ")[0] for line in heard] == ["Own", "You", "write"]
+    heard = (folder.attempt(asks.member) / "heard.txt").read_text().splitlines()
+    assert heard == [f"Own {asks.planned.node_id}.", "y"]
+    assert {agent["state"] for agent in world.listing()["agents"]} == {"STOPPED"}
