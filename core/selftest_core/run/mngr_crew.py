@@ -210,7 +210,7 @@ class MngrCrew:
     def _life(self, agent: Agent, at: float) -> Life:
         if not agent.host.is_local and agent.host.state in _GONE_HOST:
             return Life.LOST
-        is_new = agent.created_at is not None and at - agent.created_at < _SETTLING
+        is_new = agent.created_at is not None and 0.0 <= at - agent.created_at < _SETTLING
         if agent.state is not State.WAITING:
             self._waiting_since.pop(agent.id, None)
         match agent.state:
