@@ -31,6 +31,7 @@ check-static: venv ## format, lint, types, import contracts, stale generated fil
 	$(PYTHON_BIN) -m ruff check --no-cache .
 	$(PYTHON_BIN) -m mypy
 	.venv/bin/lint-imports --no-cache
+	.venv/bin/selftest-tui check
 	$(PYTHON_BIN) scripts/generate.py --check
 	$(PYTHON_BIN) scripts/screenshots.py --check
 
