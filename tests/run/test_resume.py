@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from run.rehearsals import Rehearsal, a_rehearsal
+from run.rehearsals import RUN, Rehearsal, a_rehearsal
 from selftest_core.demo.simulated_crew import Role
 from selftest_core.errors import RefusedError
 from selftest_core.journal import Journal
 from selftest_core.run.events import Phase
+from selftest_core.run.fold import Member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +68,16 @@ def test_a_second_conductor_is_refused_while_the_first_has_the_journal(tmp_path:
         with pytest.raises(RefusedError, match="open in another process"):
             Journal(path)
     assert not rehearsal.folder.is_conducted()
+
+
+def test_what_a_killed_conductor_had_outside_its_folder_goes_and_nothing_of_another_run(tmp_path: Path) -> None:
+    folder, other = (a_rehearsal(tmp_path / name / RUN, (Role.SUCCEEDS,)).folder for name in ("one", "other"))
+    member = Member("agent-00", "tests/test_all.py::test_00", 1, f"agent-{7:032x}", "agent-00")
+    left, kept = folder.make_staging(member), other.make_staging(member)
+    try:
+        (left / "outcome.json").write_text("{}")
+        folder.clear_passing()
+        assert not left.exists()
+        assert kept.is_dir()
+    finally:
+        kept.rmdir()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from selftest_core.errors import SelftestError
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.objects import is_oid
+from selftest_core.run.store import folder_of, passing
 from selftest_core.tools.git import Git, find_place
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class GitBundles:
 def take(plan: RunPlan, bundle: Path, test: str, environ: Mapping[str, str]) -> Taken:
     """Check the bundle in quarantine, then keep its branch as the test's. Raises UnusableBundleError."""
     place = find_place(Path(plan.repository), environ)
-    quarantine = Path(tempfile.mkdtemp(prefix="selftest-quarantine-"))
+    quarantine = Path(tempfile.mkdtemp(prefix=f"{passing(folder_of(plan).path)}quarantine-"))
     try:
         with Engine.open(quarantine / "git", place.git_dir, environ) as engine:
             taken = _examine(engine.git, plan.base, bundle)

@@ -79,6 +79,7 @@ async def conduct(
     command = load_config(repository, environ).on_pause_command
     mngr = Mngr(find_mngr(environ), environ, repository)
     with hold(folder) as journal:
+        folder.clear_passing()
         await mngr.check()
         await asyncio.to_thread(make_clone, repository, plan.base, folder.clone, environ)
         conductor = Conductor(

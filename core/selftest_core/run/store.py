@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import tempfile
+import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -115,7 +116,12 @@ class RunFolder:
 
     def make_staging(self, member: Member) -> Path:
         """A new, empty folder outside any repository, for what is fetched from this agent."""
-        return Path(tempfile.mkdtemp(prefix=f"selftest-{member.agent_id[6:14]}-"))
+        return Path(tempfile.mkdtemp(prefix=f"{passing(self.path)}{member.agent_id[6:14]}-"))
+
+    def clear_passing(self) -> None:
+        """Remove what a conductor that was killed had outside the run's folder. Only who holds the journal may."""
+        for path in Path(tempfile.gettempdir()).glob(f"{passing(self.path)}*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def put_in_place(self, staging: Path, member: Member) -> Path:
         """Make the staged files the attempt's, whole or not at all; what stands there already stays."""
@@ -164,12 +170,23 @@ class RunFolder:
         return tuple(found)
 
 
+def folder_of(plan: RunPlan) -> RunFolder:
+    """Where the folder of a planned run is, or will be."""
+    return RunFolder(Path(plan.repository) / FOLDER / "runs" / plan.run)
+
+
+def passing(folder: Path) -> str:
+    """How those folders of a run are called that are there for moments only, in the machine's temporary folder."""
+    # Ids of runs are unique in a repository only.
+    return f"selftest-{folder.name}-{zlib.crc32(os.fsencode(folder.resolve())):08x}-"
+
+
 def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
     """Make the folder of a new run and write its plan. Raises RefusedError where that run is there already."""
     top = Path(plan.repository) / FOLDER
     top.mkdir(exist_ok=True)
     _write(top / ".gitignore", "*\n")
-    folder = RunFolder(top / "runs" / plan.run)
+    folder = folder_of(plan)
     try:
         folder.path.mkdir(parents=True)
     except FileExistsError as error:
