@@ -11,7 +11,8 @@ from selftest_core.demo.simulated_time import EPOCH, SimulatedClock, play
 from selftest_core.journal import Entry, JournalWriteError, encode, read
 from selftest_core.run.conductor import Conductor
 from selftest_core.run.deciding import Policy
-from selftest_core.run.fold import Run, fold
+from selftest_core.run.events import NEXT, Event
+from selftest_core.run.fold import Run, apply, begin, fold
 from selftest_core.run.plan import PlannedTest, RunPlan
 from selftest_core.run.store import RunFolder
 
@@ -27,11 +28,11 @@ POLL = 6.0
 """Seconds between looks: what a rehearsal costs is how often it looks."""
 
 
-def a_plan(tests: int = 12, **changes: Any) -> RunPlan:
-    """A plan of so many tests, `agent-00` and so on."""
+def a_plan(tests: int = 12, *, named: Sequence[tuple[str, str]] = (), **changes: Any) -> RunPlan:
+    """A plan of so many tests, `agent-00` and so on, or of those `named`: node id and agent name."""
+    names = named or [(f"tests/test_all.py::test_{n:02}", f"agent-{n:02}") for n in range(tests)]
     planned = tuple(
-        PlannedTest(f"tests/test_all.py::test_{n:02}", f"agent-{n:02}", f"agent-{n + 1:08x}{n:024x}", ())
-        for n in range(tests)
+        PlannedTest(node_id, name, f"agent-{n + 1:08x}{n:024x}", ()) for n, (node_id, name) in enumerate(names)
     )
     fields: dict[str, Any] = {
         "run": RUN, "repository": "/nowhere", "base": "a" * 40, "provider": "local", "agent_type": "command",
@@ -155,3 +156,20 @@ def a_rehearsal(
     named = {test.agent_name: role for test, role in zip(plan.tests, roles, strict=False)}
     folder.mkdir(parents=True, exist_ok=True)
     return Rehearsal(plan, SimulatedWorld(seed, named, trouble), RunFolder(folder), policy or Policy(poll=POLL))
+
+
+def assert_told_rightly(plan: RunPlan, entries: Sequence[Entry]) -> None:
+    """No line of the journal is one that the fold had to pass over, none ends an attempt that ended before."""
+    run = begin(plan)
+    ended: set[tuple[str, int]] = set()
+    for entry in entries:
+        name = str(entry.fields.get("agent", ""))
+        if name:
+            assert (run.rows[name].phase, Event(entry.event)) in NEXT, f"line {entry.number} was not obeyed"
+        run = apply(run, entry)
+        if entry.event == Event.ENDED:
+            attempt = (name, int(entry.fields["attempt"]))
+            assert attempt not in ended
+            ended.add(attempt)
+        assert run.running <= plan.max_running
+    assert run == fold(plan, entries)

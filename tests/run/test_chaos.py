@@ -16,12 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from run.rehearsals import Rehearsal, a_rehearsal
+from run.rehearsals import Rehearsal, a_rehearsal, assert_told_rightly
 from selftest_core.demo.simulated_crew import Role
 from selftest_core.journal import read
 from selftest_core.run.deciding import Policy
-from selftest_core.run.events import NEXT, End, Event, Phase
-from selftest_core.run.fold import apply, begin, fold
+from selftest_core.run.events import End, Phase
 from selftest_core.run.store import Wish, WishKind
 
 if TYPE_CHECKING:
@@ -79,26 +78,7 @@ def assert_as_if_undisturbed(rehearsal: Rehearsal) -> None:
     # Whoever could not be stopped is told, and nobody else is left.
     told = {row.name for row in run.rows.values() if row.says}
     assert {agent.member.test for agent in world.live(rehearsal.passed)} <= told
-    assert_told_rightly(rehearsal)
-
-
-def assert_told_rightly(rehearsal: Rehearsal) -> None:
-    """No line of the journal is one that the fold had to pass over, none ends an attempt that ended before."""
-    entries = read(rehearsal.ledger.data).entries
-    run = begin(rehearsal.plan)
-    ended: set[tuple[str, int]] = set()
-    for entry in entries:
-        name = str(entry.fields.get("agent", ""))
-        if name:
-            row = run.rows[name]
-            assert (row.phase, Event(entry.event)) in NEXT, f"line {entry.number} was not obeyed"
-        run = apply(run, entry)
-        if entry.event == Event.ENDED:
-            attempt = (name, int(entry.fields["attempt"]))
-            assert attempt not in ended
-            ended.add(attempt)
-        assert run.running <= rehearsal.plan.max_running
-    assert run == fold(rehearsal.plan, entries)
+    assert_told_rightly(rehearsal.plan, read(rehearsal.ledger.data).entries)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}, {pair[1]}")
@@ -226,6 +206,6 @@ def test_stopped_by_a_person_and_killed_on_the_way_it_leaves_nobody(tmp_path: Pa
         told = {row.name for row in run.rows.values() if row.says}
         assert {agent.member.test for agent in world.live(rehearsal.passed)} <= told
         assert world.wrongs == []
-        assert_told_rightly(rehearsal)
+        assert_told_rightly(rehearsal.plan, read(rehearsal.ledger.data).entries)
 
     play()

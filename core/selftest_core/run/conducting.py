@@ -88,7 +88,11 @@ async def conduct(
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)
-        return await _until_signalled(conductor)
+        try:
+            return await _until_signalled(conductor)
+        finally:
+            # Once more: an `mngr rsync` of a conductor that was killed makes its folder anew while it goes on.
+            folder.clear_passing()
 
 
 def hold(folder: RunFolder) -> Journal:
