@@ -120,8 +120,8 @@ def test_an_error_behind_the_end_of_pytest_is_the_cause_and_one_that_was_capture
 
 def test_what_the_shell_around_an_agent_wrote_is_no_part_of_its_screen() -> None:
     screen = (
-        "root@vm:/work/a b# . /home/x/agents/agent-1/launch_agent.sh\n\x1b[31mpanic\x1b[0m: no such table\n"
-        "100 %\n\nroot@vm:/work/a b# \n"
+        "root@vm:/srv/a b# . /srv/agents/agent-1/launch_agent.sh\n\x1b[31mpanic\x1b[0m: no such table\n"
+        "100 %\n\nroot@vm:/srv/a b# \n"
     )
     assert without_shell(screen) == "panic: no such table\n100 %"
     assert without_shell("costs 5 $\n(venv) me@box:~/x$ \n$ \n") == "costs 5 $"
