@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
 from selftest_core.demo.simulated_time import EPOCH, SimulatedClock, play
@@ -28,11 +29,16 @@ POLL = 6.0
 """Seconds between looks: what a rehearsal costs is how often it looks."""
 
 
-def a_plan(tests: int = 12, *, named: Sequence[tuple[str, str]] = (), **changes: Any) -> RunPlan:
-    """A plan of so many tests, `agent-00` and so on, or of those `named`: node id and agent name."""
+def a_plan(tests: int = 12, *, named: Sequence[tuple[str, str]] = (), is_real: bool = False, **changes: Any) -> RunPlan:
+    """A plan of so many tests, `agent-00` and so on, or of those `named`: node id and agent name.
+
+    `is_real`: for the real mngr, with ids that no other plan has, for mngr ends every process on the machine whose
+    environment names the id of the agent that it stops, and tests run beside each other.
+    """
     names = named or [(f"tests/test_all.py::test_{n:02}", f"agent-{n:02}") for n in range(tests)]
     planned = tuple(
-        PlannedTest(node_id, name, f"agent-{n + 1:08x}{n:024x}", ()) for n, (node_id, name) in enumerate(names)
+        PlannedTest(node_id, name, f"agent-{uuid4().hex if is_real else f'{n + 1:08x}{n:024x}'}", ())
+        for n, (node_id, name) in enumerate(names)
     )
     fields: dict[str, Any] = {
         "run": RUN, "repository": "/nowhere", "base": "a" * 40, "provider": "local", "agent_type": "command",

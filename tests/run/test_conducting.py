@@ -66,7 +66,8 @@ def a_folder(world: World, tests: int, **changes: Any) -> RunFolder:
     fields: dict[str, Any] = {"timeout": 3600.0, "launch_rate": 5.0, "env_names": ("SECRET", "GATE"), **changes}
     agent = ("/bin/sh", str(world.script("agent", AGENT)))
     return make_run_folder(
-        a_plan(tests, repository=str(repository), base=base, agent_command=agent, **fields), world.environment
+        a_plan(tests, is_real=True, repository=str(repository), base=base, agent_command=agent, **fields),
+        world.environment,
     )
 
 

@@ -63,7 +63,7 @@ def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_a
     repository = world.make_repository()
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     plan = a_plan(
-        2, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
+        2, is_real=True, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
         agent_type=TYPE, agent_command=None, prompt_template="Own {{ test }}.\n",
     )  # fmt: skip
     environ = world.environment

@@ -58,7 +58,7 @@ async def test_agents_of_the_real_mngr_end_by_what_they_left(world: World) -> No
     (repository / "dirty").write_text("not committed\n")
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     plan = a_plan(
-        3, repository=str(repository), base=base, timeout=3600.0, launch_rate=5.0,
+        3, is_real=True, repository=str(repository), base=base, timeout=3600.0, launch_rate=5.0,
         agent_command=("/bin/sh", str(world.script("agent", AGENT))),
     )  # fmt: skip
     environ = world.environment

@@ -107,7 +107,7 @@ def test_a_machine_that_dies_costs_its_own_test_alone_which_goes_to_the_other_wh
         repository = world.make_repository()
         base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
         plan = a_plan(
-            2, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
+            2, is_real=True, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
             provider=f"{stays.place},{goes.place}", env_names=("NAMED",),
             agent_command=("/bin/sh", str(world.script("agent", AGENT))),
         )  # fmt: skip

@@ -57,7 +57,7 @@ def test_worktrees_hang_on_the_clone_and_agents_get_the_named_variables_alone(wo
     world.extra.update(NAMED="of the person", SSH_AUTH_SOCK="/nowhere/agent", JUST_HERE="of the person")
     environ = world.environment
     plan = a_plan(
-        2, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0, transfer="worktree",
+        2, is_real=True, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0, transfer="worktree",
         env_names=("NAMED",), agent_command=("/bin/sh", str(world.script("agent", AGENT))),
     )  # fmt: skip
     before = fingerprint(find_place(repository, environ), environ)
