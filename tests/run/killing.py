@@ -196,8 +196,8 @@ def begin(world: World, *told: str, timeout: float = TIMEOUT) -> KilledRun:
     script = world.script("agent", _AGENT.replace("@STARTED@", str(world.root / "started")))
     named = [(f"tests/test_all.py::test_{name}", f"agent-{name}") for name, _, _ in stories]
     plan = a_plan(
-        named=named, is_real=True, repository=str(repository), base=base, timeout=timeout, launch_rate=5.0, max_running=6,
-        agent_command=(str(script),),
+        named=named, is_real=True, repository=str(repository), base=base, timeout=timeout, launch_rate=5.0,
+        max_running=6, agent_command=(str(script),),
     )  # fmt: skip
     environ = world.environment
     before = {**fingerprint(find_place(repository, environ), environ), "refs": None}
