@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, UsageError
-from selftest_core.tools.process import Completed, Running, run, spawn
+from selftest_core.tools.process import OUTPUT_LIMIT, Completed, Running, run, spawn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,16 +81,20 @@ class Git:
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         return ["git", f"--git-dir={self.git_dir}", *settings, *arguments]
 
-    def run(self, *arguments: str, text: str = "", timeout: float = TIMEOUT) -> Completed:
-        """Run one call and return it whatever its exit status is. Bytes that are not UTF-8 are kept as surrogates."""
+    def run(self, *arguments: str, text: str = "", timeout: float = TIMEOUT, limit: int = OUTPUT_LIMIT) -> Completed:
+        """Run one call and return it whatever its exit status is. Bytes that are not UTF-8 are kept as surrogates.
+
+        Raises ToolOutputError where it prints more than `limit` bytes.
+        """
         argv = self.argv(*arguments)
         return run(
-            argv, timeout=timeout, cwd=self.git_dir, env=self.environment, input=text, undecodable="surrogateescape"
-        )
+            argv, timeout=timeout, cwd=self.git_dir, env=self.environment, input=text, limit=limit,
+            undecodable="surrogateescape",
+        )  # fmt: skip
 
-    def ask(self, *arguments: str, text: str = "", timeout: float = TIMEOUT) -> str:
+    def ask(self, *arguments: str, text: str = "", timeout: float = TIMEOUT, limit: int = OUTPUT_LIMIT) -> str:
         """What a call prints. Raises ToolFailedError with git's own words where it fails."""
-        done = self.run(*arguments, text=text, timeout=timeout)
+        done = self.run(*arguments, text=text, timeout=timeout, limit=limit)
         if not done.ok:
             title = f"git {arguments[0]} failed in {self.git_dir}"
             raise ToolFailedError(

@@ -1,0 +1,242 @@
+"""A patch of git as values: hunks, lines with their numbers, and the words that differ.
+
+Hunks are read by the counts in their heads, so no content can imitate one. What comes out is safe to show as it is:
+control characters are pictures of themselves, tabs are spaces, lines have a longest. Which words of a line differ is
+worked out when somebody looks at that line: a diff of 20,000 lines opens at once.
+
+Pure: text in, values out. Nothing in here knows colours, columns or files.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from rapidfuzz.distance import LCSseq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST = 2_000
+"""Characters of a line that are shown; what is behind them is replaced by an ellipsis."""
+MOST_LINES = 100_000
+"""Lines of one commit that are kept; files say how many more there are."""
+
+_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.DOTALL)
+_WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
+# Controls, and what turns or hides text: bidi marks and overrides, zero-width characters, tags, lone surrogates.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u3164\ufeff"
+    "\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+_TAB = 4
+
+
+class LineKind(StrEnum):
+    """What a line of a hunk is."""
+
+    CONTEXT = "context"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+type Span = tuple[int, int]
+"""First and last-but-one character of a part of a line's text, counted from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line. `old`, `new`: its number on each side, from 1, None where it is not there.
+
+    `text` is safe to show, without its line break. `other`: the text of the line that it stands against (the added one
+    of a removed one and the other way round), None where there is none.
+    """
+
+    kind: LineKind
+    old: int | None
+    new: int | None
+    text: str
+    other: str | None = None
+    has_newline: bool = True
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The parts of `text` that its other line does not have; none where the two have too little in common."""
+        return () if self.other is None else changed_words(self.text, self.other)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that stand together. `heading`: the function or class that git found above them, safe to show."""
+
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+    heading: str
+    lines: tuple[DiffLine, ...]
+
+    def rows(self) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
+        """Its lines side by side: left what was, right what is; None where one side has nothing."""
+        removed: list[DiffLine] = []
+        added: list[DiffLine] = []
+        for line in self.lines:
+            if line.kind is LineKind.REMOVED and added:
+                yield from zip_longest(removed, added)
+                removed, added = [], []
+            match line.kind:
+                case LineKind.REMOVED:
+                    removed.append(line)
+                case LineKind.ADDED:
+                    added.append(line)
+                case LineKind.CONTEXT:
+                    yield from zip_longest(removed, added)
+                    removed, added = [], []
+                    yield line, line
+        yield from zip_longest(removed, added)
+
+
+@lru_cache(maxsize=8192)
+def changed_words(text: str, other: str) -> tuple[Span, ...]:
+    """The parts of `text` that `other` does not have, whole words, neighbours joined.
+
+    None where more than two thirds of the line differ: a line of marks tells less than the plain line.
+    """
+    if text == other:
+        return ()
+    own, theirs = _WORDS.findall(text), _WORDS.findall(other)
+    starts = [0]
+    for word in own:
+        starts.append(starts[-1] + len(word))
+    found: list[Span] = []
+    for step in LCSseq.opcodes(own, theirs):
+        if step.tag in ("replace", "delete") and step.src_start < step.src_end:
+            start, end = starts[step.src_start], starts[step.src_end]
+            if found and not text[found[-1][1] : start].strip():
+                found[-1] = (found[-1][0], end)
+            else:
+                found.append((start, end))
+    visible = sum(not letter.isspace() for letter in text)
+    differing = sum(not letter.isspace() for start, end in found for letter in text[start:end])
+    return tuple(found) if 3 * differing <= 2 * visible else ()
+
+
+def shown(text: str) -> str:
+    """Text of a commit, safe to show: one character for each, tabs as spaces, cut where it is too long."""
+    text = text[: LONGEST + 1].replace("\t", " " * _TAB)
+    if not text.isascii() or not text.isprintable():
+        text = _UNSAFE.sub(_picture, text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One file of a patch: its hunks, whether git showed lines at all, and how many lines found no room."""
+
+    hunks: tuple[Hunk, ...]
+    is_text: bool
+    left_out: int
+
+
+class Patch:
+    """Reads the sections of a patch one after the other, hunks by the counts in their heads."""
+
+    def __init__(self, patch: str, room: int = MOST_LINES) -> None:
+        self._lines = patch.split("\n")
+        self._at = 0
+        self._room = room
+
+    def section(self) -> Section | None:
+        """The next file's, None at the end."""
+        while self._at < len(self._lines) and not self._lines[self._at].startswith("diff --git "):
+            self._at += 1
+        if self._at == len(self._lines):
+            return None
+        self._at += 1
+        hunks: list[Hunk] = []
+        is_text, left_out = True, 0
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.startswith("diff --git "):
+                break
+            self._at += 1
+            if line.startswith("Binary files "):
+                is_text = False
+            elif (head := _HEAD.fullmatch(line)) is not None:
+                hunk, missing = self._hunk(head)
+                left_out += missing
+                if hunk.lines:
+                    hunks.append(hunk)
+        return Section(tuple(hunks), is_text, left_out)
+
+    def _hunk(self, head: re.Match[str]) -> tuple[Hunk, int]:
+        """The hunk behind this head, and how many of its lines found no room."""
+        start = end = self._at
+        left_out = 0
+        old_left = 1 if head[2] is None else int(head[2])
+        new_left = 1 if head[4] is None else int(head[4])
+        counts = (int(head[1]), old_left, int(head[3]), new_left)
+        lines = self._lines
+        # A line that says that there is no line break counts on neither side, and may stand behind the last.
+        while self._at < len(lines) and (old_left > 0 or new_left > 0 or lines[self._at].startswith("\\")):
+            sign = lines[self._at][:1]
+            self._at += 1
+            if sign == "\\":
+                end = end if left_out else self._at
+                continue
+            old_left -= sign != "+"
+            new_left -= sign != "-"
+            if self._room:
+                self._room -= 1
+                end = self._at
+            else:
+                left_out += 1
+        told = tuple(_numbered(lines[start:end], counts[0], counts[2]))
+        return Hunk(*counts, shown(head[5]), told), left_out
+
+
+def _numbered(lines: list[str], old: int, new: int) -> Iterator[DiffLine]:
+    """The lines of a hunk, each removed one told which added one stands in its place, and the other way round."""
+    at = 0
+    while at < len(lines):
+        removed, at = _run(lines, at, "-")
+        added, at = _run(lines, at, "+")
+        for index, (text, is_whole) in enumerate(removed):
+            other = added[index][0] if index < len(added) else None
+            yield DiffLine(LineKind.REMOVED, old + index, None, text, other, is_whole)
+        for index, (text, is_whole) in enumerate(added):
+            other = removed[index][0] if index < len(removed) else None
+            yield DiffLine(LineKind.ADDED, None, new + index, text, other, is_whole)
+        old, new = old + len(removed), new + len(added)
+        kept, at = _run(lines, at, " ")
+        for index, (text, is_whole) in enumerate(kept):
+            yield DiffLine(LineKind.CONTEXT, old + index, new + index, text, None, is_whole)
+        old, new = old + len(kept), new + len(kept)
+
+
+def _run(lines: list[str], at: int, sign: str) -> tuple[list[tuple[str, bool]], int]:
+    """Lines of one sign from `at`, each with whether it ends in a line break, and where the next other one stands."""
+    found: list[tuple[str, bool]] = []
+    while at < len(lines):
+        line = lines[at]
+        if line.startswith("\\"):
+            if found:
+                found[-1] = (found[-1][0], False)
+        # git may leave out the space of an empty line of the context.
+        elif line.startswith(sign) or (sign == " " and not line):
+            found.append((shown(line[1:]), True))
+        else:
+            break
+        at += 1
+    return found, at
