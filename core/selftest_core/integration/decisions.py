@@ -8,7 +8,7 @@ in two ways.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,13 +29,17 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What was decided. `items` and `notes` by the oid of any source; `order` lists oids, first what is laid first."""
+    """What was decided. `items`, `notes`, `resolutions` by the oid of any source; `order` lists oids, first laid first.
+
+    `resolutions`: how a conflict was resolved, as JSON.
+    """
 
     default: Decision = Decision.UNDECIDED
     on_conflict: Literal["hold", "fail"] = "hold"
     items: Mapping[str, Decision] = field(default_factory=lambda: _NONE)
     order: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    resolutions: Mapping[str, Any] = field(default_factory=lambda: _NONE)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -55,7 +59,7 @@ def read_decisions(path: Path) -> Decisions:
 def parse_decisions(document: object) -> Decisions:
     """Decisions from a JSON document. Raises UsageError."""
     body = _mapping(document, "the file")
-    known = {"default", "on_conflict", "items", "order", "notes"}
+    known = {"default", "on_conflict", "items", "order", "notes", "resolutions"}
     unknown = sorted(set(body) - known)
     if unknown:
         raise UsageError(f"Unknown key {unknown[0]!r} in the decisions", f"Known: {', '.join(sorted(known))}.", _HINT)
@@ -71,7 +75,24 @@ def parse_decisions(document: object) -> Decisions:
         {oid: _decision(word, oid) for oid, word in _mapping(body.get("items", {}), "items").items()},
         tuple(order),
         {oid: str(note) for oid, note in _mapping(body.get("notes", {}), "notes").items()},
+        _mapping(body.get("resolutions", {}), "resolutions"),
     )
+
+
+def decisions_json(decisions: Decisions) -> dict[str, Any]:
+    """Decisions as the JSON of their file. `parse_decisions` gives the same decisions back."""
+    document: dict[str, Any] = {
+        "default": decisions.default.value,
+        "on_conflict": decisions.on_conflict,
+        "items": {oid: decision.value for oid, decision in decisions.items.items()},
+    }
+    if decisions.order:
+        document["order"] = list(decisions.order)
+    if decisions.notes:
+        document["notes"] = dict(decisions.notes)
+    if decisions.resolutions:
+        document["resolutions"] = dict(decisions.resolutions)
+    return document
 
 
 def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decision]:
@@ -81,7 +102,7 @@ def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decisio
     Raises UsageError for an oid that is in no change, and for two words about one change.
     """
     named = {source.oid: change.oid for change in changes for source in change.sources}
-    missing = [oid for oid in (*decisions.items, *decisions.order, *decisions.notes) if oid not in named]
+    missing = [oid for oid in _named_in(decisions) if oid not in named]
     if missing:
         detail = "The decisions name a commit that none of the branches has, or that the base has already."
         raise UsageError(f"{missing[0]} is not in the plan", detail, "Take it out, or review the branch that has it.")
@@ -92,6 +113,22 @@ def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decisio
     return {change.oid: told.get(change.oid, _default(change, decisions.default)) for change in changes}
 
 
+def without_missing(changes: Sequence[Change], decisions: Decisions) -> tuple[Decisions, tuple[str, ...]]:
+    """The decisions that fit the changes, and the ids of the others: of commits that are not there any more."""
+    named = {source.oid for change in changes for source in change.sources}
+    gone = tuple(dict.fromkeys(oid for oid in _named_in(decisions) if oid not in named))
+    if not gone:
+        return decisions, ()
+    fitting = replace(
+        decisions,
+        items={oid: decision for oid, decision in decisions.items.items() if oid in named},
+        order=tuple(oid for oid in decisions.order if oid in named),
+        notes={oid: note for oid, note in decisions.notes.items() if oid in named},
+        resolutions={oid: resolution for oid, resolution in decisions.resolutions.items() if oid in named},
+    )
+    return fitting, gone
+
+
 def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
     """The changes with those that `order` lists put in its order, each in a place that one of them had."""
     named = {source.oid: change for change in changes for source in change.sources}
@@ -99,6 +136,10 @@ def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
     moved = {change.oid for change in listed}
     rest = iter(listed)
     return [next(rest) if change.oid in moved else change for change in changes]
+
+
+def _named_in(decisions: Decisions) -> tuple[str, ...]:
+    return (*decisions.items, *decisions.order, *decisions.notes, *decisions.resolutions)
 
 
 def _default(change: Change, default: Decision) -> Decision:
