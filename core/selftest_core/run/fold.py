@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import MISSING, dataclass, field, fields
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 50
 _TAIL = 14  # of a planned name: its hash and its run, which must survive a cut
+_OF_THE_RUN = frozenset({Event.CONDUCTING, Event.LEFT, Event.PAUSED, Event.RESUMED, Event.HALTED, Event.SLOWED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class Run:
     """
 
     plan: RunPlan
-    rows: Mapping[str, RunRow]
+    rows: MappingProxyType[str, RunRow]
     last: int = 0
     conductors: int = 0
     started_at: float | None = None
@@ -206,104 +207,145 @@ def begin(plan: RunPlan) -> Run:
 
 def fold(plan: RunPlan, entries: Iterable[Entry]) -> Run:
     """The run after these lines."""
-    return reduce(apply, entries, begin(plan))
+    return advance(begin(plan), entries)
 
 
 def apply(run: Run, entry: Entry) -> Run:
     """The run after one line more. A line that was taken before changes nothing."""
-    if entry.number <= run.last:
-        return run
-    run = replace(run, last=entry.number)
-    try:
-        event = Event(entry.event)
-    except ValueError:
-        return run  # of a later version
+    return advance(run, (entry,))
+
+
+def advance(run: Run, entries: Iterable[Entry]) -> Run:
+    """The run after these lines more: what `apply` with each gives, at a fraction of its cost."""
+    # What is made here is nobody else's until it is returned: so it is made once, and then changed in place.
+    made: dict[str, RunRow] = {}
+    order, last = run.order, run.last
+    for entry in entries:
+        if entry.number <= last:
+            continue
+        last = entry.number
+        try:
+            event = Event(entry.event)
+        except ValueError:
+            continue  # of a later version
+        if event in _OF_THE_RUN:
+            run = _copied(run, _changes_of_run(run, event, entry))
+            continue
+        name = _text(entry.fields, "agent")
+        row = made.get(name) or run.rows.get(name)
+        if row is None:
+            continue
+        phase = NEXT.get((row.phase, event))
+        if phase is None or entry.fields.get("attempt") != row.attempt + (event is Event.LAUNCHING):
+            continue
+        changes = _changes(row, event, entry)
+        if name not in made:
+            made[name] = _copied(row, {})
+        _set(made[name], changes)
+        _set(made[name], {"phase": phase})
+        if event is Event.ENDED:
+            order = (*order, name)
+        elif event is Event.RETRYING and name in order:
+            order = tuple(one for one in order if one != name)
+    if made:
+        return _copied(run, {"last": last, "rows": MappingProxyType(run.rows.copy() | made), "order": order})
+    return run if last == run.last else _copied(run, {"last": last})
+
+
+def _changes_of_run(run: Run, event: Event, entry: Entry) -> dict[str, Any]:
     fields = entry.fields
     match event:
         case Event.CONDUCTING:
             started = entry.at if run.started_at is None else run.started_at
-            return replace(run, conductors=run.conductors + 1, started_at=started, left=None)
+            return {"conductors": run.conductors + 1, "started_at": started, "left": None}
         case Event.LEFT:
-            return replace(run, left=_text(fields, "why"))
+            return {"left": _text(fields, "why")}
         case Event.PAUSED:
             by, alike = _text(fields, "by"), _text(fields, "signature")
-            return replace(run, paused=_text(fields, "reason") or by, paused_by=by, paused_signature=alike)
+            return {"paused": _text(fields, "reason") or by, "paused_by": by, "paused_signature": alike}
         case Event.RESUMED:
             accepted = run.accepted | ({run.paused_signature} if run.paused_signature else frozenset())
-            return replace(run, paused="", paused_by="", paused_signature="", is_halted=False, accepted=accepted)
+            nothing = {"paused": "", "paused_by": "", "paused_signature": ""}
+            return {**nothing, "is_halted": False, "accepted": accepted}
         case Event.HALTED:
-            return replace(run, is_halted=True)
-        case Event.SLOWED:
-            return replace(run, slowed=_text(fields, "reason"))
+            return {"is_halted": True}
         case _:
-            return _apply_to_row(run, event, entry)
+            return {"slowed": _text(fields, "reason")}
 
 
-def _apply_to_row(run: Run, event: Event, entry: Entry) -> Run:
-    name = _text(entry.fields, "agent")
-    row = run.rows.get(name)
-    if row is None:
-        return run
-    phase = NEXT.get((row.phase, event))
-    attempt = row.attempt + (event is Event.LAUNCHING)
-    if phase is None or entry.fields.get("attempt") != attempt:
-        return run
-    changed = replace(_changed(row, event, entry), phase=phase)
-    order = run.order
-    if event is Event.ENDED:
-        order = (*order, name)
-    elif event is Event.RETRYING and name in order:
-        order = tuple(one for one in order if one != name)
-    return replace(run, rows=MappingProxyType({**run.rows, name: changed}), order=order)
-
-
-def _changed(row: RunRow, event: Event, entry: Entry) -> RunRow:
+def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
     fields = entry.fields
     match event:
         case Event.LAUNCHING:
             member = row.next_member()
             agent_id, name = _text(fields, "agent_id") or member.agent_id, _text(fields, "name") or member.name
-            member = replace(member, agent_id=agent_id, name=name)
-            fresh = RunRow(row.planned, attempt=member.attempt, member=member, retries=row.retries)
-            return replace(fresh, launching_at=entry.at, began=_moment(entry))
+            member = _copied(member, {"agent_id": agent_id, "name": name})
+            return {
+                **_FRESH, "attempt": member.attempt, "member": member, "retries": row.retries,
+                "launching_at": entry.at, "began": _moment(entry),
+            }  # fmt: skip
         case Event.LAUNCHED:
-            member = _member(row)
-            member = replace(member, host_id=_text(fields, "host_id"), provider=_text(fields, "provider"))
+            host_id, provider = _text(fields, "host_id"), _text(fields, "provider")
+            member = _copied(_member(row), {"host_id": host_id, "provider": provider})
             # One that was found there may have been made long before: its time counts from the launching.
             began = row.began if fields.get("adopted") is True else _moment(entry)
-            return replace(row, member=member, launched_at=entry.at, began=began)
+            return {"member": member, "launched_at": entry.at, "began": began}
         case Event.PULLING:
-            return replace(row, stamp=_text(fields, "stamp"))
+            return {"stamp": _text(fields, "stamp")}
         case Event.MISSED:
-            return replace(
-                row, misses=row.misses + 1, missed=_text(fields, "says"), is_whole=fields.get("whole") is True,
-                stamp="" if fields.get("again") is True else row.stamp,
-            )  # fmt: skip
+            stamp = "" if fields.get("again") is True else row.stamp
+            is_whole = fields.get("whole") is True
+            return {"misses": row.misses + 1, "missed": _text(fields, "says"), "is_whole": is_whole, "stamp": stamp}
         case Event.REMINDED:
-            return replace(row, is_reminded=True)
+            return {"is_reminded": True}
         case Event.NOTICED:
             reason = _text(fields, "reason")
-            return replace(row, attention=reason, noticed_at=entry.at if reason else None)
+            return {"attention": reason, "noticed_at": entry.at if reason else None}
         case Event.LIMITED:
             reason = _text(fields, "reason")
-            return replace(row, limited=reason, limited_at=entry.at if reason else None)
+            return {"limited": reason, "limited_at": entry.at if reason else None}
         case Event.ENDED:
             text = _text(fields, "text")
             told = _text(fields, "signature") if "signature" in fields else signature(text)
-            return replace(
-                row, end=_end(fields), ended_at=entry.at, stage=_text(fields, "stage"), text=text, signature=told,
-                tip=_text(fields, "tip"), commits=_count(fields, "commits"),
-                attention="", noticed_at=None, limited="", limited_at=None,
-            )  # fmt: skip
+            return {
+                "end": _end(fields), "ended_at": entry.at, "stage": _text(fields, "stage"), "text": text,
+                "signature": told, "tip": _text(fields, "tip"), "commits": _count(fields, "commits"),
+                "attention": "", "noticed_at": None, "limited": "", "limited_at": None,
+            }  # fmt: skip
         case Event.STOPPED:
-            return replace(row, says=_text(fields, "says"))
+            return {"says": _text(fields, "says")}
         case Event.RETRYING:
             retries = row.retries
             if row.member is not None:
                 retries = (*retries, Retry(_text(fields, "reason"), _text(fields, "text"), row.member))
-            return RunRow(row.planned, attempt=row.attempt, retries=retries)
+            return {**_FRESH, "attempt": row.attempt, "retries": retries}
         case _:
-            return row
+            return {}
+
+
+def _copied[T: (Run, RunRow, Member)](value: T, changes: Mapping[str, Any]) -> T:
+    """`dataclasses.replace` at half of its cost."""
+    kind = type(value)
+    copy = object.__new__(kind)
+    names, take = _FIELDS[kind]
+    for name, field_value in zip(names, take(value), strict=True):
+        _set_field(copy, name, field_value)
+    _set(copy, changes)
+    return copy
+
+
+def _set(value: Run | RunRow | Member, changes: Mapping[str, Any]) -> None:
+    """Change what was made here, and was not handed out yet."""
+    for name, field_value in changes.items():
+        _set_field(value, name, field_value)
+
+
+_set_field = object.__setattr__
+_FIELDS = {
+    kind: ((names := tuple(one.name for one in fields(kind))), attrgetter(*names)) for kind in (Run, RunRow, Member)
+}
+_FRESH = {one.name: one.default for one in fields(RunRow) if one.default is not MISSING}
+"""Of a test that no agent was made for: everything but what is planned."""
 
 
 def _member(row: RunRow) -> Member:
