@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
+    from selftest_core.run.offer import Offer
     from selftest_core.view import FleetView, Row
+    from selftest_tui.app import Begin
     from selftest_tui.feed import Publish
     from selftest_tui.screens.fleet import FleetScreen
 
@@ -163,8 +165,9 @@ async def driven(
     theme: str = "textual-dark",
     environ: Mapping[str, str] | None = None,
     sockets: Mapping[str, str] | None = None,
+    start: tuple[Offer, Begin] | None = None,
 ) -> AsyncIterator[Driven]:
-    """The app over a view, its first frame on the screen."""
+    """The app over a view, its first frame on the screen; with `start`, the question before a run on top."""
     made: list[StillWatch] = []
     shown = elsewhere(view, sockets)
     ahead: list[Driven] = []
@@ -180,6 +183,7 @@ async def driven(
         theme=theme,
         clock=lambda: scenes.NOW + (ahead[0].seconds if ahead else 0.0),
         place="acme/api @ main",
+        start=start,
     )
     async with app.run_test(size=size) as pilot:
         one = Driven(app, pilot, made[0])

@@ -34,7 +34,7 @@ FIND = (
 
 CONDUCT = (
     Key(("P",), "P", "pause", "pause/go", "pause launching; go on; take the run up again where nobody conducts it",
-        _CONDUCT, line=5, why_not=run_situation.can_pause),
+        _CONDUCT, line=3, why_not=run_situation.can_pause),
     Key(("E",), "E", "end_run", "end run", "stop all agents and launch no more; asks first, and P can go on later",
         _CONDUCT, line=12, why_not=run_situation.can_end),
     Key(("f",), "f", "fleet", "fleet", "to the fleet, on this agent; the run goes on", _CONDUCT, line=6),
@@ -46,9 +46,9 @@ ACT = (
         "attach to its agent's terminal (on a group: open or close it); detach brings you back here",
         _ACT, Where.TABLE, line=1, why_not=run_situation.can_attach),
     Key(("m",), "m", "message", "message", "send a message to its agent, or to all of a cluster",
-        _ACT, line=3, why_not=run_situation.can_message),
-    Key(("r",), "r", "retry", "retry", "try it again with a new agent; on a group all that have ended, after asking",
-        _ACT, line=4, why_not=run_situation.can_retry),
+        _ACT, line=4, why_not=run_situation.can_message),
+    Key(("R",), "R", "retry", "retry", "try it again with a new agent; on a group all that have ended, after asking",
+        _ACT, line=5, why_not=run_situation.can_retry),
     Key(("minus",), "-", "skip", "skip", "launch no agent for it; on a group all that wait, after asking",
         _ACT, line=14, why_not=run_situation.can_skip),
     Key(("s",), "s", "stop_one", "stop", "stop its agent and take what it has by then; asks first",

@@ -73,7 +73,7 @@ def _host(row: RunRow, now: float) -> str:
 
 
 def _attempt(row: RunRow, now: float) -> str:
-    return f"{row.attempt}." if row.attempt > 1 else ""
+    return str(row.attempt) if row.attempt > 1 else ""
 
 
 TEST = RunColumn("test", "test", 22, 34, 4, lambda row, now: test_name(row), cuts_left=True)

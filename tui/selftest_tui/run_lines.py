@@ -5,6 +5,7 @@ Every test is in exactly one group. Rows are the run's own, so that "nothing cha
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,17 @@ from selftest_core.run.fold import RunRow
 from selftest_tui import present, run_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from selftest_core.run.cluster_view import ClusterRow
     from selftest_core.run.fold import Run
 
 type RunLine = RunGroup | RunRow
+
+_TAIL = 8_000
+_PYTEST = re.compile(r"^E\s+")
+_PYTEST_MORE = re.compile(r"^E\s+\+")
+"""How pytest marks the lines of an error, and of those the ones that only explain it."""
 
 _OF_STATE: tuple[tuple[str, End | Phase], ...] = (
     ("working", Phase.WORKING),
@@ -146,7 +152,37 @@ def state_word(row: RunRow) -> str:
 
 def said_of(row: RunRow) -> str:
     """The state and what there is to say of it, in one harmless line."""
+    if row.end is None and row.attention:
+        return present.clean(row.attention)
     word = state_word(row)
-    last = next((line for line in reversed(row.text.splitlines()) if line.strip()), "") if row.text else ""
-    more = row.attention or row.limited or last or (row.missed if row.end is None else "")
+    more = (row.limited or row.missed) if row.end is None else _gist(row)
     return present.clean(f"{word}: {more}" if more else word)
+
+
+def _gist(row: RunRow) -> str:
+    """Of an end, the line that tells most: of a failure its last that says something, else what was committed."""
+    if row.end in (End.SUCCEEDED, End.UNCHANGED):
+        return present.plural(row.commits, "commit") if row.commits else ""
+    lines = [line.strip() for line in row.text[-_TAIL:].splitlines() if line.strip()]
+    marked = [line for line in lines if _PYTEST.match(line) and not _PYTEST_MORE.match(line)]
+    return _PYTEST.sub("", (marked or lines or [""])[-1])
+
+
+def changed_places(before: RunLines, after: RunLines) -> Iterator[int]:
+    """The places whose line looks different now, those that became empty among them."""
+    for place, line in enumerate(after.lines):
+        if place >= len(before.lines) or not _looks_same(before.lines[place], line):
+            yield place
+    yield from range(len(after.lines), len(before.lines))
+
+
+def _looks_same(before: RunLine, now: RunLine) -> bool:
+    if isinstance(before, RunGroup) and isinstance(now, RunGroup):
+        return _look(before) == _look(now)
+    return before is now
+
+
+def _look(group: RunGroup) -> tuple[object, ...]:
+    cluster = group.cluster
+    marks = None if cluster is None else (cluster.stage, cluster.is_pausing, cluster.is_accepted)
+    return group.sign, group.title, group.style, len(group.members), group.is_folded, marks

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.outcome import verdict
+from selftest_core.run.cluster_view import ClusterKind
 from selftest_core.run.events import FAILURES, End, Phase
 from selftest_tui import present, run_words
 from selftest_tui.run_lines import cluster_title, state_word
@@ -150,7 +151,8 @@ def cluster_markdown(cluster: ClusterRow, now: float) -> str:
     if cluster.first_at is not None and cluster.last_at is not None:
         first, last = (f"{present.ago(now - at)} ago" for at in (cluster.first_at, cluster.last_at))
         facts.append(f"first {first}, last {last}" if first != last else f"seen {first}")
-    facts.append(f"where: {inline(cluster.stage)}" if cluster.stage else "")
+    if cluster.kind is ClusterKind.FAILED and cluster.stage:
+        facts.append(f"failed at {inline(cluster.stage)}")
     if cluster.hosts:
         facts.append(
             f"on {', '.join(inline(host) for host in cluster.hosts[:8])}{' …' if len(cluster.hosts) > 8 else ''}"
@@ -160,7 +162,7 @@ def cluster_markdown(cluster: ClusterRow, now: float) -> str:
     if cluster.is_accepted:
         facts.append("waved through: it pauses the run no more")
     parts.append("\n".join(f"- {fact}" for fact in facts if fact))
-    if cluster.evidence.strip():
+    if cluster.evidence.strip() and present.clean(cluster.evidence).strip() != cluster_title(cluster):
         parts += ["### Evidence, of the newest", _fenced(cluster.evidence)]
     names = cluster.node_ids
     parts += ["### Tests", "\n".join(f"- {inline(name)}" for name in names[:_MOST_NAMES])]

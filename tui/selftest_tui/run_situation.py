@@ -92,7 +92,7 @@ def can_pause(now: RunSituation) -> str | None:
     if now.is_starting:
         return "Its conductor is being started."
     if now.is_over and not now.is_live:
-        return "The run is over: r tries tests again."
+        return "The run is over: R tries tests again."
     if now.is_halted and now.is_live:
         return "It is being stopped: what runs is ended first."
     return None

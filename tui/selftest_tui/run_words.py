@@ -73,6 +73,22 @@ CLUSTER_STYLES: dict[ClusterKind, str] = {
     ClusterKind.BLOCKED: "$text-warning",
 }
 
+MEANINGS: tuple[tuple[str, str], ...] = (
+    (NEEDS_YOU, "its agent needs you"),
+    (CLUSTER_SIGNS[ClusterKind.LIMITED], "a service takes no more from its agent for now"),
+    (SYMBOLS[End.RED], "failed: no launch, crash, timeout, lost host, unreadable outcome, or the test is still red"),
+    (SYMBOLS[End.BLOCKED], "blocked: its agent says that it cannot go on without a person"),
+    (SYMBOLS[Phase.WORKING], "its agent works, or is being stopped"),
+    (SYMBOLS[Phase.LAUNCHING], "its agent is being made"),
+    (SYMBOLS[Phase.PULLING], "what its agent left is being fetched"),
+    (SYMBOLS[Phase.WAITING], "waits for an agent"),
+    (SYMBOLS[End.SUCCEEDED], "succeeded, as its agent claims"),
+    (SYMBOLS[End.UNCHANGED], "needs no change"),
+    (SYMBOLS[End.STOPPED], "was stopped"),
+    (SYMBOLS[End.NOT_STARTED], "was not started"),
+)
+"""Every symbol of a run and what it means, for the help."""
+
 
 def words(how: How) -> str:
     """`✓ succeeded`."""

@@ -7,28 +7,25 @@ keys do is in `run_keys`.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container, Horizontal
 from textual.content import Content
 
-from selftest_tui import present, problems, run_facts, run_report
+from selftest_tui import present, problems, run_words
 from selftest_tui.bindings import bindings_of
 from selftest_tui.keys import Where
 from selftest_tui.keys_run import RUN
 from selftest_tui.run_feed import RunFeed, RunNews
-from selftest_tui.run_files import CameBack, read_back
 from selftest_tui.run_lines import RunGroup, lay_out
 from selftest_tui.run_situation import RunSituation
-from selftest_tui.run_state import no_terminal, run_problems, state_of
+from selftest_tui.run_state import run_problems, state_of
 from selftest_tui.screens.keyed import KeyedScreen
 from selftest_tui.screens.run_keys import RunKeys
+from selftest_tui.screens.run_right import RightSide
 from selftest_tui.widgets.banner import Banner
 from selftest_tui.widgets.key_bar import KeyBar
-from selftest_tui.widgets.preview import PaneRef
 from selftest_tui.widgets.prompt import Prompt
 from selftest_tui.widgets.run_bar import RunBar
 from selftest_tui.widgets.run_pane import RunPane
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.timer import Timer
 
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.store import RunFolder
@@ -50,7 +46,6 @@ if TYPE_CHECKING:
 
 NARROW = 100
 """Columns below which the right pane is a key away."""
-SECONDS_OF_REST = 0.05
 
 
 class RunScreen(KeyedScreen):
@@ -74,10 +69,7 @@ class RunScreen(KeyedScreen):
         self._own_problems: tuple[Problem, ...] = ()
         self._agents: tuple[FleetView | None, dict[str, Row]] = (None, {})
         self._feed = RunFeed(folder, self.post_message)
-        self._back: tuple[object, CameBack | None] = (None, None)
-        self._rest: Timer | None = None
         self._frame_words = ("", "")
-        self._in_pane: object = None
         self.acts = RunKeys(self)
 
     def compose(self) -> ComposeResult:
@@ -96,6 +88,7 @@ class RunScreen(KeyedScreen):
         """Begin to follow."""
         self.table = self.query_one(RunTable)
         self.pane = self.query_one(RunPane)
+        self.right = RightSide(self, self.pane)
         self.prompt = self.query_one(Prompt)
         self._bar = self.query_one(RunBar)
         self._keys = self.query_one(KeyBar)
@@ -133,11 +126,6 @@ class RunScreen(KeyedScreen):
         return (line,) if line is not None else ()
 
     @property
-    def back(self) -> CameBack | None:
-        """What came back for the test that is shown, as far as it was read."""
-        return self._back[1]
-
-    @property
     def is_narrow(self) -> bool:
         """The right pane lies over the table, or is closed."""
         return self.has_class("-narrow")
@@ -155,7 +143,7 @@ class RunScreen(KeyedScreen):
     @property
     def is_at_rest(self) -> bool:
         """The right pane shows what is under the cursor."""
-        return self._rest is None
+        return self.right.is_at_rest
 
     @property
     def under_way(self) -> tuple[str, ...]:
@@ -180,7 +168,7 @@ class RunScreen(KeyedScreen):
             is_halted=bool(run and run.is_halted),
             is_starting=self.is_starting,
             to_clear=bool(self.query_text or self.only_open or self.is_zoomed),
-            has_files=self.back is not None and self.back.folder is not None,
+            has_files=self.right.back is not None and self.right.back.folder is not None,
             pane_is_open=self.pane_is_open,
             is_filtered=bool(self.query_text or self.only_open),
         )
@@ -189,9 +177,13 @@ class RunScreen(KeyedScreen):
         """Do it."""
         return self.acts.do(action)
 
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        """Those of tests and clusters."""
+        return run_words.MEANINGS
+
     def before_press(self, key: object) -> None:
         """What acts on what is shown must show what is under the cursor first."""
-        self.show_pane()
+        self.right.show()
 
     # news
 
@@ -261,6 +253,10 @@ class RunScreen(KeyedScreen):
         if words != self._frame_words:  # setting them paints the whole frame again
             self._frame_words = words
             self._frame.border_title, self._frame.border_subtitle = map(Content, words)
+        self.show_keys()
+
+    def show_keys(self) -> None:
+        """Which keys work here."""
         self._keys.show(self.situation())
 
     # the right pane
@@ -268,9 +264,7 @@ class RunScreen(KeyedScreen):
     def on_run_table_cursor_moved(self) -> None:
         """Say which keys work there; show on the right what is under the cursor once it rests."""
         self._show_frame()
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(SECONDS_OF_REST, self.show_pane)
+        self.right.follow()
 
     def on_run_table_line_opened(self) -> None:
         """Clicked: as Enter."""
@@ -279,77 +273,6 @@ class RunScreen(KeyedScreen):
     def on_run_pane_tab_chosen(self, event: RunPane.TabChosen) -> None:
         """A tab was clicked."""
         self.pane.show_tab(event.tab)
-
-    def show_pane(self) -> None:
-        """Show on the right what is under the cursor, now."""
-        if self._rest is not None:
-            self._rest.stop()
-            self._rest = None
-        line = self.table.line
-        key = line.key if isinstance(line, RunGroup) else line.name if line is not None else None
-        if key != self._in_pane:
-            self._in_pane = key
-            self.pane.scroll_top()
-        if isinstance(line, RunGroup):
-            self._show_group(line)
-        elif line is not None:
-            self._show_test(line)
-        else:
-            self._show_nothing()
-
-    def _show_nothing(self) -> None:
-        self._back = (None, None)
-        self.pane.show_title("")
-        self.pane.show_markdown("")
-        self.pane.show_pane(None, "")
-        self.pane.show_facts(lambda now: ())
-        self.pane.show_artifacts("")
-
-    def _show_group(self, group: RunGroup) -> None:
-        self._back = (None, None)
-        cluster = group.cluster
-        self.pane.show_title(f"{group.sign} {present.plural(len(group.members), 'test')}")
-        self.pane.show_pane(None, "This is a group of tests: move to one of them to see its agent's terminal.")
-        self.pane.show_artifacts(run_facts.files_text(None))
-        if cluster is None:
-            self.pane.show_markdown(run_report.group_markdown(group.title, group.members))
-            self.pane.show_facts(lambda now: ())
-        else:
-            self.pane.show_markdown(run_report.cluster_markdown(cluster, self.clock()))
-            self.pane.show_facts(partial(run_facts.cluster_facts, cluster))
-
-    def _show_test(self, row: RunRow) -> None:
-        wanted = (row.name, row.attempt, row.end, row.misses, row.stamp)
-        if self._back[0] != wanted:
-            keeps = self._back[1] if isinstance(self._back[0], tuple) and self._back[0][:2] == wanted[:2] else None
-            self._back = (wanted, keeps)
-            self.run_worker(self._read(row, wanted), group="came back", exclusive=True)
-        self._show_known(row)
-
-    async def _read(self, row: RunRow, wanted: object) -> None:
-        back = await asyncio.to_thread(read_back, self.folder, row)
-        if self._back[0] == wanted:
-            self._back = (wanted, back)
-            if self.table.row is not None and self.table.row.name == row.name:
-                self._show_known(self.table.row)
-                self._keys.show(self.situation())
-
-    def _show_known(self, row: RunRow) -> None:
-        run, back, agent = self.run_now, self.back, self.agent_of(row)
-        if run is None:
-            return
-        outcome, trouble = (back.outcome, back.trouble) if back is not None else (None, "")
-        self.pane.show_title(present.clean(row.planned.node_id))
-        self.pane.show_markdown(run_report.outcome_markdown(row, outcome, trouble))
-        place = str(back.folder) if back is not None and back.folder is not None else ""
-        self.pane.show_facts(partial(run_facts.test_facts, row, agent, run, place))
-        self.pane.show_artifacts(run_facts.files_text(back if back is not None else CameBack()))
-        if agent is not None and agent.session is not None:
-            self.pane.show_pane(PaneRef(agent.session, agent.pane_id))
-        elif back is not None and back.transcript:
-            self.pane.show_screen(back.transcript)
-        else:
-            self.pane.show_pane(None, no_terminal(row, agent))
 
     # layout
 

@@ -181,7 +181,7 @@ class RunKeys(RunMoves):
     async def skip(self) -> None:
         """Launch nothing for those that wait."""
         waiting = [row for row in self._screen.targets if row.phase is Phase.WAITING]
-        what = "No agent is made for them in this run, unless r tries them again."
+        what = "No agent is made for them in this run, unless R tries them again."
         if await self._confirm("Skip", waiting, what, "Skip"):
             await self._wish_for(WishKind.SKIP, waiting, "Skipped")
 
@@ -224,7 +224,7 @@ class RunKeys(RunMoves):
 
     async def shell(self) -> None:
         """A shell in the folder of what came back."""
-        back = self._screen.back
+        back = self._screen.right.back
         assert back is not None, "the key table lets this key through where something came back"
         assert back.folder is not None, "the key table lets this key through where something came back"
         environ, folder = self._screen.fleet.environ, str(back.folder)

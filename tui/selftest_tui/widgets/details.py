@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from selftest_tui.present import ago, clean, duration, symbol
+from selftest_tui.widgets.screen_text import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -128,7 +129,8 @@ def laid_out(facts: Sequence[Fact], width: int) -> Content:
     room = max(8, width - column)
     lines: list[Content] = []
     for fact in facts:
-        parts = chop_cells(clean(fact.value), room) or [""]
+        value = clean(fact.value)
+        parts = wrapped(value, room) if " " in value else chop_cells(value, room) or [""]
         lines.append(Content.assemble((fact.label.ljust(column), "$foreground-muted"), parts[0]))
         lines.extend(Content(" " * column + part) for part in parts[1:])
     return Content("\n").join(lines)

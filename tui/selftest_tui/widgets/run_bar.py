@@ -28,6 +28,8 @@ type Piece = tuple[str, str]
 FULL, HALF, EMPTY = "█", "▒", "░"
 """What has ended, what is worked on, what waits: apart without colour too."""
 LEAST_BAR = 10
+ROOMY = 100
+"""Cells from which the tests are counted apart: `launched 80/96` says it as well."""
 
 
 class RunBar(Widget):
@@ -76,7 +78,8 @@ class RunBar(Widget):
         repository = present.clean(run.plan.repository.rstrip("/").rpartition("/")[2])
         state: list[Piece] = [(f"{self._state} ", _style_of_state(self._state))]
         room = width - _width(state) - 2
-        for words, style in ((f"  {repository}", ""), (f"  {present.plural(made.tests, 'test')}", "")):
+        count = f"  {present.plural(made.tests, 'test')}" if width >= ROOMY else ""
+        for words, style in ((f"  {repository}", ""), (count, "")):
             if _width(head) + cell_len(words) <= room:
                 head.append((words, style))
         gap = "     " if width >= 120 else "  "

@@ -1,19 +1,19 @@
 """The right half of a run's screen: the outcome, the terminal, the facts and the files of what is under the cursor.
 
-It shows what it is given. What an agent wrote is shown as Markdown whose links lead nowhere, whose HTML is text, and
-whose length was cut before (`run_report`).
+It shows what it is given. What an agent wrote is shown as Markdown (`markdown_lines`), and was made harmless and cut to
+what is read before (`run_report`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, get_args
 
-from markdown_it import MarkdownIt
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import ContentSwitcher, Markdown, Static
+from textual.widgets import ContentSwitcher, Static
 
+from selftest_tui.markdown_lines import markdown_content
 from selftest_tui.widgets.details import Details
 from selftest_tui.widgets.preview import PaneRef, Preview
 
@@ -30,9 +30,25 @@ TABS: tuple[RunTab, ...] = get_args(RunTab.__value__)
 KEYS: dict[RunTab, str] = {"outcome": "o", "terminal": "p", "details": "d", "artifacts": "A"}
 
 
-def _parser() -> MarkdownIt:
-    """Markdown without HTML, and without tables: each of their cells would be a widget."""
-    return MarkdownIt("gfm-like", {"html": False}).disable("table")
+class Report(Static):
+    """Markdown, laid out anew where the width is another."""
+
+    def __init__(self) -> None:
+        super().__init__(id="report", markup=False)
+        self._text = ""
+
+    def show(self, text: str) -> None:
+        """Go over to another text."""
+        self._text = text
+        self._lay_out()
+
+    def on_resize(self) -> None:
+        """Other words fit in a line."""
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        if self.size.width:
+            self.update(markdown_content(self._text, self.size.width))
 
 
 class _TabName(Static):
@@ -67,10 +83,6 @@ class RunPane(Vertical, can_focus=False):
     RunPane ContentSwitcher { height: 1fr; }
     RunPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
     RunPane VerticalScroll Static { height: auto; width: 1fr; }
-    RunPane Markdown { padding: 0; margin: 0; background: $background; }
-    RunPane MarkdownH2 { margin: 0 0 1 0; content-align: left middle; text-style: bold; color: $foreground; }
-    RunPane MarkdownH3 { margin: 1 0; color: $primary; text-style: bold; }
-    RunPane MarkdownFence { margin: 0 0 1 0; max-height: 100%; overflow-y: hidden; }
     """
 
     class TabChosen(Message):
@@ -93,7 +105,7 @@ class RunPane(Vertical, can_focus=False):
                 yield _TabName(tab)
         with ContentSwitcher(initial="outcome"):
             with VerticalScroll(id="outcome", can_focus=False):
-                yield Markdown(parser_factory=_parser, open_links=False)
+                yield Report()
             with Vertical(id="terminal"):
                 yield Preview()
             yield Details(self._clock)
@@ -115,14 +127,11 @@ class RunPane(Vertical, can_focus=False):
         self.border_title = Content(title)
 
     def show_markdown(self, text: str) -> None:
-        """A report. Unchanged text is not parsed again."""
+        """A report. Unchanged text is not laid out again."""
         if text == self.markdown:
             return
         self.markdown = text
-        self.run_worker(self._update(text), group="markdown", exclusive=True)
-
-    async def _update(self, text: str) -> None:
-        await self.query_one(Markdown).update(text)
+        self.query_one(Report).show(text)
 
     def show_pane(self, pane: PaneRef | None, words: str = "") -> None:
         """The terminal of an agent that is there; without one, words."""

@@ -22,7 +22,7 @@ from selftest_tui import present, run_columns, run_words
 from selftest_tui.bindings import bindings_of
 from selftest_tui.keys import Where
 from selftest_tui.keys_run import RUN
-from selftest_tui.run_lines import RunGroup, RunLines, how_of, key_of
+from selftest_tui.run_lines import RunGroup, RunLines, changed_places, how_of, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 HEADING = 1
 """Lines at the top that do not scroll."""
 OPEN, FOLDED = "▾", "▸"
+_LONGEST_STAGE = 20
 TIMES = "\N{MULTIPLICATION SIGN}"
 _BACKGROUNDS = ("base", "cursor", "cursor-blurred")
 _PARTS = (*_BACKGROUNDS, "heading", "muted", "success", "primary", "warning", "error")
@@ -94,7 +95,7 @@ class RunTable(ScrollView, can_focus=True):
         if self.scroll_offset.y != top or not lines.lines:
             self.refresh()
         else:
-            self._refresh_places(_changed(before, lines))
+            self._refresh_places(changed_places(before, lines))
             if self._cursor != cursor_before:
                 self._refresh_places((self._cursor, cursor_before))
         self.post_message(self.CursorMoved())
@@ -224,16 +225,17 @@ class RunTable(ScrollView, can_focus=True):
     def _test(self, row: RunRow, base: Style, width: int) -> Strip:
         how = how_of(row)
         colour = base + self._style(run_words.STYLES[how])
+        said = base + Style(color=self._style(run_words.STYLES[how]).color)
         muted = base + self._style("muted")
         needs = bool(row.attention) and row.end is None
         sign = run_words.NEEDS_YOU if needs else run_words.SYMBOLS[how]
         if needs:
-            colour = base + self._style("warning")
+            colour = said = base + self._style("warning")
         self._drawn_times[row.name] = run_columns.running_for(row, self._now)
         segments = [Segment(f"  {sign} ", colour)]
         for one in run_columns.place(width):
             text = one.column.cell(row, self._now, one.width) + " " * one.gap
-            style = base if one.column.name == "test" else colour if one.column.name == "says" else muted
+            style = base if one.column.name == "test" else said if one.column.name == "says" else muted
             segments.append(Segment(text, style))
         return Strip(segments).adjust_cell_length(width, base)
 
@@ -308,21 +310,11 @@ def _where(group: RunGroup) -> str:
     """Where the failures of a cluster happened, and what is held up by it."""
     cluster = group.cluster
     assert cluster is not None
-    place = {"blocked": "", "waiting": "", "limited": ""}.get(cluster.stage, f"at {present.clean(cluster.stage)}")
+    place = {"blocked": "", "waiting": "", "limited": ""}.get(
+        cluster.stage, f"at {present.clean(cluster.stage)[:_LONGEST_STAGE]}"
+    )
     notes = [place, "launching rests" if cluster.is_pausing else "", "waved through" if cluster.is_accepted else ""]
     return " · ".join(note for note in notes if note)
-
-
-def _changed(before: RunLines, after: RunLines) -> Iterable[int]:
-    """The places whose line is another now, those that became empty among them."""
-    for place, line in enumerate(after.lines):
-        if place >= len(before.lines) or not _is_same(before.lines[place], line):
-            yield place
-    yield from range(len(after.lines), len(before.lines))
-
-
-def _is_same(before: RunLine, now: RunLine) -> bool:
-    return before is now or (isinstance(now, RunGroup) and before == now)
 
 
 def _strip(text: str, style: Style, width: int) -> Strip:

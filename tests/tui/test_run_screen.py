@@ -1,0 +1,264 @@
+"""The run's screen: what it shows of every kind of run, live, in every size; and that it obeys nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import run_scenes
+import scenes
+from selftest_core.run.events import End, Event
+from selftest_core.run.fold import RunRow
+from selftest_tui.run_lines import RunGroup, changed_places, lay_out
+from selftest_tui.screens.help import Page
+from selftest_tui.screens.run import RunScreen
+from selftest_tui.widgets.run_pane import Report
+from tui.driving import compare, driven, text_of
+from tui.run_driving import conducted, shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui.run_driving import RunDriven
+
+
+def titles(one: RunDriven) -> list[str]:
+    return [f"{line.sign} {line.title}" for line in one.table.shown.lines if isinstance(line, RunGroup)]
+
+
+async def test_progress_clusters_and_states(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path)) as one:
+        assert "launched 81/96" in one.head
+        assert "$4.05 est of $10.00" in one.head
+        assert "● running" in one.head
+        assert "✓ 42" in one.head
+        assert "✗  6" in one.head
+        groups = titles(one)
+        assert groups[0] == "◆ it asks something that only a person can answer", "what needs a person comes first"
+        assert any(title.startswith("✗ ConnectionRefusedError") for title in groups)
+        assert any("held up" in title for title in groups)
+        assert groups[-4:] == ["● working", "… waiting", "✓ succeeded", "= unchanged"]
+        names = [line.name for line in one.table.shown.lines if isinstance(line, RunRow)]
+        assert sorted(names) == sorted(one.story.run.rows), "each test is there exactly once"
+        assert any("3\N{MULTIPLICATION SIGN} ConnectionRefusedError" in line for line in one.lines)
+        assert any("at collection" in line for line in one.lines)
+        compare("run", await one.picture())
+
+
+async def test_a_cluster_tells_its_evidence_and_its_tests(tmp_path: Path) -> None:
+    async with shown(run_scenes.paused(tmp_path)) as one:
+        assert "‖ paused" in one.head
+        assert "launching rests" in one.lines[1]
+        assert one.screen.problems[0].title == "Launching rests: 6 of the last 6 failed alike"
+        said = one.screen.pane.markdown
+        assert "127.0.0.1:40005" in said, "the newest, whole"
+        assert r"tests/test\_login\.py\:\:test\_redirect" in said
+        assert "P goes on" in said
+        compare("run-paused", await one.picture())
+
+
+async def test_an_outcome_is_told_as_its_agent_wrote_it(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path)) as one:
+        done = next(row.name for row in one.story.run.rows.values() if row.end is End.SUCCEEDED)
+        await one.go_to(done)
+        await one.until(lambda: "drops the query" in one.screen.pane.markdown, "the report")
+        said = one.screen.pane.markdown
+        assert "claims **succeeded**, not verified" in said
+        assert "customers lose their coupons" in said
+        assert "FIX\\_IMPL" in said
+        assert "views\\.py, line 118" in said
+        await one.until(lambda: "branch.bundle" in one.screen.pane.artifacts, "its files")
+
+
+async def test_a_test_that_has_not_begun_and_one_that_timed_out_say_so(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path)) as one:
+        await one.go_to(one.story.plan.tests[-1].agent_name)
+        assert "It waits for an agent" in one.screen.pane.markdown
+        late = next(row.name for row in one.story.run.rows.values() if row.end is End.TIMEOUT)
+        await one.go_to(late)
+        assert "timed out" in one.screen.pane.markdown
+        assert "waiting for lock" in one.screen.pane.markdown, "its last screen"
+
+
+async def test_the_run_goes_on_under_the_cursor(tmp_path: Path) -> None:
+    story = run_scenes.halfway(tmp_path, 24)
+    async with shown(story) as one:
+        working = [name for name, row in story.run.rows.items() if row.phase == "working" and not row.attention]
+        await one.go_to(working[0])
+        place = one.table.cursor - one.table.scroll_offset.y
+        number = next(at for at, test in enumerate(story.plan.tests) if test.agent_name == working[1])
+        story.end(number, 1_499, End.SUCCEEDED, outcome=run_scenes.FIXED)
+        await one.goes_on()
+        assert one.table.row is not None
+        assert one.table.row.name == working[0], "the cursor stays with its test"
+        assert abs(one.table.cursor - one.table.scroll_offset.y - place) <= 1
+        own = next(at for at, test in enumerate(story.plan.tests) if test.agent_name == working[0])
+        story.fail(own, 1_500, End.RED, run_scenes.RED, "test")
+        await one.goes_on()
+        assert one.table.row.name == working[0], "into its cluster too"
+        assert "AssertionError" in one.screen.pane.markdown
+        story.note(Event.PAUSED, 1_501, reason="the budget of 10.00 USD is used up", by="budget", signature="")
+        await one.goes_on()
+        assert "‖ paused" in one.head
+        assert "budget" in one.screen.problems[0].title
+        story.note(Event.DECLINED, 1_502, wish="retry", test=working[0], says="it has not ended yet")
+        await one.goes_on()
+        await one.until(lambda: "it has not ended yet" in one.toasts, "the refusal, said once")
+        story.note(Event.SLOWED, 1_503, reason="4 agents are held up")
+        await one.goes_on()
+        assert any(problem.key == "slowed" for problem in one.screen.problems)
+
+
+async def test_a_conductor_that_goes_is_missed_and_one_that_comes_is_seen(tmp_path: Path) -> None:
+    story = run_scenes.abandoned(tmp_path)
+    async with shown(story, is_live=False) as one:
+        assert "○ nobody conducts it" in one.head
+        (nobody,) = one.screen.problems
+        assert nobody.title == "Nobody conducts this run"
+        assert "interrupted" in nobody.detail
+        with conducted(story.folder):
+            story.note(Event.CONDUCTING, 1_400, pid=2)
+            await one.goes_on()
+            await one.until(lambda: "● running" in one.head, "the next conductor")
+            assert not one.screen.problems
+        await one.until(lambda: "nobody conducts" in one.head, "its end without a word")
+        assert "without a word" in next(problem.detail for problem in one.screen.problems)
+
+
+async def test_a_small_terminal_has_the_right_pane_a_key_away(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path), size=(80, 24)) as one:
+        assert not one.screen.is_zoomed
+        assert "? help" in one.key_line
+        assert "launched 81/96" in one.head
+        compare("run-small", await one.picture())
+        await one.press("o")
+        assert one.screen.pane_is_open
+        await one.press("d", "d")
+        assert not one.screen.is_zoomed, "asking again for what is shown closes it"
+
+
+async def test_a_wide_terminal_has_more_columns(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path), size=(250, 70)) as one:
+        assert {"commits", "host", "agent"} <= set(one.lines[0].split())
+        assert "✓ 42 succeeded" in one.head
+        assert any("modal" in line for line in one.lines)
+        compare("run-wide", await one.picture())
+
+
+async def test_states_can_be_told_apart_without_colour(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path), theme="textual-light", size=(140, 130)) as one:
+        signs = {line.lstrip()[:1] for line in one.lines[1:] if line.startswith("  ")}
+        assert {"◆", "✗", "⊘", "●", "◌", "…", "✓", "="} <= signs
+        assert {"█", "▒", "░"} <= set(one.head)
+
+
+async def test_hostile_words_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    async with shown(run_scenes.hostile(tmp_path)) as one:
+        for name in one.story.run.rows:
+            await one.go_to(name)
+            await one.until(lambda: one.screen.right.is_read, "what came back")
+        await one.press("A", "p", "d", "o")
+        svg = await one.picture()
+        assert not [character for character in svg if ord(character) < 32 and character != "\n"]
+        assert "\u202e" not in svg
+        assert any("[bold red]markup" in line for line in one.lines), "markup is shown, not obeyed"
+        assert "<script>" in one.screen.pane.markdown
+        shown_text = "\n".join(text_of(svg))
+        assert "<script>x" in shown_text, "HTML is text"
+
+
+async def test_a_report_of_ten_thousand_paragraphs_costs_no_more_than_a_long_one(tmp_path: Path) -> None:
+    story = run_scenes.story(tmp_path, 1)
+    story.note(Event.CONDUCTING, 0, pid=1)
+    story.launch(0, 1.0)
+    huge = {**run_scenes.FIXED, "summary_markdown": "a\n\n" * 10_000 + "| x " * 50_000}
+    story.end(0, 10.0, End.SUCCEEDED, outcome=huge)
+    async with shown(story) as one:
+        await one.go_to(story.plan.tests[0].agent_name)
+        await one.until(lambda: "more is in the file" in one.screen.pane.markdown, "the cut report")
+        await one.picture()
+        assert len(str(one.screen.pane.query_one(Report).visual)) < 40_000
+
+
+async def test_a_thousand_tests(tmp_path: Path) -> None:
+    story = run_scenes.halfway(tmp_path, 1_000)
+    async with shown(story, view=scenes.empty().view) as one:
+        assert len(one.table.shown.group_of) == 1_000
+        await one.press("G")
+        assert one.table.cursor == len(one.table.shown.lines) - 1
+        assert one.table.scroll_offset.y > 900
+        before, number = one.table.shown, _working(story)
+        story.asks(number, 1_499, "it asks something else")
+        await one.goes_on()
+        assert one.table.shown is not before
+        assert one.table.cursor == len(one.table.shown.lines) - 1
+        assert one.table.row is not None
+
+
+def _working(story: run_scenes.Story) -> int:
+    rows = story.run.rows
+    return next(at for at, test in enumerate(story.plan.tests) if rows[test.agent_name].phase == "working")
+
+
+def test_only_what_looks_different_is_painted_again(tmp_path: Path) -> None:
+    story = run_scenes.halfway(tmp_path, 1_000)
+    before, number = lay_out(story.run), _working(story)
+    story.note(Event.PULLING, 1_499, agent=story.row(number).name, attempt=story.row(number).attempt, stamp="1")
+    after = lay_out(story.run)
+    assert [after.lines[place] for place in changed_places(before, after)] == [story.row(number)]
+    assert list(changed_places(after, lay_out(story.run))) == []
+
+
+async def test_a_run_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    story = run_scenes.over(tmp_path)
+    story.write()
+    (story.folder.path / "plan.json").write_text("{}")
+    async with driven(scenes.few().view) as fleet:
+        fleet.app.show_run(story.folder)
+        await fleet.until(lambda: isinstance(fleet.app.screen, RunScreen), "the run's screen")
+        screen = fleet.app.screen
+        assert isinstance(screen, RunScreen)
+        await fleet.until(lambda: screen.problems, "why")
+        assert "cannot be read" in screen.problems[0].title
+        assert any("cannot be read" in line for line in screen.table.placeholder)
+        for key in ("down", "enter", "m", "r", "P", "E", "o", "d", "A", "p", "slash", "escape", "tab"):
+            await fleet.pilot.press(key)
+        assert fleet.app.is_running
+
+
+async def test_the_run_of_an_agent_is_a_key_away_and_back(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path)) as one:
+        working = next(name for name, row in one.story.run.rows.items() if row.phase == "working")
+        await one.go_to(working)
+        await one.press("f")
+        fleet = one.fleet.screen
+        assert one.top is fleet
+        assert fleet.table.row is not None
+        assert fleet.table.row.agent.name == working, "on the same agent"
+        one.fleet.app.show_run(one.story.folder)
+        await one.until(lambda: one.top is one.screen, "the run again")
+        assert one.table.row is not None
+        assert one.table.row.name == working, "as it was left"
+        await one.press("escape")
+        assert one.top is fleet
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+async def test_help_has_every_key_and_every_symbol(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with shown(run_scenes.over(tmp_path), size=size, is_live=False) as one:
+        await one.press("question_mark")
+        page = one.top
+        assert isinstance(page, Page)
+        lines = {line for section in page.sections for line in section.lines}
+        assert {(key.shows, key.help) for key in one.screen.KEYS.rows} <= lines
+        assert {"◆", "◔", "✗", "⊘", "✓", "=", "●"} <= {term for term, _ in lines}
+
+
+async def test_an_agent_that_the_fleet_does_not_see_is_no_error(tmp_path: Path) -> None:
+    async with shown(run_scenes.halfway(tmp_path, 24), view=replace(scenes.empty().view)) as one:
+        working = next(name for name, row in one.story.run.rows.items() if row.phase == "working")
+        await one.go_to(working)
+        await one.press("p", "enter")
+        assert "There is no terminal to attach to" in one.toasts
