@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from selftest_core.errors import SelftestError
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class Header:
     term_type: str | None = None
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One event. `time`: seconds since the beginning, never less than the event's before.
 
     `code`: OUTPUT, INPUT, MARKER (data: its label), RESIZE (data: "COLSxROWS", a size that can be) or EXIT (data: the
