@@ -55,7 +55,8 @@ class Recording:
         self.path = path
         self.data_path = data_path
         self.header = header
-        self._begins = begins
+        self.begins = begins
+        """The offset of the first event's line."""
         self._first = first
         self._problems: dict[int, str] = {}
         self.unlisted_problems = 0
@@ -82,7 +83,7 @@ class Recording:
             return
         try:
             with self.data_path.open("rb", buffering=_BUFFER) as file:
-                file.seek(max(offset, self._begins))
+                file.seek(max(offset, self.begins))
                 yield from self._line_events(file, time, max(line, 1), growing)
         except OSError as error:
             raise RecordingError(f"{self.path.name} cannot be read", error.strerror or str(error)) from error

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import struct
 import weakref
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyghostty import Terminal as _Binding
 from pyghostty._ffi import GhosttyError, check, ffi, lib
@@ -30,6 +32,8 @@ _MOST_MARKS = 16
 """Characters that one cell may hold: towers of marks are cut here."""
 _MOST_PENS = 20_000
 _MOST_PLAIN_ROWS = 4_000
+_CHARACTER = 0x1FFFFF
+_CONTENT = 0x3FFFFFF
 _STYLE = struct.Struct("=i4x3B5xi4x3B5x16x8?i")
 """Tag and value of both colours, eight flags, the underline: GhosttyStyle from its first colour on."""
 
@@ -45,6 +49,10 @@ class GhosttyTerminal:
     def __init__(self, columns: int, rows: int) -> None:
         columns, rows = sane_size(columns, rows)
         self._reader = _Reader()
+        self._rows: list[Row] = []
+        self._changed: set[int] = set()
+        self._size = (0, 0)
+        self._is_new = True
         self._pending: tuple[int, int] | None = None
         self._adopt(_Binding(columns, rows, scrollback=0))
 
@@ -69,12 +77,20 @@ class GhosttyTerminal:
 
     def look(self, *, whole: bool = False) -> Look:
         """What changed."""
-        return self._reader.look(self._terminal, whole=whole)
+        self._read()
+        whole = whole or self._is_new
+        rows = range(len(self._rows)) if whole else sorted(self._changed)
+        self._changed.clear()
+        self._is_new = False
+        column, line = self._terminal.cursor
+        cursor = Cursor(column, line, bool(self._terminal.get("cursor_visible", "bool")))
+        columns, lines = self._terminal.size
+        return Look(columns, lines, {row: self._rows[row] for row in rows}, cursor, whole)
 
     def lines(self) -> list[str]:
         """The text of every row."""
-        seen = _Reader().look(self._terminal, whole=True)
-        return [text_of(seen.rows.get(row, ())).rstrip(" ") for row in range(seen.lines)]
+        self._read()
+        return [text_of(row).rstrip(" ") for row in self._rows]
 
     def snapshot(self) -> bytes | None:
         """All of the state, or None in the midst of a very long sequence, or of one that a resize waits for."""
@@ -118,6 +134,7 @@ class GhosttyTerminal:
         if before is not None:
             before.close()
         self._reader.forget()
+        self._size = (0, 0)
         self._set("RESIZE_PULL_SCROLLBACK", ffi.new("bool*", False))
         self._set("CONTINUATION_MAX_BYTES", ffi.new("size_t*", _KEPT_SEQUENCE))
         self._set("KITTY_IMAGE_STORAGE_LIMIT", ffi.new("uint64_t*", 0))  # none: the protocol is off altogether
@@ -125,6 +142,16 @@ class GhosttyTerminal:
     def _set(self, option: str, value: Any) -> None:
         number = getattr(lib, f"GHOSTTY_TERMINAL_OPT_{option}")
         check(lib.ghostty_terminal_set(self._terminal._t[0], number, value), option)
+
+    def _read(self) -> None:
+        """Bring the rows up to date. The library forgets what changed once it was read, so there is one reader."""
+        size: tuple[int, int] = self._terminal.size
+        if size != self._size:
+            self._size, self._is_new = size, True
+            self._rows = [()] * size[1]
+        for row, runs in self._reader.changed(self._terminal, size).items():
+            self._rows[row] = runs
+            self._changed.add(row)
 
     @property
     def _is_between_sequences(self) -> bool:
@@ -170,27 +197,23 @@ class _Reader:
         """Another terminal comes: the next look is whole."""
         self._size = None
 
-    def look(self, terminal: Any, *, whole: bool) -> Look:
-        """The rows that changed since the last look at this terminal."""
+    def changed(self, terminal: Any, size: tuple[int, int]) -> dict[int, Row]:
+        """The rows that changed since this was last asked; all of them for another terminal or size."""
         check(lib.ghostty_render_state_update(self._state[0], terminal._t[0]), "render state")
         check(
             lib.ghostty_render_state_get(self._state[0], lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR, self._rows), "rows"
         )
-        size: tuple[int, int] = terminal.size
-        whole = whole or size != self._size
-        self._size = size
         rows: dict[int, Row] = {}
         iterator = self._rows[0]
-        if whole:
+        if size != self._size:
+            self._size = size
             while len(rows) < size[1] and lib.ghostty_render_state_row_iterator_next(iterator):
                 rows[len(rows)] = self._row(iterator)
         else:
             while lib.ghostty_render_state_row_iterator_next_dirty(iterator, self._y):
                 rows[self._y[0]] = self._row(iterator)
         check(lib.ghostty_render_state_clean(self._state[0]), "render state")
-        column, line = terminal.cursor
-        cursor = Cursor(column, line, bool(terminal.get("cursor_visible", "bool")))
-        return Look(size[0], size[1], rows, cursor, whole)
+        return rows
 
     def _row(self, iterator: Any) -> Row:
         view = self._view
@@ -201,25 +224,50 @@ class _Reader:
         known = _PLAIN_ROWS.get(raw)
         if known is not None:
             return known
-        cells = memoryview(raw + bytes(-len(raw) % 8)).cast("Q").tolist()
-        row, is_plain = self._runs(cells, iterator)
-        if is_plain:
+        count = -(-len(raw) // 8)
+        masks = _masks(count)
+        number = int.from_bytes(raw, "little")
+        if number & masks.difficult:
+            cells = memoryview(raw.ljust(count * 8, b"\0")).cast("Q").tolist()
+            return self._difficult(cells, iterator)
+        row = self._runs(number, masks, iterator)
+        if not number & masks.drawn:
             if len(_PLAIN_ROWS) >= _MOST_PLAIN_ROWS:
                 _PLAIN_ROWS.clear()
             _PLAIN_ROWS[raw] = row
         return row
 
-    def _runs(self, cells: list[int], iterator: Any) -> tuple[Row, bool]:
-        """The runs of a row, and whether its cells alone say all of it.
+    def _runs(self, number: int, masks: _Masks, iterator: Any) -> Row:
+        """The runs of a row of narrow characters, whose cells are the parts of one large number.
 
-        A cell has, from its lowest bit: 2 what it holds (0 a character, 1 one with marks, 2 and 3 only a background),
-        24 the character or colour, 16 the number of its style, 2 how wide it is (1 wide, 2 and 3 not to be drawn).
+        Arithmetic on that number does for all cells at once what a loop would do for each: thirty times as fast.
         """
+        filled = number >> 1 & masks.ones
+        characters = number >> 2 & (masks.ones ^ filled) * _CHARACTER
+        text = characters.to_bytes(masks.cells * 8, "little").decode("utf-32-le")[::2].replace("\0", " ")
+        keys = number & (masks.styles | filled * _CONTENT)
+        if not keys:
+            return (Run(text, PLAIN, masks.cells),)
+        runs: list[Run] = []
+        at, is_at_cells = 0, False
+        for key, group in groupby(memoryview(keys.to_bytes(masks.cells * 8, "little")).cast("Q").tolist()):
+            end = at + len(list(group))
+            if not key:
+                pen = PLAIN
+            elif key & 2:
+                pen = Pen(background=_filling(key))
+            else:
+                is_at_cells = self._select(iterator, at, is_at_cells)
+                pen = self._pen_here()
+            runs.append(Run(text[at:end], pen, end - at))
+            at = end
+        return tuple(runs)
+
+    def _difficult(self, cells: list[int], iterator: Any) -> Row:
+        """The runs of a row with wide characters, or with marks on some."""
         runs: list[Run] = []
         texts: list[str] = []
-        pens: dict[int, Pen] = {0: PLAIN}
-        pen, current, width = PLAIN, 0, 0
-        is_plain, is_at_cells = True, False
+        pen, current, width, is_at_cells = PLAIN, 0, 0, False
         for x, cell in enumerate(cells):
             if cell >> 43 & 1:
                 width += 1  # the right half of a wide character, or the place where one did not fit
@@ -227,37 +275,28 @@ class _Reader:
                     texts.append(" ")
                 continue
             tag = cell & 3
-            style = cell >> 26 & 0xFFFF if tag < 2 else -(cell & 0x3FFFFFF) - 1
-            if style != current:
+            key = cell & (_CONTENT if tag & 2 else 0xFFFF << 26)
+            if key != current:
                 if width:
                     runs.append(Run("".join(texts), pen, width))
                     texts, width = [], 0
-                current = style
-                is_plain = False
-                found = pens.get(style)
-                if found is None:
-                    if style < 0:
-                        found = Pen(background=_filling(cell))
-                    else:
-                        is_at_cells = self._select(iterator, x, is_at_cells)
-                        lib.ghostty_render_state_row_cells_get(
-                            self._cells[0], lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_STYLE, self._style
-                        )
-                        found = _pen(self._style_bytes[8:68])
-                    pens[style] = found
-                pen = found
+                current = key
+                if not key:
+                    pen = PLAIN
+                elif tag & 2:
+                    pen = Pen(background=_filling(cell))
+                else:
+                    is_at_cells = self._select(iterator, x, is_at_cells)
+                    pen = self._pen_here()
             width += 1
-            if tag == 0:
-                texts.append(chr(cell >> 2 & 0x1FFFFF) if cell >> 2 & 0x1FFFFF else " ")
-            elif tag == 1:
-                is_plain = False
+            if tag == 1:
                 is_at_cells = self._select(iterator, x, is_at_cells)
                 texts.append(self._cluster(cell))
             else:
-                texts.append(" ")
+                texts.append(chr(cell >> 2 & _CHARACTER) if not tag and cell >> 2 & _CHARACTER else " ")
         if width:
             runs.append(Run("".join(texts), pen, width))
-        return tuple(runs), is_plain
+        return tuple(runs)
 
     def _select(self, iterator: Any, x: int, is_at_cells: bool) -> bool:
         if not is_at_cells:
@@ -265,14 +304,41 @@ class _Reader:
         lib.ghostty_render_state_row_cells_select(self._cells[0], x)
         return True
 
+    def _pen_here(self) -> Pen:
+        lib.ghostty_render_state_row_cells_get(
+            self._cells[0], lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_STYLE, self._style
+        )
+        return _pen(self._style_bytes[8:68])
+
     def _cluster(self, cell: int) -> str:
         """A character with its marks."""
         get, cells = lib.ghostty_render_state_row_cells_get, self._cells[0]
         get(cells, lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_GRAPHEMES_LEN, self._length)
         if self._length[0] > len(self._marks):
-            return chr(cell >> 2 & 0x1FFFFF)
+            return chr(cell >> 2 & _CHARACTER)
         get(cells, lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_GRAPHEMES_BUF, self._marks)
         return "".join(map(chr, self._marks[0 : min(self._length[0], _MOST_MARKS)]))
+
+
+class _Masks(NamedTuple):
+    """The same bits of each of so many cells: the lowest; the style; what needs a loop; what is not plain text.
+
+    A cell has, from its lowest bit: 2 what it holds (0 a character, 1 one with marks, 2 and 3 only a background),
+    24 the character or colour, 16 the number of its style, 2 how wide it is (1 wide, 2 and 3 not to be drawn).
+    """
+
+    cells: int
+    ones: int
+    styles: int
+    difficult: int
+    drawn: int
+
+
+@cache
+def _masks(count: int) -> _Masks:
+    ones = int.from_bytes(b"\1\0\0\0\0\0\0\0" * count, "little")
+    # Marks are 1 in what it holds, which a background of the second kind has too: that is loop work as well.
+    return _Masks(count, ones, ones * (0xFFFF << 26), ones * (3 << 42 | 1), ones * (0xFFFF << 26 | 3))
 
 
 _PLAIN_ROWS: dict[bytes, Row] = {}
