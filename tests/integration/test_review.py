@@ -195,7 +195,8 @@ def test_a_review_without_a_screen_leaves_only_what_is_its_own(desk: Desk) -> No
     assert document.published == "refs/heads/fixes"
     assert [item.decision for item in document.items] == ["keep"] * 3 + ["undecided"] * 3
     refs = set(desk.user.refs())
-    own = {f"refs/selftest/{document.review}/{name}" for name in ("candidate", "published/fixes")}
+    sources = (f"sources/{desk.oid(name)}" for name in ("ada", "bob", "eve"))
+    own = {f"refs/selftest/{document.review}/{name}" for name in ("candidate", "published/fixes", *sources)}
     assert refs - own == {f"refs/heads/{name}" for name in ("main", "ada", "bob", "eve", "fixes")}
     assert desk.repository.git("status", "--porcelain") == ""
     json.loads(document.model_dump_json())

@@ -7,7 +7,7 @@ changes; `publish_review` hands over what is kept. All of it works without a run
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
@@ -79,16 +79,22 @@ def split_range(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a review is of, resolved once: ids from here on, never names. `ground` is what the line is laid on."""
+    """What a review is of, resolved once: ids from here on, never names. `ground` is what the line is laid on.
+
+    `id`: the review's, where something else than the commits names it, as a run does.
+    """
 
     base: str
     ground: str
     branches: tuple[Branch, ...]
     is_linear: bool
+    id: str = ""
 
     @property
     def name(self) -> str:
         """The review's id, `review-<base8>-<tip8>`: the same for the same commits, in whatever order they came."""
+        if self.id:
+            return self.id
         tips = sorted({branch.tip for branch in self.branches})
         tip = tips[0] if len(tips) == 1 else hashlib.sha256("\n".join(tips).encode()).hexdigest()
         return f"review-{self.base[:8]}-{tip[:8]}"
@@ -115,10 +121,23 @@ def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], ont
     return Targets(base, ground, branches, is_linear=False)
 
 
-def make_plan(engine: Engine, targets: Targets) -> Plan:
-    """Gather and rank. Raises UsageError where there is nothing that the base does not have."""
+def make_plan(
+    engine: Engine,
+    targets: Targets,
+    importance: Mapping[str, str] | None = None,
+    left_out: Sequence[tuple[str, str]] = (),
+    *,
+    may_be_empty: bool = False,
+) -> Plan:
+    """Gather and rank. `importance`: by agent, as it stated it beside its commits; `left_out`: what was before.
+
+    Raises UsageError where there is nothing that the base does not have, unless that `may_be_empty` for now.
+    """
     gathered = gather(engine, targets.base, targets.branches)
-    if not gathered.changes:
+    gathered = replace(gathered, left_out=(*left_out, *gathered.left_out))
+    if importance:
+        gathered = replace(gathered, changes=tuple(_weighed(change, importance) for change in gathered.changes))
+    if not gathered.changes and not may_be_empty:
         detail = "\n".join(f"{name}: {why}" for name, why in gathered.left_out)
         hint = "Nothing is on these branches that the base does not have."
         raise UsageError("There is nothing to review", detail, "" if detail else hint)
@@ -127,6 +146,16 @@ def make_plan(engine: Engine, targets: Targets) -> Plan:
         why = {one.change.oid: one.why for one in ranked}
         ranked = tuple(Ranked(change, why[change.oid]) for change in gathered.changes)
     return Plan(targets.name, targets.ground, ranked, targets.is_linear, gathered.left_out)
+
+
+def _weighed(change: Change, importance: Mapping[str, str]) -> Change:
+    """What a commit says of itself goes before what its agent said of everything that it did."""
+    sources = tuple(
+        source if source.importance or source.agent not in importance
+        else replace(source, importance=importance[source.agent])
+        for source in change.sources
+    )  # fmt: skip
+    return replace(change, sources=sources)
 
 
 def lay_review(engine: Engine, plan: Plan, decisions: Decisions) -> Reviewed:
@@ -151,16 +180,27 @@ def publish_review(
     Raises RefusedError as `publishing.publish` does, and where there is nothing to publish or a held change forbids it.
     """
     plan = reviewed.plan
-    only_kept = {
+    line = lay_kept(engine, reviewed)
+    joint, single = _halves(plan, reviewed.order)
+    items, members = [change.item for change in single], [change.item for change in joint]
+    prove(line, folder, user.git_dir, environ, items, only_kept(reviewed), members)
+    return publish(engine, user, plan.name, branch, line), line
+
+
+def lay_kept(engine: Engine, reviewed: Reviewed) -> Line:
+    """The line of what is kept: what would be published."""
+    plan = reviewed.plan
+    joint, single = _halves(plan, reviewed.order)
+    items, members = [change.item for change in single], [change.item for change in joint]
+    return lay(engine, plan.base, engine.tree_of(plan.base), items, only_kept(reviewed), joint=members)
+
+
+def only_kept(reviewed: Reviewed) -> dict[str, Decision]:
+    """The decisions with what is undecided left out too."""
+    return {
         oid: Decision.REVERT if decision is Decision.UNDECIDED else decision
         for oid, decision in reviewed.decided.items()
     }
-    joint, single = _halves(plan, reviewed.order)
-    items = [change.item for change in single]
-    members = [change.item for change in joint]
-    line = lay(engine, plan.base, engine.tree_of(plan.base), items, only_kept, joint=members)
-    prove(line, folder, user.git_dir, environ, items, only_kept, members)
-    return publish(engine, user, plan.name, branch, line), line
 
 
 def _halves(plan: Plan, order: Sequence[Change]) -> tuple[list[Change], list[Change]]:

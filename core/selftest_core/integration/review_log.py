@@ -1,7 +1,7 @@
 """What a person did in a review, as the fold of its log: each act is a line on the disk before anything obeys it.
 
     opened      kind, key, base, base_name, branches, is_linear   what is reviewed, when it was first opened
-    arrived     branches, new                   what is reviewed from now on, and the commits that came with it
+    arrived     base, branches, new             what is reviewed from now on, and the commits that came with it
     decided     items, says                     keep, revert or undecided, by oid
     moved       oids, before, order, says       the whole order from then on
     noted       oid, text, says                 an empty text takes the note away
@@ -9,6 +9,7 @@
     onto        name, oid, says                 what the line is laid on; null: its own base again
     imported    decisions, mark, says           the decisions of a file, over what was decided before
     undone, redone                              the last act that is not undone; the first that is
+    withdrawn                                   the last act could not be obeyed, and never was
     published   ref, tip, tree                  no act: it cannot be taken back here
 
 Pure: no clock, no file, no git. Undo and redo move a mark in the list of acts, so they reach any depth and outlive
@@ -106,6 +107,9 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
                 return replace(log, done=max(0, log.done - 1))
             case "redone":
                 return replace(log, done=min(len(log.acts), log.done + 1))
+            case "withdrawn":
+                done = max(0, log.done - 1)
+                return replace(log, acts=log.acts[:done], done=done)
             case "published":
                 return replace(log, published=(*log.published, (str(fields["ref"]), str(fields["tip"]))))
             case event if event in ACTS:
@@ -180,7 +184,7 @@ def _subject(fields: Mapping[str, Any]) -> Subject:
 def _arrived(log: ReviewLog, fields: Mapping[str, Any]) -> ReviewLog:
     if log.subject is None:
         return log
-    subject = replace(log.subject, branches=_branches(fields["branches"]))
+    subject = replace(log.subject, base=_oid(fields["base"]), branches=_branches(fields["branches"]))
     return replace(log, subject=subject, new=log.new | {_oid(oid) for oid in fields["new"]})
 
 

@@ -1,0 +1,352 @@
+"""A review that a person is in: each act is written to the log, then obeyed, and gives the state that is to be shown.
+
+Blocking, and to be used from one thread; `open_reader` gives other threads an engine of their own. An act that fails
+leaves log and state as they were. One process has a review at a time: the log is locked until `close`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from selftest_core.errors import RefusedError, UsageError
+from selftest_core.integration import session_opening as opening
+from selftest_core.integration.decisions import (
+    decide,
+    decisions_json,
+    parse_decisions,
+    read_decisions,
+    without_missing,
+)  # fmt: skip
+from selftest_core.integration.engine import Engine
+from selftest_core.integration.inputs import home_of, run_inputs
+from selftest_core.integration.line import Decision, Status
+from selftest_core.integration.publishing import keep_candidate
+from selftest_core.integration.review import Targets, lay_kept, lay_review, make_plan, publish_review
+from selftest_core.integration.review_log import apply, branch_fields, decisions_of, fold, subject_fields
+from selftest_core.integration.session_around import Around, look_around
+from selftest_core.integration.session_evidence import importance_of
+from selftest_core.integration.session_state import Consequences, Published, ReviewState
+from selftest_core.tools.git import Git
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.integration.gathering import Change
+    from selftest_core.integration.inputs import Inputs, Request
+    from selftest_core.integration.line import Line
+    from selftest_core.integration.review import Plan, Reviewed
+    from selftest_core.integration.review_log import Subject
+    from selftest_core.journal import Journal
+
+DECISIONS = "decisions.json"
+"""Beside the log: what is decided, in the form that `--decisions` reads."""
+
+
+class ReviewSession:
+    """One open review. `state` is the newest; every act returns the one after it."""
+
+    def __init__(
+        self, journal: Journal, engine: Engine, user: Git, inputs: Inputs, name: str, environ: Mapping[str, str]
+    ) -> None:
+        self._journal = journal
+        self._engine = engine
+        self._user = user
+        self._inputs = inputs
+        self._environ = dict(environ)
+        self._name = name
+        self._home = journal.path.parent
+        self._log = fold(journal.entries)
+        self._named: Mapping[str, Change] = {}
+        self._around = Around()
+        self._journal_size = -1
+        self._plan: Plan
+        self._kept: Line
+        self.state: ReviewState
+
+    @classmethod
+    def open(cls, request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None]) -> Self:
+        """Open the review that is asked for, as it was left; `say` gets words of what takes a while.
+
+        Raises RefusedError when another process has it, UsageError where there is nothing like it, ToolError.
+        """
+        given = None if request.decisions is None else read_decisions(request.decisions)
+        inputs, name = opening.find_review(request, cwd, environ, say)
+        home = home_of(inputs, name)
+        journal = opening.hold(home)
+        try:
+            engine = Engine.open(home / "engine.git", inputs.place.git_dir, environ)
+        except BaseException:
+            journal.close()
+            raise
+        session = cls(journal, engine, Git(inputs.place.git_dir, environ), inputs, name, environ)
+        try:
+            say("laying the line")
+            session._begin()
+            if request.onto is not None and inputs.targets.ground != session.state.plan.base:
+                session.lay_onto(request.onto)
+            if given is not None:
+                session._import(decisions_json(given))
+        except BaseException:
+            session._end()
+            raise
+        return session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the review: the candidate's ref is put where the line is, and others may open it."""
+        try:
+            if self.state.plan.ranked:
+                keep_candidate(self._engine, self._user, self._name, self.state.reviewed.line)
+        finally:
+            self._end()
+
+    def open_reader(self) -> Engine:
+        """An engine of its own on the same objects, for another thread. Who asks closes it."""
+        return Engine.open(self._home / "engine.git", self._inputs.place.git_dir, self._environ)
+
+    def decide(self, oids: Iterable[str], decision: Decision) -> ReviewState:
+        """Keep or revert changes, or leave them undecided again; any source of a change names it."""
+        return self.decide_each(dict.fromkeys(oids, decision))
+
+    def decide_each(self, decisions: Mapping[str, Decision]) -> ReviewState:
+        """Several decisions as one act: one line of the log, one step of undo."""
+        items = {self._change(oid).oid: decision for oid, decision in decisions.items()}
+        if not items:
+            return self.state
+        words = {decision: [oid for oid, one in items.items() if one is decision] for decision in items.values()}
+        says = ", ".join(f"{decision} {self._says(oids)}" for decision, oids in words.items())
+        return self._act("decided", items={oid: decision.value for oid, decision in items.items()}, says=says)
+
+    def move(self, oids: Sequence[str], before: str | None) -> ReviewState:
+        """Lay changes before another one, or last (None). What is laid together stays before what is laid alone."""
+        moved = list(dict.fromkeys(self._change(oid).oid for oid in oids))
+        place = None if before is None else self._change(before).oid
+        rest = [change.oid for change in self.state.reviewed.order if change.oid not in moved]
+        if place in moved:
+            return self.state
+        index = len(rest) if place is None else rest.index(place)
+        order = [*rest[:index], *moved, *rest[index:]]
+        if order == [change.oid for change in self.state.reviewed.order]:
+            return self.state
+        return self._act("moved", oids=moved, before=place, order=order, says=f"move {self._says(moved)}")
+
+    def note(self, oid: str, text: str) -> ReviewState:
+        """Put a note beside a change, for the pull request's text; an empty one takes it away."""
+        change = self._change(oid)
+        if self.state.notes.get(change.oid, "") == text:
+            return self.state
+        return self._act("noted", oid=change.oid, text=text, says=f"note on {self._says([change.oid])}")
+
+    def lay_onto(self, ref: str | None) -> ReviewState:
+        """Lay the line on another commit, as on a newer main; None: on the review's own base again."""
+        oid = None if ref is None else self._user.resolve(ref)
+        if (oid or self._subject.base) == self.state.plan.base:
+            return self.state
+        return self._act("onto", name=ref, oid=oid, says=f"lay onto {ref or 'the first base'}")
+
+    def undo(self) -> ReviewState:
+        """Take the last act back."""
+        return self._act("undone", back="redone") if self._log.undo_says else self.state
+
+    def redo(self) -> ReviewState:
+        """Do again what was taken back last."""
+        return self._act("redone", back="undone") if self._log.redo_says else self.state
+
+    def refresh(self) -> ReviewState:
+        """Look for arrivals, moved branches and a moved main; the same state where nothing is new. Asks no mngr."""
+        folder = self._inputs.folder
+        around = self._look_around()
+        if around == self._around and (folder is None or folder.journal.stat().st_size == self._journal_size):
+            return self.state
+        if folder is not None:
+            self._journal_size = folder.journal.stat().st_size
+            self._inputs = run_inputs(folder.run, self._inputs.place.top, self._environ)
+        self._arrive(self._now())
+        self._around = self._look_around()
+        self.state = self._build()
+        return self.state
+
+    def consequences(self, oids: Iterable[str], decision: Decision) -> Consequences:
+        """What deciding so would break and let in, among the other changes. Nothing is decided by asking."""
+        asked = {self._change(oid).oid for oid in oids}
+        decisions = self.state.decisions
+        items = {self._change(oid).oid: one for oid, one in decisions.items.items()}
+        items |= dict.fromkeys(asked, decision)
+        after = _statuses(lay_review(self._engine, self.state.plan, replace(decisions, items=items)))
+        before = _statuses(self.state.reviewed)
+        others = [change for change in self.state.reviewed.order if change.oid not in asked]
+        laid, held = Status.LAID, Status.HELD
+        return Consequences(
+            tuple(one for one in others if (before[one.oid], after[one.oid]) == (laid, held)),
+            tuple(one for one in others if (before[one.oid], after[one.oid]) == (held, laid)),
+        )
+
+    def publish(self, branch: str) -> Published:
+        """Publish the base plus what is kept. Raises RefusedError or UsageError, and nothing has changed then."""
+        if self.state.publishable:
+            raise RefusedError("There is nothing to publish", self.state.publishable)
+        ref, line = publish_review(self._engine, self._user, self.state.reviewed, branch, self._home, self._environ)
+        keep_candidate(self._engine, self._user, self._name, self.state.reviewed.line)
+        entry = self._journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree)
+        self._log = apply(self._log, entry)
+        self._around = self._look_around()
+        published = Published(ref, line.tip)
+        self.state = replace(self.state, published=published)
+        return published
+
+    def _begin(self) -> None:
+        if self._log.subject is None:
+            subject = opening.subject_of(self._inputs)
+            # Nothing is written before it is known that there is something to review.
+            self._plan = self._gather(subject, may_be_empty=self._inputs.is_live)
+            if subject.kind != "run":
+                opening.keep_sources(self._user, self._name, (branch.tip for branch in subject.branches))
+            self._append("opened", **subject_fields(subject))
+        else:
+            self._plan = self._gather(self._subject)
+        self._arrive(self._now())
+        self._around = self._look_around()
+        self.state = self._build()
+        self._write_decisions()
+
+    def _import(self, document: dict[str, Any]) -> None:
+        """Take in a decisions file, once: asked for again it says nothing new."""
+        mark = json.dumps(document, sort_keys=True)
+        if mark != self._log.imported:
+            # A file that names what is not there is refused; what the log has of it may well be gone.
+            decide(self._plan.changes, parse_decisions(document))
+            self._act("imported", decisions=document, mark=mark, says="the decisions of a file")
+
+    def _act(self, event: str, back: str = "withdrawn", **fields: Any) -> ReviewState:
+        """Write an act down, then obey it. One that cannot be obeyed is taken back before the error is raised."""
+        self._append(event, **fields)
+        try:
+            state = self._build()
+        except BaseException:
+            self._append(back)
+            raise
+        self.state = state
+        self._write_decisions()
+        return state
+
+    def _append(self, event: str, **fields: Any) -> None:
+        self._log = apply(self._log, self._journal.append(event, time.time(), **fields))
+
+    def _build(self) -> ReviewState:
+        """The state that the log and what is reviewed give: the only place where one is made."""
+        decisions, onto = decisions_of(self._log)
+        plan = replace(self._plan, base=onto or self._subject.base)
+        fitting, gone = without_missing(plan.changes, decisions)
+        reviewed = lay_review(self._engine, plan, fitting)
+        return self._tell(reviewed, gone)
+
+    def _tell(self, reviewed: Reviewed, gone: tuple[str, ...]) -> ReviewState:
+        plan, decisions = reviewed.plan, reviewed.decisions
+        named = self._named = {source.oid: change for change in plan.changes for source in change.sources}
+        kept = self._kept = lay_kept(self._engine, reviewed)
+        placed = _statuses(reviewed)
+        open_still = sum(
+            decision is Decision.UNDECIDED and placed[oid] is not Status.VOID
+            for oid, decision in reviewed.decided.items()
+        )
+        decided = {named[oid].oid for oid in decisions.items}
+        arrived = {change.oid for change in plan.changes if all(one.oid in self._log.new for one in change.sources)}
+        return ReviewState(
+            name=self._name,
+            home=self._home,
+            plan=plan,
+            decisions=decisions,
+            reviewed=reviewed,
+            new=frozenset(arrived - decided),
+            notes={named[oid].oid: text for oid, text in decisions.notes.items()},
+            undo_says=self._log.undo_says,
+            redo_says=self._log.redo_says,
+            total=len(plan.changes),
+            decided=len(plan.changes) - open_still,
+            held=sum(status is Status.HELD for status in placed.values()),
+            open=len(reviewed.open),
+            main=self._around.main,
+            main_moved=self._around.moved(plan.base),
+            publishable=_why_not(reviewed, kept),
+            stat=self._around.stat(self._engine, plan.base, kept.tree),
+            published=self._around.published(kept),
+            evidence=self._inputs.evidence,
+            gone=gone,
+            is_live=self._inputs.is_live,
+        )
+
+    @property
+    def _subject(self) -> Subject:
+        assert self._log.subject is not None
+        return self._log.subject
+
+    def _gather(self, subject: Subject, *, may_be_empty: bool = True) -> Plan:
+        base, inputs = subject.base, self._inputs
+        targets = Targets(base, base, subject.branches, subject.is_linear, id=self._name)
+        importance = importance_of(inputs.evidence)
+        return make_plan(self._engine, targets, importance, inputs.left_out, may_be_empty=may_be_empty)
+
+    def _now(self) -> Subject:
+        """What is reviewed as it stands now: a run's and agents' branches came with the inputs."""
+        if self._inputs.kind in ("run", "agents"):
+            return replace(self._subject, branches=self._inputs.targets.branches)
+        return opening.stands_now(self._subject, self._user)
+
+    def _arrive(self, now: Subject) -> None:
+        """Take in what was not there before. Nothing that was decided changes by it."""
+        before = self._subject
+        if now == before:
+            return
+        new = opening.new_commits(before, now, self._user)
+        opening.keep_sources(self._user, self._name, (branch.tip for branch in now.branches))
+        self._plan = self._gather(now)
+        self._append("arrived", base=now.base, branches=branch_fields(now.branches), new=new)
+
+    def _look_around(self) -> Around:
+        return look_around(self._user, self._name, self._subject, self._log)
+
+    def _change(self, oid: str) -> Change:
+        change = self._named.get(oid)
+        if change is None:
+            hint = "Look again: its branch may have moved."
+            raise UsageError(f"{oid} is not in this review", "None of its branches has that commit.", hint)
+        return change
+
+    def _says(self, oids: Sequence[str]) -> str:
+        if len(oids) != 1:
+            return f"{len(oids)} changes"
+        return f"“{self._change(oids[0]).subject[:60]}”"
+
+    def _write_decisions(self) -> None:
+        """The decisions beside the log, whole or as they were: the log is the truth, so this needs no sync."""
+        decisions, _ = decisions_of(self._log)
+        path = self._home / DECISIONS
+        draft = path.with_name(f".{DECISIONS}.draft")
+        draft.write_text(json.dumps(decisions_json(decisions), indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+
+    def _end(self) -> None:
+        self._engine.close()
+        self._journal.close()
+
+
+def _statuses(reviewed: Reviewed) -> dict[str, Status]:
+    return {placed.item.oid: placed.status for placed in reviewed.line.items}
+
+
+def _why_not(reviewed: Reviewed, kept: Line) -> str:
+    """Why publishing makes no sense or is forbidden, empty where it is safe."""
+    statuses = [placed.status for placed in kept.items]
+    held = statuses.count(Status.HELD)
+    if held and reviewed.decisions.on_conflict == "fail":
+        return f"{held} kept {'change is' if held == 1 else 'changes are'} held, and the decisions forbid that"
+    return "" if Status.LAID in statuses else "nothing is kept yet that the base does not have"

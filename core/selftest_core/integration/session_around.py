@@ -1,0 +1,80 @@
+"""What is around a review in the person's repository: the branch it is meant for, and what was published of it.
+
+Read by two calls of git, so that asking every few seconds costs nothing that anybody notices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import ToolFailedError
+from selftest_core.integration.inputs import find_main
+from selftest_core.integration.publishing import own_ref
+from selftest_core.integration.session_state import Published
+
+if TYPE_CHECKING:
+    from selftest_core.integration.engine import Engine
+    from selftest_core.integration.line import Line
+    from selftest_core.integration.review_log import ReviewLog, Subject
+    from selftest_core.tools.git import Git
+
+
+@dataclass(frozen=True)
+class Around:
+    """The refs as they were read, and what follows from them. Two are equal when the refs were."""
+
+    refs: tuple[tuple[str, str], ...] = ()
+    head: str = ""
+    main: str = field(default="", compare=False)
+    user: Git | None = field(default=None, compare=False)
+    branches: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    _moved: dict[str, int] = field(default_factory=dict, compare=False)
+    _stats: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, compare=False)
+
+    def moved(self, ground: str) -> int:
+        """How many commits the branch has that a line on this commit is not laid on."""
+        if not self.main or self.user is None:
+            return 0
+        if ground not in self._moved:
+            done = self.user.run("rev-list", "--count", _main_oid(dict(self.refs), self.main), f"^{ground}")
+            self._moved[ground] = int(done.stdout) if done.ok else 0
+        return self._moved[ground]
+
+    def published(self, kept: Line) -> Published | None:
+        """What was published last and is still there."""
+        for ref, tip in reversed(self.branches):
+            if dict(self.refs).get(ref) == tip:
+                return Published(ref, tip, tip == kept.tip)
+        return None
+
+    def stat(self, engine: Engine, base: str, tree: str) -> tuple[int, int]:
+        """Lines added and removed between a commit and a tree; binary files count nothing."""
+        if (base, tree) not in self._stats:
+            try:
+                out = engine.git.ask("diff-tree", "-r", "--numstat", "-z", "--no-renames", f"{base}^{{tree}}", tree)
+            except ToolFailedError:
+                return (0, 0)
+            counts = [line.split("\t")[:2] for line in out.split("\0") if "\t" in line]
+            added = sum(int(count[0]) for count in counts if count[0].isdecimal())
+            removed = sum(int(count[1]) for count in counts if count[1].isdecimal())
+            self._stats[base, tree] = (added, removed)
+        return self._stats[base, tree]
+
+
+def look_around(user: Git, name: str, subject: Subject, log: ReviewLog) -> Around:
+    """Read the refs, and find what matters for this review."""
+    refs = user.refs()
+    head = user.run("symbolic-ref", "--quiet", "HEAD").stdout.strip()
+    # Where the candidate is says nothing about the world around.
+    outer = {ref: tip for ref, tip in refs.items() if ref != own_ref(name, "candidate")}
+    marks = {ref for ref, _ in log.published}
+    last = tuple((ref, tip) for ref, tip in log.published if ref in marks)
+    mark = own_ref(name, "published/")
+    others = tuple((f"refs/heads/{ref.removeprefix(mark)}", tip) for ref, tip in refs.items() if ref.startswith(mark))
+    main = find_main(user, subject.base_name, subject.base)
+    return Around(tuple(outer.items()), head, main, user, (*others, *last))
+
+
+def _main_oid(refs: dict[str, str], main: str) -> str:
+    return refs.get(f"refs/heads/{main}") or refs[f"refs/remotes/{main}"]

@@ -1,0 +1,62 @@
+"""What the agents of a run said and left, for whoever judges their commits: read from the run's folder, believed never.
+
+An outcome that cannot be read is no evidence and no error here: the run has said so at its test.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_core.integration.session_state import Evidence
+from selftest_core.outcome import LARGEST, UnreadableOutcomeError, parse_outcome
+from selftest_core.run.crew import OUTCOME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from selftest_core.outcome import Outcome
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.store import RunFolder
+
+_TRANSCRIPT = "transcript.txt"
+_MOST_RECORDINGS = 20
+
+
+def read_evidence(folder: RunFolder, run: Run) -> dict[str, Evidence]:
+    """The evidence of each agent that ended with commits, by its planned name."""
+    return {name: _evidence(folder, row) for name, row in run.rows.items() if row.commits}
+
+
+def importance_of(evidence: Mapping[str, Evidence]) -> dict[str, str]:
+    """How much each agent says that its work matters, where it does."""
+    return {agent: one.importance for agent, one in evidence.items() if one.importance}
+
+
+def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
+    end = "" if row.end is None else str(row.end)
+    node_id = row.planned.node_id
+    if row.member is None:
+        return Evidence(tests=((node_id, None),), end=end)
+    home = folder.attempt(row.member)
+    outcome = _outcome(home / OUTCOME)
+    said = None if outcome is None else outcome.importance
+    return Evidence(
+        outcome=home / OUTCOME if outcome is not None else None,
+        transcript=home / _TRANSCRIPT if (home / _TRANSCRIPT).is_file() else None,
+        recordings=tuple(sorted(home.glob("**/*.cast")))[:_MOST_RECORDINGS] if home.is_dir() else (),
+        tests=((node_id, None if outcome is None else outcome.tests_passing_after),),
+        words=row.text if outcome is None else outcome.summary,
+        end=end,
+        importance=None if said is None else said.level,
+        why_important="" if said is None else said.reason,
+    )
+
+
+def _outcome(path: Path) -> Outcome | None:
+    try:
+        if path.stat().st_size > LARGEST:
+            return None
+        return parse_outcome(path.read_bytes())
+    except (OSError, UnreadableOutcomeError):
+        return None
