@@ -22,6 +22,7 @@ from selftest_recorder.cast_shapes import (
     possible_size,
     size_of,
 )  # fmt: skip
+from selftest_recorder.onhost.writing import whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,15 +39,6 @@ class Understood(NamedTuple):
     code: str
     data: str
     says: str
-
-
-def whole_text(text: str) -> str:
-    """The text with surrogate pairs joined and lone ones replaced, so that it can be encoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def understand(line: bytes) -> Understood:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from selftest_recorder.cast import read_cast
 from selftest_recorder.cast_shapes import Header
 from selftest_recorder.cast_writing import CastWriter, encode_header, write_cast
+from selftest_recorder.onhost.writing import Left, LineWriter, read_left
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,21 +62,33 @@ def test_characters_that_were_cut_in_two_are_whole_and_bad_bytes_replaced(tmp_pa
     assert [event.data for event in events if event.code in "rxm"] == ["100x30", "7" if version == 3 else "exit 7"]
 
 
-def test_a_killed_writer_is_gone_on_with_behind_its_last_whole_line(tmp_path: Path) -> None:
+def test_what_a_killed_writer_left_can_be_gone_on_with(tmp_path: Path) -> None:
     path = tmp_path / "some.cast"
     writer = CastWriter(path, Header(3, 80, 24, 1700000000.0))
     writer.text(1.5, "a")
+    writer.resize(1.5, 90, 30)
+    writer.marker(1.75, "test passed")
     writer.flush()
     writer.text(2.0, "never given to the system")
+    whole = path.stat().st_size
     with path.open("ab") as file:
         file.write(b'[0.5, "o", "torn')
-    with CastWriter.going_on(path) as again:
-        assert again.time == 1.5
-        again.text(4.0, "b")
+    assert read_left(path) == Left(whole, 1.75, 1700000000.0, (90, 30), ["test passed"])
+    os.truncate(path, whole)
+    again = LineWriter(os.open(path, os.O_WRONLY | os.O_APPEND), is_relative=True, time=1.75, size=whole)
+    again.text(4.0, "b")
+    again.close()
     recording = read_cast(path)
-    assert [(event.time, event.data) for event in recording.events()] == [(1.5, "a"), (4.0, "b")]
+    assert [(event.time, event.data) for event in recording.events() if event.code == "o"] == [(1.5, "a"), (4.0, "b")]
     assert not recording.problems
-    assert recording.header.timestamp == 1700000000.0
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b'{"version": 2, "width": 3, "height": 4}\n', b'{"version": 3}\n'])
+def test_what_is_no_recording_of_ours_is_not_gone_on_with(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "some.cast"
+    assert read_left(path) is None
+    path.write_bytes(content)
+    assert read_left(path) is None
 
 
 def test_no_recording_is_overwritten(tmp_path: Path) -> None:

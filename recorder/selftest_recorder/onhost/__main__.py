@@ -1,0 +1,89 @@
+"""Record what is ordered: `python -m selftest_recorder.onhost --socket PATH --orders FILE --fifos FOLDER`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .collector import LIMIT, Collector, Orders
+from .masking import Secrets, make_secrets
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+PATTERNS = "SELFTEST_RECORDER_PATTERNS"
+"""The environment's name for the patterns, as a JSON list: an argv can be read by everybody."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Record until all is done; one at a time for each folder of FIFOs."""
+    parser = argparse.ArgumentParser(prog="selftest-recorder", description="Records panes of tmux.")
+    parser.add_argument("--socket", required=True, help="of the tmux server")
+    parser.add_argument("--orders", required=True, type=Path, help="file of lines: what to record")
+    parser.add_argument("--fifos", required=True, type=Path, help="folder for the FIFOs, of this collector alone")
+    parser.add_argument("--owner", type=Path, help="file that is locked as long as orders may come")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="bytes of one recording")
+    parser.add_argument("--mask", action="append", default=[], metavar="NAME", help="mask the value of this variable")
+    parser.add_argument("--mask-file", action="append", default=[], type=Path, metavar="FILE", help="look there too")
+    arguments = parser.parse_args(argv)
+    os.umask(0o077)
+    fifos = arguments.fifos.resolve()
+    fifos.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(fifos / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return 0  # another one does it already
+    for left in fifos.iterdir():
+        if left.name != "lock":  # of one that was killed
+            with contextlib.suppress(OSError):
+                left.unlink()
+    collector = Collector(
+        arguments.socket, fifos, Orders(arguments.orders),
+        _secrets(arguments.mask, arguments.mask_file), arguments.limit, arguments.owner, _say,
+    )  # fmt: skip
+
+    def end(number: int, frame: FrameType | None) -> None:
+        collector.end()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    collector.run()
+    return 0
+
+
+def _secrets(names: list[str], files: list[Path]) -> Secrets:
+    values = [os.environ[name] for name in names if os.environ.get(name)]
+    for file in files:
+        values += read_values(file, names)
+    patterns = json.loads(os.environ.get(PATTERNS, "[]"))
+    return make_secrets(values, patterns)
+
+
+def read_values(file: Path, names: list[str]) -> list[str]:
+    """The values of these variables in a file of NAME=VALUE lines, quoted or not."""
+    found = []
+    with contextlib.suppress(OSError), file.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            name, equals, value = line.strip().partition("=")
+            if equals and name.replace("export ", "", 1).strip() in names:
+                found.append(value.strip("'\""))
+    return found
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

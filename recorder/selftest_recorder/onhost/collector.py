@@ -1,0 +1,268 @@
+"""One process that records many panes: it finds them, follows them, and ends when there is nothing left to record.
+
+What to record comes as lines of a file, so that whoever orders never waits, and a collector that was killed learns from
+it what it has to do. It waits for panes that are not there yet. Between two reads it sleeps a little: many small
+outputs of a busy pane become one event, and fifty panes cost a few percent of a core. It never blocks on a pane.
+
+    {"do": "record", "name": NAME, "file": PATH, "agent_id": ID | "session": SESSION, "title": TEXT}
+    {"do": "mark", "name": NAME, "label": TEXT, "at": SECONDS}
+    {"do": "finish", "name": NAME, "link": PATH}        the agent is being stopped: end with its pane, or soon
+    {"do": "end"}                                       finish everything, and go
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import selectors
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .panes import Pane, TmuxError, chosen, list_panes
+from .recording import Order, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .masking import Secrets
+
+_SCAN = 0.5
+_FLUSH = 0.25
+_REST = 0.015
+_GRACE = 5.0
+"""Seconds after `finish` in which a pane may end by itself."""
+LIMIT = 48 * 1024 * 1024
+"""Bytes of one recording."""
+
+
+class Orders:
+    """The lines of the orders' file, as they come."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new(self) -> list[dict[str, Any]]:
+        """The whole lines that were not given before. One that cannot be read is passed over."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        found = []
+        for line in whole.splitlines():
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+        return found
+
+
+class Collector:
+    """Records what is ordered, on one tmux server."""
+
+    def __init__(
+        self,
+        socket: str,
+        fifos: Path,
+        orders: Orders,
+        secrets: Secrets,
+        limit: int = LIMIT,
+        owner: Path | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """`owner`: a file that whoever orders holds locked; once nobody does, the collector ends with its panes."""
+        self._socket = socket
+        self._fifos = fifos
+        self._orders = orders
+        self._secrets = secrets
+        self._limit = limit
+        self._owner = owner
+        self._say = say
+        self._recordings: dict[str, Recording] = {}
+        self._finish_by: dict[str, float] = {}
+        self._links: dict[str, Path] = {}
+        self._is_ending = False
+        self._selector = selectors.DefaultSelector()
+        self._watched: dict[int, Recording] = {}
+
+    def run(self) -> None:
+        """Record until all is done."""
+        next_scan = next_flush = 0.0
+        try:
+            while True:
+                clock = time.monotonic()
+                if clock >= next_flush:
+                    self._take_orders()
+                    self._flush()
+                    next_flush = clock + _FLUSH
+                if clock >= next_scan:
+                    self._scan()
+                    next_scan = clock + _SCAN
+                    if self._is_done():
+                        return
+                self._read(min(next_scan, next_flush) - time.monotonic())
+        finally:
+            for recording in self._recordings.values():
+                self._end(recording)
+            self._selector.close()
+
+    def end(self) -> None:
+        """Finish everything at the next occasion."""
+        self._is_ending = True
+
+    def _is_done(self) -> bool:
+        if any(not one.is_over for one in self._recordings.values() if one.is_open):
+            return self._is_ending
+        return self._is_ending or not self._is_owned()
+
+    def _is_owned(self) -> bool:
+        if self._owner is None:
+            return any(not one.is_over for one in self._recordings.values())
+        try:
+            handle = os.open(self._owner, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def _read(self, patience: float) -> None:
+        if not self._watched:
+            time.sleep(max(patience, 0.0))
+            return
+        ready = self._selector.select(max(patience, 0.0))
+        now = time.time()
+        for key, _ in ready:
+            recording = key.data
+            try:
+                goes_on = recording.read(now)
+            except OSError as error:
+                self._fail(recording, str(error))
+                continue
+            if not goes_on:
+                self._unwatch(recording)
+                recording.close_pipe()
+        if ready:
+            time.sleep(_REST)
+
+    def _take_orders(self) -> None:
+        for order in self._orders.new():
+            name, what = str(order.get("name", "")), order.get("do")
+            recording = self._recordings.get(name)
+            if what == "record" and recording is None and order.get("file"):
+                words = [str(order.get(key, "")) for key in ("agent_id", "session", "title")]
+                self._recordings[name] = Recording(
+                    Order(name, Path(str(order["file"])), *words), self._socket, self._fifos, self._secrets, self._limit
+                )
+            elif what == "mark" and recording is not None and not recording.is_over:
+                recording.mark(str(order.get("label", "")), float(order.get("at") or 0.0), ordered=True)
+            elif what == "finish" and recording is not None:
+                self._finish_by.setdefault(name, time.monotonic() + _GRACE)
+                if order.get("link"):
+                    self._links[name] = Path(str(order["link"]))
+            elif what == "end":
+                self._is_ending = True
+
+    def _scan(self) -> None:
+        waiting = [one for one in self._recordings.values() if not one.is_over]
+        if not waiting:
+            return
+        try:
+            panes = list_panes(self._socket)
+        except TmuxError as error:
+            self._say(str(error))
+            panes = []
+        by_id = {pane.pane_id: pane for pane in panes}
+        by_agent: dict[str, list[Pane]] = {}
+        by_session: dict[str, list[Pane]] = {}
+        for pane in panes:
+            by_agent.setdefault(pane.agent_id, []).append(pane)
+            by_session.setdefault(pane.session, []).append(pane)
+        for recording in waiting:
+            order = recording.order
+            if recording.is_open and recording.pane_id:
+                found: Pane | None = by_id.get(recording.pane_id)
+            elif order.agent_id:
+                found = chosen(by_agent.get(order.agent_id, []))
+            else:
+                found = next((pane for pane in by_session.get(order.session, []) if pane.is_active), None)
+            self._tend(recording, found)
+
+    def _tend(self, recording: Recording, pane: Pane | None) -> None:
+        name = recording.order.name
+        is_late = time.monotonic() > self._finish_by.get(name, float("inf"))
+        if pane is None:
+            if recording.is_open or is_late:
+                self._end(recording)
+            return
+        if pane.is_dead or is_late:
+            if not recording.is_open:
+                self._begin(recording, pane)
+            self._end(recording, pane.exit_status if pane.is_dead else None)
+        elif recording.is_cut:
+            if recording.fd >= 0:
+                self._unwatch(recording)
+                recording.leave_pane()
+        elif not recording.is_open or recording.needs_new_pipe(pane):
+            self._begin(recording, pane)
+
+    def _begin(self, recording: Recording, pane: Pane) -> None:
+        if pane.has_pipe and not recording.owns(pane.pipe):
+            if recording.problem != pane.pipe:
+                recording.problem = pane.pipe
+                self._say(f"{recording.order.name}: another program has the output of its pane")
+            return
+        self._unwatch(recording)
+        try:
+            recording.begin(pane, time.time())
+        except TmuxError as error:
+            self._say(f"{recording.order.name}: {error}")
+        except OSError as error:
+            self._fail(recording, str(error))
+            return
+        if recording.fd >= 0:
+            self._selector.register(recording.fd, selectors.EVENT_READ, recording)
+            self._watched[recording.fd] = recording
+
+    def _unwatch(self, recording: Recording) -> None:
+        if recording.fd in self._watched:
+            del self._watched[recording.fd]
+            self._selector.unregister(recording.fd)
+
+    def _end(self, recording: Recording, exit_status: int | None = None) -> None:
+        if recording.is_over:
+            return
+        self._unwatch(recording)
+        try:
+            recording.end(time.time(), exit_status)
+        except OSError as error:
+            self._say(f"{recording.order.name}: {error}")
+        link = self._links.get(recording.order.name)
+        if link is not None:
+            recording.link(link)
+
+    def _fail(self, recording: Recording, says: str) -> None:
+        """Our own disk takes no more of this one: the others may go on."""
+        self._say(f"{recording.order.name}: {says}")
+        self._end(recording)
+
+    def _flush(self) -> None:
+        now = time.time()
+        for recording in self._recordings.values():
+            if recording.is_open and not recording.is_over:
+                try:
+                    recording.flush(now)
+                except OSError as error:
+                    self._fail(recording, str(error))

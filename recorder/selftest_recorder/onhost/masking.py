@@ -1,0 +1,131 @@
+"""What must not be written: the values of named variables, and what looks like a secret, are masked in a stream.
+
+A value is found however it is cut by reads: what may be the beginning of one is held back until it is clear, and
+comes out as stars when it is one, one for each character, so that what is beside it stays where it was. What is written
+with something between its characters (an escape, the line end of a full-screen program) is not found: masking lowers
+a risk, and does not remove it.
+"""
+
+from __future__ import annotations
+
+import re
+from re import Pattern
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SHORTEST = 4
+"""Characters of a value that is masked: shorter ones are in every other word."""
+_SHORTEST_LINE = 8
+_CONTEXT = 512
+_SHOWN = 3
+"""Bytes of a value's beginning that are never held back: a screen that lags by letters would be worse."""
+_WORD = re.compile(rb"[A-Za-z0-9_\-./+=:%~]{1,512}\Z")
+
+USUAL_PATTERNS = (
+    r"\bsk-[A-Za-z0-9_-]{20,}",
+    r"\bgh[pousr]_[A-Za-z0-9]{30,}",
+    r"\bgithub_pat_[A-Za-z0-9_]{30,}",
+    r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
+    r"\bAKIA[0-9A-Z]{16}\b",
+    r"\bAIza[0-9A-Za-z_-]{35}",
+)
+"""Tokens of services that many have, as these describe them."""
+
+
+class Secrets(NamedTuple):
+    """What is masked: values, and one pattern for all shapes (None: there is none)."""
+
+    values: tuple[bytes, ...]
+    shapes: Pattern[bytes] | None
+
+    def __bool__(self) -> bool:
+        return bool(self.values) or self.shapes is not None
+
+
+def make_secrets(values: Iterable[str], patterns: Iterable[str]) -> Secrets:
+    """Prepare them. A value of several lines is masked line by line. Raises re.error for a pattern that is none."""
+    parts: list[bytes] = []
+    for value in values:
+        lines = value.splitlines() if len(value.splitlines()) > 1 else [value]
+        least = _SHORTEST_LINE if len(lines) > 1 else SHORTEST
+        parts += [line.encode("utf-8", "surrogateescape") for line in lines if len(line.strip()) >= least]
+    shapes = [f"(?:{pattern})".encode() for pattern in patterns if pattern]
+    longest_first = sorted(set(parts), key=lambda part: (-len(part), part))
+    return Secrets(tuple(longest_first), re.compile(b"|".join(shapes)) if shapes else None)
+
+
+class Masker:
+    """Masks one stream. What `feed` returns can be written; `settle` gives what was held back too long."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._longest = max([len(value) for value in secrets.values] + [_CONTEXT if secrets.shapes else 0])
+        self._told = b""  # the end of what was given out, as it came: a secret may have begun in it
+        self._held = b""
+
+    @property
+    def holds(self) -> bool:
+        """True where something is held back."""
+        return bool(self._held)
+
+    def feed(self, data: bytes) -> bytes:
+        """The next bytes in, those that can be written out."""
+        if not self._secrets:
+            return data
+        self._held += data
+        return self._give(max(self._value_may_begin(), self._shape_may_begin()))
+
+    def settle(self) -> bytes:
+        """Nothing came for a while: what only looks like a word goes out, what may be a value's beginning stays."""
+        return self._give(self._value_may_begin()) if self._held else b""
+
+    def close(self) -> bytes:
+        """The rest; a value that was cut off by the end is masked as far as it goes."""
+        begins = self._value_may_begin()
+        rest = self._give(begins)
+        if self._held:
+            rest += b"*" * len(self._held)
+            self._held = b""
+        return rest
+
+    def _give(self, kept: int) -> bytes:
+        """Give out all that is held but its last `kept` bytes, masked with what was told before it in view."""
+        whole = self._told + self._held
+        begins, ends = len(self._told), len(whole) - kept
+        masked = bytearray(whole)
+        for start, stop in self._found(whole):
+            stars = b"*" * (stop - start) if stop <= ends or start >= ends else b"*" * (ends - start)
+            masked[start : start + len(stars)] = stars
+        out = bytes(masked[begins:ends])
+        self._told = whole[max(ends - self._longest, 0) : ends]
+        self._held = whole[ends:]
+        return out
+
+    def _found(self, whole: bytes) -> Iterable[tuple[int, int]]:
+        for value in self._secrets.values:
+            place = whole.find(value)
+            while place >= 0:
+                yield place, place + len(value)
+                place = whole.find(value, place + len(value))
+        if self._secrets.shapes is not None:
+            for match in self._secrets.shapes.finditer(whole):
+                yield match.span()
+
+    def _value_may_begin(self) -> int:
+        """How many of the last bytes may belong to a value that goes on, without those that may be shown."""
+        whole = self._told + self._held
+        most = 0
+        for value in self._secrets.values:
+            for length in range(min(len(value) - 1, len(whole)), _SHOWN, -1):
+                if whole.endswith(value[:length]):
+                    most = max(most, length - _SHOWN)
+                    break
+        return min(most, len(self._held))
+
+    def _shape_may_begin(self) -> int:
+        if self._secrets.shapes is None:
+            return 0
+        word = _WORD.search(self._held[-_CONTEXT:])
+        return len(word.group()) if word else 0

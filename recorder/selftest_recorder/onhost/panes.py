@@ -1,0 +1,186 @@
+"""tmux, as far as recording needs it: which panes there are, what is on a pane's screen, and its output from then on.
+
+A pane's output is had from `pipe-pane`, which gives it to one program each: a `cat` into a FIFO. The pipe is opened and
+the screen is read in one list of commands, between which the server reads nothing from the pane: what the screen shows
+came before the first byte of the pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+from typing import NamedTuple
+
+PIPE_OPTION = "@selftest_recording"
+"""A pane's option: the FIFO that its output goes to, as long as we record it."""
+_DEADLINE = 10.0
+_SEPARATOR = "␞"
+_FIELDS = (
+    "pane_id", "pane_width", "pane_height", "pane_dead", "pane_dead_status", "pane_pipe", "pane_active",
+    "window_active", "session_created", "session_id", f"n:{PIPE_OPTION}", "n:@mngr_agent_id", "n:@mngr_agent_pane",
+    PIPE_OPTION, "@mngr_agent_id", "@mngr_agent_pane", "session_name",
+)  # fmt: skip
+_FORMAT = _SEPARATOR.join(f"#{{{field}}}" for field in _FIELDS)
+_FREE = 13
+_SCREEN_FIELDS = (
+    "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag", "alternate_on", "insert_flag",
+    "keypad_cursor_flag", "keypad_flag", "origin_flag", "wrap_flag", "scroll_region_upper", "scroll_region_lower",
+)  # fmt: skip
+_MARK = "selftest-screen-ends-here"
+
+
+class TmuxError(Exception):
+    """tmux is not there, did not answer, or refused; the text says which."""
+
+
+class Pane(NamedTuple):
+    """One pane. `pipe`: the FIFO that its option names ("" = none); `exit_status`: of its dead program, or None."""
+
+    pane_id: str
+    cols: int
+    rows: int
+    is_dead: bool
+    exit_status: int | None
+    has_pipe: bool
+    is_active: bool
+    session_created: int
+    session_id: str
+    pipe: str
+    agent_id: str
+    agent_pane: str
+    session: str
+
+
+class Screen(NamedTuple):
+    """What a pane shows, as output that draws it on an empty terminal of that size."""
+
+    cols: int
+    rows: int
+    drawing: str
+
+
+def ask(socket: str, *words: str) -> str:
+    """What tmux prints. Raises TmuxError. It never starts a server."""
+    argv = ["tmux", "-u", "-N", "-S", socket, *words]
+    environ = {name: value for name, value in os.environ.items() if name not in ("TMUX", "TMUX_PANE")}
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DEADLINE,
+            check=False, env=environ, cwd="/",
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        raise TmuxError(str(error)) from error
+    if done.returncode != 0:
+        raise TmuxError(done.stderr.decode("utf-8", "replace").strip() or f"tmux ended with {done.returncode}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def list_panes(socket: str) -> list[Pane]:
+    """Every pane of a server; none where no server answers. Raises TmuxError where tmux itself is not there."""
+    try:
+        text = ask(socket, "list-panes", "-a", "-F", _FORMAT)
+    except TmuxError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise
+        return []
+    return [pane for pane in map(_parse, text.split("\n")) if pane is not None]
+
+
+def _parse(line: str) -> Pane | None:
+    """A pane; None for a line that does not fit, since a field of it was written to look like two."""
+    parts = line.split(_SEPARATOR, len(_FIELDS) - 1)
+    if len(parts) != len(_FIELDS):
+        return None
+    lengths, free = parts[_FREE - 3 : _FREE], parts[_FREE : _FREE + 3]
+    if any(length and int(length) != len(text.encode()) for length, text in zip(lengths, free)):  # noqa: B905 -- 3.8
+        return None
+    try:
+        return Pane(
+            parts[0], int(parts[1]), int(parts[2]), parts[3] == "1", int(parts[4]) if parts[4] else None,
+            parts[5] == "1", parts[6] == "1" and parts[7] == "1", int(parts[8]), parts[9], *parts[13:17],
+        )  # fmt: skip
+    except ValueError:
+        return None
+
+
+def open_pipe(socket: str, pane_id: str, fifo: str) -> Screen:
+    """Have the pane's output go into the FIFO from now on, and read the screen as it was before. Raises TmuxError.
+
+    Replaces a pipe that is there. The FIFO must be open for reading.
+    """
+    command = f"exec cat >{shlex.quote(fifo)}".replace("#", "##").replace("%", "%%")
+    said = ask(
+        socket,
+        "pipe-pane", "-O", "-t", pane_id, command, ";",
+        "set-option", "-p", "-t", pane_id, PIPE_OPTION, _escaped(fifo), ";",
+        "display-message", "-p", "-t", pane_id, " ".join(f"#{{{field}}}" for field in _SCREEN_FIELDS), ";",
+        "capture-pane", "-p", "-e", "-N", "-t", pane_id, ";",
+        "display-message", "-p", "-t", pane_id, _MARK, ";",
+        "capture-pane", "-p", "-e", "-N", "-a", "-q", "-t", pane_id,
+    )  # fmt: skip
+    first, _, rest = said.partition("\n")
+    shown, _, saved = rest.partition(f"{_MARK}\n")
+    names = dict(zip(_SCREEN_FIELDS, first.split(" ")))  # noqa: B905 -- 3.8
+    if len(names) != len(_SCREEN_FIELDS):
+        raise TmuxError(f"tmux said {first[:200]!r} of a pane")
+    return Screen(int(names["pane_width"]), int(names["pane_height"]), draw(names, shown, saved))
+
+
+def close_pipe(socket: str, pane_id: str) -> None:
+    """Leave the pane as it was. One that is gone is no error."""
+    with contextlib.suppress(TmuxError):
+        ask(socket, "pipe-pane", "-t", pane_id, ";", "set-option", "-p", "-u", "-t", pane_id, PIPE_OPTION)
+
+
+def draw(names: dict[str, str], shown: str, saved: str) -> str:
+    """Output that draws a screen on any terminal of its size, whatever it showed before.
+
+    `names`: the fields of `_SCREEN_FIELDS`; `saved`: the screen behind an alternate one, as tmux prints it.
+    """
+    rows = int(names["pane_height"])
+    out = ["\x1b[!p\x1b[?1049l\x1b[r\x1b[?7h\x1b[m\x1b[H\x1b[2J"]
+    if names["alternate_on"] == "1":
+        out += _lines(saved, rows)
+        out.append("\x1b[m\x1b[?1049h\x1b[m\x1b[H\x1b[2J")
+    out += _lines(shown, rows)
+    out.append("\x1b[m")
+    upper, lower = int(names["scroll_region_upper"] or 0), int(names["scroll_region_lower"] or rows - 1)
+    if (upper, lower) != (0, rows - 1):
+        out.append(f"\x1b[{upper + 1};{lower + 1}r")
+    x, y = int(names["cursor_x"]), int(names["cursor_y"])
+    if names["origin_flag"] == "1":
+        out.append("\x1b[?6h")
+        y -= upper
+    out.append(f"\x1b[{y + 1};{x + 1}H")
+    for field, is_set, sequence in (
+        ("cursor_flag", "0", "\x1b[?25l"), ("insert_flag", "1", "\x1b[4h"), ("keypad_cursor_flag", "1", "\x1b[?1h"),
+        ("keypad_flag", "1", "\x1b="), ("wrap_flag", "0", "\x1b[?7l"),
+    ):  # fmt: skip
+        if names[field] == is_set:
+            out.append(sequence)
+    return "".join(out)
+
+
+def _lines(text: str, rows: int) -> list[str]:
+    """Each line at its place, so that a full one does not push the next."""
+    lines = text.split("\n")[:rows]
+    return [f"\x1b[{number};1H{line}" for number, line in enumerate(lines, start=1) if line]
+
+
+def _escaped(word: str) -> str:
+    """A word that tmux does not take for the end of a command."""
+    return word[:-1] + "\\;" if word.endswith(";") else word
+
+
+def chosen(panes: list[Pane]) -> Pane | None:
+    """The pane of an agent's session that its program runs in: mngr's own stamp says it, else the first one."""
+    stamped = [pane for pane in panes if pane.agent_pane]
+    among = stamped or panes
+    return min(among, key=lambda pane: int(pane.pane_id[1:] or 0)) if among else None
+
+
+def size_of(pane: Pane) -> tuple[int, int]:
+    """Columns and rows."""
+    return pane.cols, pane.rows

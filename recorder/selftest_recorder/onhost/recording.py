@@ -1,0 +1,239 @@
+"""One pane's recording: its file, the FIFO that its output comes through, and what is done when either ends.
+
+It begins with what the pane shows. It is begun anew, with the screen as it is then, whenever the pane has another size,
+or its pipe was lost: what the old pipe still holds is written first, so that nothing stands there twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from .markers import MarkerFinder, clean_label
+from .masking import Masker, Secrets
+from .panes import Pane, close_pipe, open_pipe
+from .writing import LineWriter, read_left, third_header
+
+_CHUNK = 64 * 1024
+_MOST_AT_ONCE = 16 * _CHUNK
+_TO_DRAIN = 0.5
+"""Seconds that the end of an old pipe is waited for."""
+
+
+class Order(NamedTuple):
+    """What to record, and where to: an agent by its id, or else a session by its name."""
+
+    name: str
+    file: Path
+    agent_id: str = ""
+    session: str = ""
+    title: str = ""
+
+
+class Recording:
+    """A recording that is being made. `limit`: bytes after which the output is left out."""
+
+    def __init__(self, order: Order, socket: str, fifos: Path, secrets: Secrets, limit: int) -> None:
+        self.order = order
+        self.socket = socket
+        self.pane_id = ""
+        self.fd = -1
+        self.is_over = False
+        self.is_cut = False
+        self.problem = ""
+        self._fifos = fifos
+        self._fifo: Path | None = None
+        self._secrets = secrets
+        self._limit = limit
+        self._size = (0, 0)
+        self._masker = Masker(secrets)
+        self._finder = MarkerFinder()
+        self._writer: LineWriter | None = None
+        self._began = 0.0
+        self._told: list[str] = []
+        self._early: list[tuple[float, str, bool]] = []
+        self._opened = 0
+        self._heard_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """True once something is written."""
+        return self._writer is not None
+
+    def begin(self, pane: Pane, now: float) -> None:
+        """Record this pane from now on; also to go on after its size has changed or its pipe was lost.
+
+        Raises TmuxError, and OSError where the file cannot be written.
+        """
+        self._opened += 1
+        fifo = self._fifos / f"{pane.pane_id.lstrip('%')}-{os.getpid()}-{id(self):x}-{self._opened}"
+        os.mkfifo(fifo, 0o600)
+        # Open for reading first, without waiting: a writer would wait for us otherwise.
+        fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            screen = open_pipe(self.socket, pane.pane_id, str(fifo))
+        except BaseException:
+            os.close(fd)
+            fifo.unlink()
+            raise
+        self._drain_to_end(now)
+        self._close_fifo()
+        self.pane_id, self.fd, self._fifo = pane.pane_id, fd, fifo
+        size = (screen.cols, screen.rows)
+        if self._writer is None:
+            self._open(size, now)
+        writer = self._writer
+        assert writer is not None
+        self._give(self._masker.close(), now)
+        self._masker, self._finder = Masker(self._secrets), MarkerFinder()
+        writer.end_text()
+        if size != self._size:
+            writer.resize(self._at(now), *size)
+        self._size = size
+        if not self.is_cut:
+            drawing = Masker(self._secrets)
+            shown = screen.drawing.encode("utf-8", "replace")
+            writer.output(self._at(now), drawing.feed(shown) + drawing.close())
+        writer.flush()
+
+    def needs_new_pipe(self, pane: Pane) -> bool:
+        """True where the pane has another size, or its output does not reach us any more."""
+        return (pane.cols, pane.rows) != self._size or self.fd < 0 or not pane.has_pipe
+
+    def read(self, now: float) -> bool:
+        """Take what has come; False at the pipe's end."""
+        taken = 0
+        while taken < _MOST_AT_ONCE:
+            try:
+                data = os.read(self.fd, _CHUNK)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            taken += len(data)
+            self._heard_at = now
+            labels = self._finder.feed(data)
+            self._give(self._masker.feed(data), now)
+            for label in labels:
+                self.mark(label, now)
+        return True
+
+    def owns(self, pipe: str) -> bool:
+        """True for a pipe of this recording, also one that a collector opened which is gone."""
+        return Path(pipe).parent == self._fifos
+
+    def leave_pane(self) -> None:
+        """Nothing more of its output is wanted."""
+        close_pipe(self.socket, self.pane_id)
+        self._close_fifo()
+
+    def close_pipe(self) -> None:
+        """The pipe is at its end: another can be opened."""
+        self._close_fifo()
+
+    def mark(self, label: str, at: float, *, ordered: bool = False) -> None:
+        """A marker at a time since the epoch. Of those `ordered`, none that was written before is again."""
+        label = clean_label(label)
+        if self._writer is None:
+            self._early.append((at, label, ordered))
+        elif ordered and label in self._told:
+            self._told.remove(label)
+        else:
+            self._writer.marker(self._at(at), label)
+
+    def flush(self, now: float) -> None:
+        """Give the system what was gathered; once nothing has come for a moment, what was held back too."""
+        if self._writer is None:
+            return
+        if self._masker.holds and now - self._heard_at > 0.2:
+            self._give(self._masker.settle(), now)
+        self._writer.flush()
+
+    def end(self, now: float, exit_status: int | None = None) -> None:
+        """The pane is gone, or is not to be recorded any more."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if self.fd >= 0:
+            close_pipe(self.socket, self.pane_id)
+            with contextlib.suppress(OSError):
+                self._drain_to_end(now)
+        self._close_fifo()
+        if self._writer is not None:
+            self._give(self._masker.close(), now)
+            self._writer.end_text()
+            if exit_status is not None:
+                self._writer.exit(self._at(now), exit_status)
+            self._writer.close()
+
+    def link(self, place: Path) -> None:
+        """Show the recording under another name too, where its folder is there and nothing stands in the way."""
+        with contextlib.suppress(OSError):
+            os.link(self.order.file, place)
+
+    def _open(self, size: tuple[int, int], now: float) -> None:
+        left = read_left(self.order.file)
+        if left is None:
+            self._aside()
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            handle = os.open(self.order.file, flags, 0o600)
+            self._began, self._size = float(int(now)), size
+            self._writer = LineWriter(handle, is_relative=True)
+            self._writer.gather(third_header(*size, now, self.order.title, _terminal()))
+        else:
+            handle = os.open(self.order.file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            os.ftruncate(handle, left.end)
+            self._began, self._size = left.timestamp, left.size
+            self._told = [label for label in left.labels if not label.startswith("recording ")]
+            self._writer = LineWriter(handle, is_relative=True, time=left.time, size=left.end)
+            missed = max(now - left.timestamp - left.time, 0.0)
+            self._writer.marker(self._at(now), f"recording resumed, {missed:.1f} s were missed")
+            self.is_cut = left.end >= self._limit
+        early, self._early = self._early, []
+        for at, label, ordered in early:
+            self.mark(label, at, ordered=ordered)
+
+    def _aside(self) -> None:
+        """What stands in the file's place and is no recording of ours is kept beside it."""
+        with contextlib.suppress(FileNotFoundError):
+            self.order.file.replace(self.order.file.with_name(f"{self.order.file.name}.unreadable"))
+
+    def _give(self, data: bytes, now: float) -> None:
+        writer = self._writer
+        if not data or writer is None or self.is_cut:
+            return
+        writer.output(self._at(now), data)
+        if writer.size >= self._limit:
+            self.is_cut = True
+            writer.end_text()
+            mebibytes = self._limit / 1024 / 1024
+            writer.marker(self._at(now), f"recording cut: {mebibytes:g} MiB are kept at most")
+
+    def _at(self, now: float) -> float:
+        return max(now - self._began, 0.0)
+
+    def _drain_to_end(self, now: float) -> None:
+        """Take what is left in a pipe that was closed at its other side; waits for its end a moment at most."""
+        deadline = time.monotonic() + _TO_DRAIN
+        while self.fd >= 0 and self.read(now):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            select.select([self.fd], [], [], min(left, 0.05))
+
+    def _close_fifo(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+        if self._fifo is not None:
+            with contextlib.suppress(OSError):
+                self._fifo.unlink()
+            self._fifo = None
+
+
+def _terminal() -> dict[str, str]:
+    return {"TERM": "tmux-256color"}

@@ -1,0 +1,173 @@
+"""Recordings written line by line, so that what is killed in the middle leaves whole lines.
+
+A writer gets times that are absolute, and bytes as a terminal's program wrote them; a character that a read has cut in
+two is put together again. Lines are gathered and written by one `write` each `flush`, to a file opened for appending:
+a kill loses what was gathered since, never a part of a line that was written before. It must not know where the bytes
+come from, nor what of them must not be written.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DECIMALS = 6
+_GATHERED = 256 * 1024
+_LONGEST_LINE = 64 * 1024 * 1024
+
+
+def whole_text(text: str) -> str:
+    """The text with surrogate pairs joined and lone ones replaced, so that it can be encoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def encode(value: Any) -> bytes:
+    """One line with its newline."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode("utf-8", "replace") + b"\n"
+
+
+def third_header(cols: int, rows: int, timestamp: float, title: str, env: dict[str, str]) -> bytes:
+    """The first line of a recording of asciicast v3. `timestamp`: of its time 0, in whole seconds."""
+    fields: dict[str, Any] = {"version": 3, "term": {"cols": cols, "rows": rows}, "timestamp": int(timestamp)}
+    if title:
+        fields["title"] = whole_text(title)
+    if env:
+        fields["env"] = env
+    return encode(fields)
+
+
+class Left(NamedTuple):
+    """What a writer that was killed left: the bytes of its whole lines, the time of the last, when it began, labels."""
+
+    end: int
+    time: float
+    timestamp: float
+    size: tuple[int, int]
+    labels: list[str]
+
+
+def read_left(path: Path) -> Left | None:
+    """What is in a recording of v3 that is to be gone on with; None where it is none."""
+    time, end = 0.0, 0
+    labels: list[str] = []
+    try:
+        with path.open("rb") as file:
+            first = file.readline(_LONGEST_LINE)
+            header = json.loads(first)
+            term = header["term"]
+            timestamp, size = float(header["timestamp"]), (int(term["cols"]), int(term["rows"]))
+            if header["version"] != 3 or not first.endswith(b"\n"):
+                return None
+            end = len(first)
+            for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    interval, code, data = json.loads(line)
+                    time += max(float(interval), 0.0)
+                except (ValueError, TypeError):
+                    code, data = "", ""
+                if code == "m":
+                    labels.append(data)
+                elif code == "r":
+                    cols, _, rows = data.partition("x")
+                    size = (int(cols), int(rows))
+                end += len(line)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Left(end, time, timestamp, size, labels)
+
+
+class LineWriter:
+    """The events of a recording that is being written, by one process at a time."""
+
+    def __init__(self, handle: int, *, is_relative: bool, time: float = 0.0, size: int = 0) -> None:
+        """`handle`: a file open for appending, which is closed with this. `time`: of the last event that is in it."""
+        self.handle = handle
+        self.is_relative = is_relative
+        self.time = time
+        self.size = size
+        self._gathered: list[bytes] = []
+        self._waiting = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def output(self, time: float, data: bytes) -> None:
+        """What a program wrote. A time before the last event's is taken for that."""
+        text = self._decoder.decode(data)
+        if text:
+            self.event(time, "o", text)
+
+    def text(self, time: float, text: str) -> None:
+        """The same, for what is text already."""
+        if text:
+            self.event(time, "o", text)
+
+    def input(self, time: float, text: str) -> None:
+        """What a person typed."""
+        self.event(time, "i", text)
+
+    def marker(self, time: float, label: str) -> None:
+        """A place that has a name."""
+        self.event(time, "m", label)
+
+    def resize(self, time: float, cols: int, rows: int) -> None:
+        """The terminal's size from now on."""
+        self.event(time, "r", f"{cols}x{rows}")
+
+    def exit(self, time: float, status: int) -> None:
+        """The program ended. Version 2 has no such event: there it is a marker."""
+        if self.is_relative:
+            self.event(time, "x", str(status))
+        else:
+            self.marker(time, f"exit {status}")
+
+    def event(self, time: float, code: str, data: str) -> None:
+        """Any event."""
+        # In v3 the rounded intervals are added up by the reader: rounding the sum keeps the error from growing.
+        time = max(round(time, DECIMALS), self.time)
+        told = round(time - self.time, DECIMALS) if self.is_relative else time
+        self.gather(encode([told, code, whole_text(data)]))
+        self.time = time
+
+    def gather(self, line: bytes) -> None:
+        """Take a line to be written."""
+        self._gathered.append(line)
+        self._waiting += len(line)
+        self.size += len(line)
+        if self._waiting >= _GATHERED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Give the system what was gathered: from here on a kill cannot lose it. Raises OSError, e.g. a full disk."""
+        if not self._gathered:
+            return
+        data = memoryview(b"".join(self._gathered))
+        self._gathered, self._waiting = [], 0
+        while data:
+            data = data[os.write(self.handle, data) :]
+
+    def end_text(self) -> None:
+        """What was cut in the middle of a character stays so: what follows does not continue it."""
+        rest = self._decoder.decode(b"", True)
+        if rest:
+            self.event(self.time, "o", rest)
+
+    def close(self) -> None:
+        """Write the rest and close the file."""
+        if self.handle < 0:
+            return
+        try:
+            self.end_text()
+            self.flush()
+        finally:
+            os.close(self.handle)
+            self.handle = -1
