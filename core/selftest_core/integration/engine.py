@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.integration.merging import Merge, Merger
 from selftest_core.integration.objects import Commit, decode_commit, encode_commit, is_oid, object_id
+from selftest_core.integration.path_cache import PathCache, PlainGround
 from selftest_core.tools.git import Git
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from selftest_core.integration.line import Ground, Item
     from selftest_core.tools.process import Running
 
 _TIMEOUT = 60.0
@@ -30,17 +33,21 @@ _TIMEOUT = 60.0
 class Engine:
     """Reads commits, merges trees and writes commits, in a repository of its own."""
 
-    def __init__(self, git: Git) -> None:
+    def __init__(self, git: Git, *, is_plain: bool = False) -> None:
         self.git = git
         self.merger = Merger(git, self.write)
         self._reader: Running | None = None
+        self._unread = bytearray()
         self._written: set[str] = set()
         self._merges: dict[tuple[str, str, str], Merge] = {}
+        self._united: dict[tuple[str, str, str], bytes | None] = {}
+        self._cache = None if is_plain else PathCache(self)
 
     @classmethod
-    def open(cls, folder: Path, source: Path, environ: Mapping[str, str]) -> Self:
+    def open(cls, folder: Path, source: Path, environ: Mapping[str, str], *, is_plain: bool = False) -> Self:
         """Open the engine repository at `folder`, made where it is missing, over the objects of git folder `source`.
 
+        `is_plain`: every item is a merge of whole trees by git, nothing is remembered path by path.
         Raises RefusedError for a repository whose objects this engine cannot write (SHA-256).
         """
         user = Git(source, environ)
@@ -62,7 +69,7 @@ class Engine:
         shallow = source / "shallow"
         if shallow.is_file():
             (folder / "shallow").write_bytes(shallow.read_bytes())
-        return cls(Git(folder, environ))
+        return cls(Git(folder, environ), is_plain=is_plain)
 
     def __enter__(self) -> Self:
         return self
@@ -73,9 +80,7 @@ class Engine:
     def close(self) -> None:
         """End the processes of this engine; the folder stays."""
         self.merger.close()
-        if self._reader is not None:
-            self._reader.end()
-            self._reader = None
+        self._end_reader()
 
     def read(self, oid: str) -> tuple[bytes, bytes]:
         """The kind and body of an object. Raises KeyError where it is missing (a partial or shallow clone)."""
@@ -86,19 +91,44 @@ class Engine:
         reader = self._reader
         assert reader.stdin is not None
         assert reader.stdout is not None
+        fd = reader.stdout.fileno()
         try:
             reader.stdin.write(oid.encode() + b"\n")
             reader.stdin.flush()
-            head = _line(reader.stdout.fileno())
-            words = head.split()
+            words = self._line(fd).split()
             if words[-1] == b"missing":
                 raise KeyError(oid)
-            body = _exactly(reader.stdout.fileno(), int(words[2]) + 1)
+            body = self._exactly(fd, int(words[2]) + 1)
         except (BrokenPipeError, EOFError, IndexError) as error:
-            reader.end()
-            self._reader = None
+            self._end_reader()
             raise ToolFailedError("git cat-file ended by itself", f"at object {oid}", argv=reader.argv) from error
         return words[1], body[:-1]
+
+    def _line(self, fd: int) -> bytes:
+        while (end := self._unread.find(b"\n")) < 0:
+            self._fill(fd)
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        return line
+
+    def _exactly(self, fd: int, count: int) -> bytes:
+        while len(self._unread) < count:
+            self._fill(fd)
+        body = bytes(self._unread[:count])
+        del self._unread[:count]
+        return body
+
+    def _fill(self, fd: int) -> None:
+        part = os.read(fd, 1 << 20)
+        if not part:
+            raise EOFError
+        self._unread += part
+
+    def _end_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.end()
+            self._reader = None
+            self._unread.clear()
 
     def commit(self, oid: str) -> Commit:
         """Read one commit. Raises KeyError where it is missing, ValueError where it is none."""
@@ -147,6 +177,33 @@ class Engine:
             known = self._merges[key] = self.merger.merge(base, ours, theirs)
         return known
 
+    def stand_on(self, tree: str, items: Sequence[Item], *, stored: bool) -> Ground:
+        """A ground for `line.lay`; a plain engine always stores what is laid."""
+        if self._cache is None:
+            return PlainGround(self, tree)
+        return self._cache.stand_on(tree, items, stored=stored)
+
+    def merge_file(self, base: bytes, ours: bytes, theirs: bytes, *options: str) -> bytes:
+        """Merge three texts, with markers where they clash. Raises ToolFailedError for what is no text."""
+        with tempfile.TemporaryDirectory(dir=self.git.git_dir, prefix="merge-") as folder:
+            paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
+            for path, text in zip(paths, (ours, base, theirs), strict=True):
+                path.write_bytes(text)
+            done = self.git.run("merge-file", "-p", "-q", *options, *map(str, paths))
+        # Its status is the number of conflicts, 127 at most; an error is beyond.
+        if not 0 <= done.exit_status <= 127:
+            raise ToolFailedError("git merge-file failed", done.stderr_end, argv=done.argv, stderr=done.stderr)
+        return done.stdout.encode("utf-8", "surrogateescape")
+
+    def unite(self, base: str, ours: str, theirs: str) -> bytes | None:
+        """The text of three blobs with the lines of both sides kept where they clash; None for what is no text."""
+        key = (base, ours, theirs)
+        if key not in self._united:
+            texts = [self.read(oid)[1] for oid in key]
+            is_text = not any(b"\0" in text[:8000] for text in texts)
+            self._united[key] = self.merge_file(texts[0], texts[1], texts[2], "--union") if is_text else None
+        return self._united[key]
+
     def commits(self, oids: Iterable[str]) -> dict[str, Commit]:
         """Read many commits."""
         return {oid: self.commit(oid) for oid in oids}
@@ -158,25 +215,3 @@ def _quoted(path: Path) -> str:
     if text.startswith(('"', "#")) or "\n" in text:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
     return text
-
-
-def _line(fd: int) -> bytes:
-    """One line, read byte by byte: it is short, and what follows it belongs to somebody else."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        byte = os.read(fd, 1)
-        if not byte:
-            raise EOFError
-        line += byte
-    return bytes(line)
-
-
-def _exactly(fd: int, count: int) -> bytes:
-    parts: list[bytes] = []
-    while count:
-        part = os.read(fd, min(count, 1 << 20))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)

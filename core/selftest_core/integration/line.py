@@ -12,11 +12,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.integration.objects import Commit
+from selftest_core.integration.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from selftest_core.integration.merging import Conflict, Merge
+    from selftest_core.integration.merging import Conflict
+    from selftest_core.integration.resolutions import Answer, Answers
 
 COMMITTER = b"selftest-tui <selftest-tui@localhost>"
 
@@ -54,33 +56,59 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """One item's place: its status, the commit made of it, and the conflicts that hold it out."""
+    """One item's place: its status, the commit made of it, the conflicts that hold it out, or what settled them."""
 
     item: Item
     status: Status
     commit: str | None = None
     conflicts: tuple[Conflict, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The whole line: `tip` is the last commit (the base itself where nothing is laid) and `tree` its tree."""
+    """The whole line: `tip` is the last commit (the base itself where nothing is laid) and `tree` its tree.
+
+    The first `joint` items are members of the joint commit.
+    """
 
     base: str
     tip: str
     tree: str
     items: tuple[Laid, ...]
+    joint: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What became of an item that was put on the line: laid, void, or held by `conflicts`."""
+
+    status: Status
+    conflicts: tuple[Conflict, ...] = ()
+    answers: tuple[Answer, ...] = ()
+
+
+class Ground(Protocol):
+    """The tree that items are put on, one after the other."""
+
+    def put(self, item: Item, answers: Answers) -> Placing:
+        """Put a change on top where it can be, settled by these answers where it is in conflict."""
+        ...
+
+    def seal(self) -> str:
+        """The id of the tree as it is now."""
+        ...
+
+    def commit(self, commit: Commit) -> str:
+        """The id of this commit of the tree as it is now; stored where the ground stores what is laid."""
+        ...
 
 
 class Objects(Protocol):
     """What laying needs of git."""
 
-    def merge(self, base: str, ours: str, theirs: str) -> Merge:
-        """Merge two trees over a third."""
-        ...
-
-    def write_commit(self, commit: Commit) -> str:
-        """Store a commit and return its id."""
+    def stand_on(self, tree: str, items: Sequence[Item], *, stored: bool) -> Ground:
+        """A ground that holds this tree, on which these items are about to be put."""
         ...
 
 
@@ -92,52 +120,55 @@ def lay(
     decisions: Mapping[str, Decision],
     *,
     joint: Sequence[Item] = (),
+    answers: Answers = NO_ANSWERS,
+    stored: bool = True,
 ) -> Line:
     """Lay the items in their order, those decided as revert left out; an item without a decision is undecided.
 
     `joint` items come first and become one commit together, yet each is merged, held or dropped by itself, so that
-    reverting one leaves all others as they are.
+    reverting one leaves all others as they are. `answers` settle conflicts. Not `stored`: only the ids are worked out,
+    which is all that looking at a line needs; `store` writes what is behind them.
     """
-    ground = _Ground(objects, base, base_tree, decisions)
-    members = [ground.put(item) for item in joint]
-    laid = [member for member in members if member.status is Status.LAID]
+    ground = objects.stand_on(base_tree, [*joint, *items], stored=stored)
+    tip = base
+    members = [_put(ground, item, decisions, answers) for item in joint]
+    laid = [member.item for member in members if member.status is Status.LAID]
     if laid:
-        commit = ground.commit(_joint_author(laid), joint_message([member.item for member in laid]))
-        members = [replace(one, commit=commit) if one.status is Status.LAID else one for one in members]
+        tip = _commit(ground, tip, _joint_author(laid), joint_message(laid))
+        members = [replace(one, commit=tip) if one.status is Status.LAID else one for one in members]
     for item in items:
-        placed = ground.put(item)
+        placed = _put(ground, item, decisions, answers)
         if placed.status is Status.LAID:
-            placed = replace(placed, commit=ground.commit(item.author, item.message))
+            tip = _commit(ground, tip, item.author, item.message)
+            placed = replace(placed, commit=tip)
         members.append(placed)
-    return Line(base, ground.tip, ground.tree, tuple(members))
+    return Line(base, tip, ground.seal(), tuple(members), len(joint))
 
 
-class _Ground:
-    """What the next item is laid on."""
+def store(objects: Objects, line: Line, base_tree: str) -> None:
+    """Write the commits and trees of a line that was laid without storing them.
 
-    def __init__(self, objects: Objects, base: str, tree: str, decisions: Mapping[str, Decision]) -> None:
-        self._objects = objects
-        self._decisions = decisions
-        self.tip = base
-        self.tree = tree
+    Raises RuntimeError where laying what is laid again gives another line, which would be our mistake.
+    """
+    laid = [one.item for one in line.items if one.status is Status.LAID]
+    count = sum(one.status is Status.LAID for one in line.items[: line.joint])
+    answers = {answer.meeting: answer for one in line.items for answer in one.answers}
+    again = lay(objects, line.base, base_tree, laid[count:], {}, joint=laid[:count], answers=answers)
+    if again.tip != line.tip:
+        raise RuntimeError("laying a line again gave another line")
 
-    def put(self, item: Item) -> Laid:
-        if self._decisions.get(item.oid, Decision.UNDECIDED) is Decision.REVERT:
-            return Laid(item, Status.DROPPED)
-        merged = self._objects.merge(item.base_tree, self.tree, item.tree)
-        if not merged.is_clean:
-            return Laid(item, Status.HELD, None, merged.conflicts)
-        if merged.tree == self.tree:
-            return Laid(item, Status.VOID)
-        self.tree = merged.tree
-        return Laid(item, Status.LAID)
 
-    def commit(self, author: bytes, message: bytes) -> str:
-        # The committer's date is the author's: the same decisions must give the same ids on any day and machine.
-        date = b" ".join(author.split()[-2:])
-        made = Commit(self.tree, (self.tip,), author, COMMITTER + b" " + date, message)
-        self.tip = self._objects.write_commit(made)
-        return self.tip
+def _put(ground: Ground, item: Item, decisions: Mapping[str, Decision], answers: Answers) -> Laid:
+    if decisions.get(item.oid, Decision.UNDECIDED) is Decision.REVERT:
+        return Laid(item, Status.DROPPED)
+    placing = ground.put(item, answers)
+    return Laid(item, placing.status, None, placing.conflicts, placing.answers)
+
+
+def _commit(ground: Ground, tip: str, author: bytes, message: bytes) -> str:
+    # The committer's date is the author's: the same decisions must give the same ids on any day and machine.
+    date = b" ".join(author.split()[-2:])
+    return ground.commit(Commit(ground.seal(), (tip,), author, COMMITTER + b" " + date, message))
 
 
 def joint_message(items: Sequence[Item]) -> bytes:
@@ -152,7 +183,7 @@ def joint_message(items: Sequence[Item]) -> bytes:
     return b"\n".join([*lines, b"", *people]) + b"\n"
 
 
-def _joint_author(laid: Sequence[Laid]) -> bytes:
+def _joint_author(items: Sequence[Item]) -> bytes:
     """Ours, dated as the newest member: the time must come from the members, not from a clock."""
-    newest = max(laid, key=lambda one: (int(one.item.author.split()[-2]), one.item.oid))
-    return COMMITTER + b" " + b" ".join(newest.item.author.split()[-2:])
+    newest = max(items, key=lambda item: (int(item.author.split()[-2]), item.oid))
+    return COMMITTER + b" " + b" ".join(newest.author.split()[-2:])

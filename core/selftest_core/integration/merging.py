@@ -21,12 +21,14 @@ from selftest_core.errors import ToolFailedError, ToolTimeoutError
 from selftest_core.integration.objects import Commit, encode_commit, is_oid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from selftest_core.tools.git import Git
     from selftest_core.tools.process import Running
 
 _NOBODY = b"selftest-tui <selftest-tui@localhost> 4102444800 +0000"
+_OURS = "the line so far"
+_THEIRS = "this change"
 _PATIENCE = 120.0
 _CHUNK = 65536
 
@@ -115,7 +117,7 @@ class Merger:
             status = words.next()
             if status not in (b"0", b"1"):
                 raise ToolFailedError("git merge-tree failed", f"It answered {status!r}.", argv=running.argv)
-            return _read_merge(words, is_clean=status == b"1")
+            return _read_merge(words, {left: _OURS, right: _THEIRS}, is_clean=status == b"1")
         except (BrokenPipeError, EOFError) as error:
             self.close()
             detail = "It ended by itself, as it does at an object that is not there."
@@ -130,7 +132,7 @@ class Merger:
         if done.exit_status not in (0, 1):
             raise ToolFailedError("git merge-tree failed", done.stderr_end, argv=done.argv, stderr=done.stderr)
         data = done.stdout.encode("utf-8", "surrogateescape")
-        return _read_merge(_Said(data), is_clean=done.exit_status == 0)
+        return _read_merge(_Said(data), {left: _OURS, right: _THEIRS}, is_clean=done.exit_status == 0)
 
 
 class _Words:
@@ -166,8 +168,11 @@ class _Said:
         return word
 
 
-def _read_merge(words: _Words | _Said, *, is_clean: bool) -> Merge:
-    """tree, then `mode oid stage TAB path` until an empty word, then messages until an empty word."""
+def _read_merge(words: _Words | _Said, names: Mapping[str, str], *, is_clean: bool) -> Merge:
+    """tree, then `mode oid stage TAB path` until an empty word, then messages until an empty word.
+
+    `names`: what the commits that were made up are called in messages.
+    """
     tree = words.next().decode("ascii")
     stages: dict[str, dict[str, Side]] = {}
     while entry := words.next():
@@ -182,6 +187,8 @@ def _read_merge(words: _Words | _Said, *, is_clean: bool) -> Merge:
         paths = [words.next().decode("utf-8", "surrogateescape") for _ in range(int(count))]
         kind = words.next()
         message = words.next().decode("utf-8", "replace").strip()
+        for oid, name in names.items():
+            message = message.replace(oid, name)
         if not kind.startswith(b"Auto-merging"):
             for path in paths:
                 says.setdefault(path, []).append(message)

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.integration.engine import Engine
-from selftest_core.integration.line import lay
+from selftest_core.integration.line import lay, store
 from selftest_core.integration.objects import is_oid
+from selftest_core.integration.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.integration.line import Decision, Item, Line
+    from selftest_core.integration.resolutions import Answers
     from selftest_core.tools.git import Git
 
 _NOWHERE = "0" * 40
@@ -38,6 +40,7 @@ def keep_candidate(engine: Engine, user: Git, review: str, line: Line) -> str:
     ref = own_ref(review, "candidate")
     old = user.refs(ref).get(ref, _NOWHERE)
     if old != line.tip:
+        store(engine, line, engine.tree_of(line.base))
         transfer(engine, user, line.tip, line.base)
         _update(user, [(ref, line.tip, old)], "candidate")
     return ref
@@ -63,6 +66,7 @@ def publish(engine: Engine, user: Git, review: str, branch: str, line: Line) -> 
         what = "moved since it was published" if last != _NOWHERE else "is not from this review"
         hint = f"Publish under another name, or delete it first: `git branch -D {branch}`."
         raise RefusedError(f"{branch} exists already and {what}", f"It is at {existing}.", hint)
+    store(engine, line, engine.tree_of(line.base))
     transfer(engine, user, line.tip, line.base)
     _update(user, [(ref, line.tip, existing), (mark, line.tip, last)], f"publish {review}")
     return ref
@@ -76,13 +80,15 @@ def prove(
     items: Sequence[Item],
     decisions: Mapping[str, Decision],
     joint: Sequence[Item],
+    answers: Answers = NO_ANSWERS,
 ) -> None:
-    """Lay everything again in a fresh engine, and raise RefusedError where the result differs from the line."""
+    """Lay everything again by whole merges in a fresh engine; raises RefusedError where that is another line."""
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix="proof-") as fresh,
-        Engine.open(Path(fresh) / "engine.git", source, environ) as engine,
+        Engine.open(Path(fresh) / "engine.git", source, environ, is_plain=True) as engine,
     ):
-        again = lay(engine, line.base, engine.tree_of(line.base), items, decisions, joint=joint)
+        base_tree = engine.tree_of(line.base)
+        again = lay(engine, line.base, base_tree, items, decisions, joint=joint, answers=answers)
     if (again.tree, again.tip) != (line.tree, line.tip):
         detail = f"The line has tree {line.tree}; laid again it has {again.tree}."
         raise RefusedError("The line cannot be proved, so it is not published", detail, "Please report this.")
