@@ -165,21 +165,20 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     check.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
     check.add_argument("--tests", metavar="DIR", default="tests", help="a folder or one file; default: tests")
     check.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    review = command(
-        "review",
-        "Turn many branches into one linear branch. Identical changes are collapsed and\n"
-        "everybody is credited; conflicts are held out. Only what is kept is published;\n"
-        "your checkout, index and other refs are never touched. Ends with 1 where\n"
-        "something is undecided or held. Needs --batch: it has no screen yet.",
-        "  selftest-tui review --batch main..fixes\n"
-        "  selftest-tui review --batch --base main ada bob eve --publish fixes\n"
-        "  selftest-tui review --batch --base main ada bob --decisions decisions.json",
+    _add_review(
+        command(
+            "review",
+            "Turn many branches into one linear branch: of a run, of agents that are there,\n"
+            "or any. Identical changes are collapsed and everybody is credited; conflicts\n"
+            "are held out. Only what is kept is published; your checkout, index and other\n"
+            "refs are never touched. Ends with 1 where something is undecided or held.",
+            "  selftest-tui review --batch        the newest run of this repository\n"
+            "  selftest-tui review --batch --agents ada bob eve\n"
+            "  selftest-tui review --batch main..fixes --onto origin/main\n"
+            "  selftest-tui review --batch --base main ada bob --decisions decisions.json\n"
+            "  selftest-tui review --batch 20261121-0931 --publish fixes",
+        )
     )
-    review.add_argument("targets", nargs="*", metavar="TARGET", help="one BASE..BRANCH, or branches with --base")
-    review.add_argument("--base", metavar="REF", help="what the branches build on: several become one line")
-    review.add_argument("--onto", metavar="REF", help="lay the line on this commit instead, as on a newer main")
-    review.add_argument("--decisions", metavar="FILE", help="keep, revert or undecided for each change, as JSON")
-    review.add_argument("--publish", metavar="BRANCH", help="publish the base plus what is kept as this branch")
     doctor = command(
         "doctor",
         "Say what is missing or misconfigured, and the command that mends it.\nEnds with 1 where something is wrong.",
@@ -240,6 +239,21 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--dry-run", action="store_true", help="show the plan, start nothing")
     run.add_argument("--json", action="store_true", help="with --dry-run: one JSON document")
+
+
+def _add_review(review: argparse.ArgumentParser) -> None:
+    """The flags of `review`."""
+    what = review.add_argument_group("what is reviewed")
+    what.add_argument(
+        "targets", nargs="*", metavar="TARGET", help="a run, or one BASE..BRANCH, or branches with --base"
+    )
+    what.add_argument(
+        "--agents", nargs="+", action="extend", metavar="NAME", help="agents that are there, whoever started them"
+    )
+    what.add_argument("--base", metavar="REF", help="what the branches build on: several become one line")
+    review.add_argument("--onto", metavar="REF", help="lay the line on this commit instead, as on a newer main")
+    review.add_argument("--decisions", metavar="FILE", help="keep, revert or undecided for each change, as JSON")
+    review.add_argument("--publish", metavar="BRANCH", help="publish the base plus what is kept as this branch")
 
 
 def _setting_lines(key: Key) -> str:

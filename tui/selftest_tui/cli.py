@@ -68,8 +68,6 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
         return commands.schema(arguments)
     if arguments.command == "check":
         return commands.check(arguments, environ, cwd)
-    if arguments.command == "review":
-        return commands.review(arguments, environ, cwd)
     from selftest_core.config import load_config
 
     config = load_config(cwd, environ, overrides_of(arguments))
@@ -82,6 +80,8 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
             return commands.runs(arguments, config, environ, cwd)
         case "resume":
             return commands.resume(arguments, config, environ, cwd)
+        case "review":
+            return commands.review(arguments, config, environ, cwd)
         case "stop":
             return commands.stop(arguments, config, environ, cwd)
         case "list":

@@ -132,11 +132,11 @@ def check(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) 
     return checking.run(arguments, environ, cwd, shutil.get_terminal_size((80, 24)).columns)
 
 
-def review(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
-    """Many branches into one, under a decisions file."""
+def review(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """Many branches into one: on the screen, or under a decisions file."""
     from selftest_tui import reviewing
 
-    return reviewing.run(arguments, environ, cwd)
+    return reviewing.run(arguments, config, environ, cwd)
 
 
 def schema(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`selftest-tui review --batch`: many branches into one, under a decisions file, without a screen."""
+"""`selftest-tui review`: many branches into one, on the screen or, with `--batch`, under a decisions file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_core.integration.inputs import Request
 from selftest_tui.present import clean, plural
 
 if TYPE_CHECKING:
@@ -13,35 +14,46 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from selftest_core.config import Config
     from selftest_core.integration.headless import Answer
 
 DONE = 0
 SOMETHING_OPEN = 1
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
-    """Review, print the summary line, and return 0 when nothing stays open, else 1."""
-    if not arguments.batch:
-        detail = "Reviewing on the screen is not there yet; this version lays and publishes by a decisions file."
-        hint = "`selftest-tui review --batch --base main BRANCH…` prints the line; see `selftest-tui review --help`."
-        raise UsageError("review works with --batch only", detail, hint)
-    from selftest_core.integration.headless import Request, review
+def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """Review, and return 0 when nothing stays open, else 1."""
+    request = request_of(arguments, cwd)
+    if arguments.batch:
+        return _run_batch(request, environ, cwd)
+    detail = "Reviewing on the screen is not there yet; this version lays and publishes by a decisions file."
+    hint = "`selftest-tui review --batch --base main BRANCH…` prints the line; see `selftest-tui review --help`."
+    raise UsageError("review works with --batch only", detail, hint)
+
+
+def request_of(arguments: argparse.Namespace, cwd: Path) -> Request:
+    """What the flags ask for."""
+    return Request(
+        targets=tuple(arguments.targets),
+        base=arguments.base,
+        onto=arguments.onto,
+        decisions=None if arguments.decisions is None else cwd / arguments.decisions,
+        publish=arguments.publish,
+        agents=tuple(arguments.agents or ()),
+    )
+
+
+def _run_batch(request: Request, environ: Mapping[str, str], cwd: Path) -> int:
+    from selftest_core.integration.headless import review
     from selftest_core.integration.review_shapes import review_document
     from selftest_tui import batch
 
-    request = Request(
-        tuple(arguments.targets),
-        arguments.base,
-        arguments.onto,
-        None if arguments.decisions is None else cwd / arguments.decisions,
-        arguments.publish,
-    )
-    answer = review(request, cwd, environ)
+    answer = review(request, cwd, environ, _say)
     published = None if answer.published is None else answer.published[0]
     document = review_document(answer.reviewed, answer.candidate, published)
     for line in _says(answer):
-        sys.stderr.write(clean(line) + "\n")
-    batch.write_answer(document.model_dump(mode="json"), is_batch=True)
+        _say(line)
+    batch.write_answer({"run": answer.run, **document.model_dump(mode="json")}, is_batch=True)
     return DONE if answer.is_done else SOMETHING_OPEN
 
 
@@ -55,3 +67,8 @@ def _says(answer: Answer) -> list[str]:
     if answer.published is not None:
         lines.append(f"published {answer.published[0]} at {answer.published[1].tip[:12]}")
     return lines
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{clean(text)}\n")
+    sys.stderr.flush()
