@@ -173,7 +173,11 @@ class SimulatedCrew:
         """What their screens show."""
         await self._take(0.05, 0.3, f"screen {members[0].agent_id}")
         agents = (self.world.agents.get(member.agent_id) for member in members)
-        return {agent.member.agent_id: self._screen(agent) for agent in agents if agent and not self._is_gone(agent)}
+        return {
+            agent.member.agent_id: self._screen(agent)
+            for agent in agents
+            if agent and agent.stopped_at is None and not self._is_gone(agent)
+        }
 
     def _screen(self, agent: SimulatedAgent) -> str:
         if agent.role is Role.IS_LIMITED and self.clock.passed < agent.there_at + agent.seconds:
@@ -184,7 +188,9 @@ class SimulatedCrew:
         """Let it go on."""
         self.world.reminders.append(member.agent_id)
         await self._take(0.5, 1.0, f"remind {member.agent_id}")
-        agent = self.world.agents[member.agent_id]
+        agent = self.world.agents.get(member.agent_id)
+        if agent is None or agent.stopped_at is not None:
+            raise ToolFailedError("the message did not arrive", "Error: Agent is not running")
         agent.reminded_at = agent.reminded_at or self.clock.passed
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ a test is never taken from an old answer. Nothing here judges an agent.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import State
@@ -40,11 +41,16 @@ class Listings:
         self._clock = clock
         self._newest: dict[str, Listed] = {}
         self._asked_at: dict[str, float] = {}
+        self._begun: dict[str, float] = {}
         self._asking: dict[str, asyncio.Task[Answer]] = {}
 
     def newest(self, provider: str) -> Listed | None:
         """The last whole answer, however old."""
         return self._newest.get(provider)
+
+    def begun(self, provider: str) -> float:
+        """When the last whole answer was asked for, as the clock counts; before all time where there is none."""
+        return self._begun.get(provider, -math.inf)
 
     async def of(self, wanted: Mapping[str, Sequence[Member]]) -> dict[str, Answer]:
         """An answer for each provider that is new enough for these of its members."""
@@ -76,11 +82,13 @@ class Listings:
         return answers
 
     async def _ask(self, provider: str) -> Answer:
+        begun = self._clock.elapsed()
         try:
             listed = await self._mngr.list(provider, timeout=_TIMEOUT)
         except ToolError as error:
             return str(error)
         self._newest[provider] = listed
+        self._begun[provider] = begun
         self._asked_at[provider] = self._clock.elapsed()
         return listed
 

@@ -45,7 +45,7 @@ from selftest_core.run.withholding import REFRESHED, parse_environment, withheld
 from selftest_core.steering import Act, Target, steer
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.process import run_async
-from selftest_core.tools.tmux import Tmux
+from selftest_core.tools.tmux import Tmux, is_gone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +86,7 @@ class MngrCrew:
         self._stamps: dict[str, tuple[str, bool]] = {}
         self._stamps_asked: dict[str, tuple[float, float]] = {}  # by provider: when, and how long it took
         self._waiting_since: dict[str, float] = {}
+        self._not_made_since: dict[str, float] = {}
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
@@ -110,6 +111,7 @@ class MngrCrew:
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """What is to be seen of them, by a listing that is new enough and a look at their files."""
         groups = self._by_provider(members)
+        await self._watch_making(members)
         answers = await self._listings.of(groups)
         agents = {
             member.agent_id: find(by_id(answer), member)
@@ -118,8 +120,6 @@ class MngrCrew:
             for member in groups[provider]
         }
         await self._ask_outcomes([agent for agent in agents.values() if agent is not None])
-        missing = [member for member in members if member.agent_id in agents and agents[member.agent_id] is None]
-        being_made = await self._being_made(missing) if missing else frozenset()
         seen: dict[str, Seen] = {}
         for provider, answer in answers.items():
             for member in groups[provider]:
@@ -128,8 +128,8 @@ class MngrCrew:
                     seen[member.agent_id] = Seen(Life.UNSEEN, says=answer)
                 elif agent is not None:
                     seen[member.agent_id] = self._seen(agent, answer)
-                elif member.agent_id in being_made:
-                    seen[member.agent_id] = Seen(Life.UNSEEN, says="it is being made")
+                elif self._may_be_being_made(member, self._listings.begun(provider)):
+                    seen[member.agent_id] = Seen(Life.UNSEEN, says="it may be being made")
                 else:
                     seen[member.agent_id] = _missing(member, answer)
         return seen
@@ -159,7 +159,12 @@ class MngrCrew:
                 # From tmux itself: mngr refuses where a program has ended, and costs a second each.
                 prefix = prefix_of(self._mngr.environ, self._host_dir)
                 refs = {SessionRef(self._mngr.default_socket, f"{prefix}{one.name}"): one.agent_id for one in placed}
-                shown = await asyncio.to_thread(screens, tuple(refs), environ=self._mngr.environ, timeout=_SCREEN)
+                try:
+                    shown = await asyncio.to_thread(screens, tuple(refs), environ=self._mngr.environ, timeout=_SCREEN)
+                except ToolFailedError as error:
+                    if not is_gone(error.stderr):
+                        raise
+                    continue  # no server, and so no screen
                 texts |= {refs[ref]: text.rstrip() for ref, text in shown.items()}
             else:
                 told = await self._exec(placed, screen_script())
@@ -275,13 +280,28 @@ class MngrCrew:
         inherited |= {name: environ[name] for name in REFRESHED if environ.get(name)}
         return withheld(inherited, self._plan.env_names)
 
-    async def _being_made(self, members: Sequence[Member]) -> frozenset[str]:
-        """Those whose `mngr create` runs: one that an ended conductor left behind finishes all the same."""
+    async def _watch_making(self, members: Sequence[Member]) -> None:
+        """Note since when no `mngr create` of them runs: one that an ended conductor left finishes all the same.
+
+        Looked at before the listing that is to say that one is absent: what was made in between is in neither.
+        """
+        unknown = [member for member in members if self._agent(member) is None]
+        if not unknown:
+            return
+        now = self._clock.elapsed()
         try:
             done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
         except ToolError:
-            return frozenset()
-        return frozenset(member.agent_id for member in members if f"--id {member.agent_id}" in done.stdout)
+            return
+        for member in unknown:
+            if f"--id {member.agent_id}" in done.stdout:
+                self._not_made_since.pop(member.agent_id, None)
+            else:
+                self._not_made_since.setdefault(member.agent_id, now)
+
+    def _may_be_being_made(self, member: Member, listed_at: float) -> bool:
+        since = self._not_made_since.get(member.agent_id)
+        return since is None or listed_at < since
 
     def _needs_bundle(self, member: Member) -> bool:
         """False where it made one itself, or is known to have nothing to put into one."""
