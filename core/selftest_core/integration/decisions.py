@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from selftest_core.errors import UsageError
 from selftest_core.integration.line import Decision
+from selftest_core.integration.resolutions import Resolution, resolution_from_json, resolution_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ _HINT = (
 class Decisions:
     """What was decided. `items`, `notes`, `resolutions` by the oid of any source; `order` lists oids, first laid first.
 
-    `resolutions`: how a conflict was resolved, as JSON.
+    `resolutions`: how a change's conflicts were resolved.
     """
 
     default: Decision = Decision.UNDECIDED
@@ -39,7 +40,7 @@ class Decisions:
     items: Mapping[str, Decision] = field(default_factory=lambda: _NONE)
     order: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=lambda: _NONE)
-    resolutions: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    resolutions: Mapping[str, Resolution] = field(default_factory=lambda: _NONE)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -75,7 +76,7 @@ def parse_decisions(document: object) -> Decisions:
         {oid: _decision(word, oid) for oid, word in _mapping(body.get("items", {}), "items").items()},
         tuple(order),
         {oid: str(note) for oid, note in _mapping(body.get("notes", {}), "notes").items()},
-        _mapping(body.get("resolutions", {}), "resolutions"),
+        {oid: _resolution(value, oid) for oid, value in _mapping(body.get("resolutions", {}), "resolutions").items()},
     )
 
 
@@ -91,7 +92,7 @@ def decisions_json(decisions: Decisions) -> dict[str, Any]:
     if decisions.notes:
         document["notes"] = dict(decisions.notes)
     if decisions.resolutions:
-        document["resolutions"] = dict(decisions.resolutions)
+        document["resolutions"] = {oid: resolution_json(one) for oid, one in decisions.resolutions.items()}
     return document
 
 
@@ -153,6 +154,13 @@ def _decision(word: object, where: str) -> Decision:
         if decision == word:
             return decision
     raise UsageError(f"{word!r} is no decision (at {where})", "A decision is keep, revert or undecided.", _HINT)
+
+
+def _resolution(value: object, oid: str) -> Resolution:
+    try:
+        return resolution_from_json(value)
+    except ValueError as error:
+        raise UsageError(f"The resolution of {oid} cannot be read", str(error), _HINT) from error
 
 
 def _mapping(value: object, where: str) -> dict[str, Any]:

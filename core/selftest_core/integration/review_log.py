@@ -6,6 +6,7 @@
     moved       oids, before, order, says       the whole order from then on
     noted       oid, text, says                 an empty text takes the note away
     resolved    oid, resolution, says           null takes the resolution away
+    recalled    oid, resolution                 a resolution of an earlier review that fits; no act
     onto        name, oid, says                 what the line is laid on; null: its own base again
     imported    decisions, mark, says           the decisions of a file, over what was decided before
     undone, redone                              the last act that is not undone; the first that is
@@ -18,7 +19,8 @@ restarts; an act behind undone ones drops those. A line of a later version, or o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import UsageError
@@ -26,12 +28,14 @@ from selftest_core.integration.decisions import Decisions, parse_decisions
 from selftest_core.integration.gathering import Branch
 from selftest_core.integration.line import Decision
 from selftest_core.integration.objects import is_oid
+from selftest_core.integration.resolutions import Resolution, resolution_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from selftest_core.journal import Entry
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 ACTS = frozenset({"decided", "moved", "noted", "resolved", "onto", "imported"})
 """The events that undo takes back."""
 
@@ -61,7 +65,7 @@ class Act:
 class ReviewLog:
     """The log, folded. The first `done` of `acts` hold; the others are undone and can be redone.
 
-    `new`: ids of commits that arrived after the first opening.
+    `new`: ids of commits that arrived after the first opening. `recalled`: what earlier reviews resolved, by oid.
     """
 
     subject: Subject | None = None
@@ -69,6 +73,7 @@ class ReviewLog:
     done: int = 0
     new: frozenset[str] = frozenset()
     published: tuple[tuple[str, str], ...] = ()
+    recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
 
     @property
     def undo_says(self) -> str:
@@ -110,6 +115,9 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
             case "withdrawn":
                 done = max(0, log.done - 1)
                 return replace(log, acts=log.acts[:done], done=done)
+            case "recalled":
+                oid, resolution = _oid(fields["oid"]), resolution_from_json(fields["resolution"])
+                return replace(log, recalled={**log.recalled, oid: resolution})
             case "published":
                 return replace(log, published=(*log.published, (str(fields["ref"]), str(fields["tip"]))))
             case event if event in ACTS:
@@ -127,7 +135,7 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
     default, on_conflict = Decision.UNDECIDED, "hold"
     items: dict[str, Decision] = {}
     notes: dict[str, str] = {}
-    resolutions: dict[str, Any] = {}
+    resolutions = dict(log.recalled)
     order: tuple[str, ...] = ()
     onto: str | None = None
     for act in log.acts[: log.done]:
@@ -140,7 +148,8 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
             case "noted":
                 _put(notes, fields["oid"], fields["text"])
             case "resolved":
-                _put(resolutions, fields["oid"], fields["resolution"])
+                said = fields["resolution"]
+                _put(resolutions, fields["oid"], resolution_from_json(said) if said else None)
             case "onto":
                 onto = fields["oid"]
             case "imported":
@@ -215,7 +224,8 @@ def _check(act: Act) -> None:
                 raise TypeError("a note is text")
         case "resolved":
             _oid(fields["oid"])
-            parse_decisions({"resolutions": {fields["oid"]: fields["resolution"]} if fields["resolution"] else {}})
+            if fields["resolution"]:
+                resolution_from_json(fields["resolution"])
         case "onto":
             if fields["oid"] is not None:
                 _oid(fields["oid"])
