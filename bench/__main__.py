@@ -9,14 +9,17 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import core_rows, headless_rows, screen_rows
+from bench import core_rows, headless_rows, run_rows, screen_rows
 from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
 from bench.measure import RESULTS, Result, print_table, write_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTS = ("machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory")
+PARTS = (
+    "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
+    "check", "run1000", "conductor",
+)  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
 _FAKE = ("refresh1000", "keys")
 
@@ -46,6 +49,9 @@ def main() -> int:
     take("import", core_rows.core_import)
     take("pilot", lambda: headless_rows.keys(arguments.fakes))
     take("memory", lambda: headless_rows.memory(arguments.fakes, arguments.refreshes))
+    take("check", lambda: run_rows.large_check(2000, 5000))
+    take("run1000", lambda: run_rows.thousand(1000))
+    take("conductor", lambda: run_rows.conductor(20))
     if "paint" in wanted:
         with a_world() as world:
             take("paint", lambda: screen_rows.first_paint(MeasuredFleet(world, world.environ, {}, is_real=True)))
