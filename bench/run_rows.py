@@ -84,7 +84,7 @@ def conductor(agents: int) -> dict[str, Result]:
         f"conductor_own_cost_{agents}": result(
             own / mngr_cpu * 100, "%", 5.0,
             against=f"the same {len(calls)} calls of mngr ({by_hand}), which take {mngr_cpu:.0f} s CPU, so no less "
-            f"wall time when made by hand; in this run, several at once, they took {mngr_wall:.0f} s one added to the other",
+            f"wall time when made by hand; in this run, several at once, they took {mngr_wall:.0f} s in all",
             note=f"{agents} real command agents, a run of {watch.wall:.0f} s, {_ends(ended)}; the conductor and its "
             f"git, tmux and ps {own:.2f} s CPU, {own / watch.wall * 100:.1f} % of a core; "
             f"load {os.getloadavg()[0]:.1f}",
