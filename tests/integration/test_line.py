@@ -229,7 +229,7 @@ def test_dropping_one_says_what_it_breaks_and_what_it_lets_in(repository: Reposi
     rival = repository.commit("Another function", {"a": "1\n2\n3\ndef g\n"})
     order = [item(engine, oid) for oid in (first, second, far, rival)]
     paths = read_changes(engine.git, [one.oid for one in order])
-    found = find_dependents(engine, base, engine.tree_of(base), order, {}, paths)
+    found = find_dependents(engine, engine.tree_of(base), order, {}, paths)
     assert found.needed_by == {first: (second,)}
     # With the first gone the second is held, so the rival has nobody in its way.
     assert found.lets_in == {first: (rival,)}
@@ -240,7 +240,7 @@ def test_dependents_are_what_laying_everything_again_gives(repository: Repositor
     base, oids = random_history(repository, random.Random(100 + seed))
     items = [item(engine, oid) for oid in oids]
     tree = engine.tree_of(base)
-    found = find_dependents(engine, base, tree, items, {}, read_changes(engine.git, oids))
+    found = find_dependents(engine, tree, items, {}, read_changes(engine.git, oids))
     before = {one.item.oid: one.status for one in lay(engine, base, tree, items, {}).items}
     for oid in oids:
         if before[oid] is not Status.LAID:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import RefusedError, ToolFailedError
+from selftest_core.integration.line_counts import LineCounter
 from selftest_core.integration.merging import Merge, Merger
 from selftest_core.integration.objects import Commit, decode_commit, encode_commit, is_oid, object_id
 from selftest_core.integration.path_cache import PathCache, PlainGround
@@ -24,6 +25,7 @@ from selftest_core.tools.process import run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from selftest_core.integration.dependents import Simulations
     from selftest_core.integration.line import Ground, Item
     from selftest_core.tools.process import Running
 
@@ -42,6 +44,8 @@ class Engine:
         self._merges: dict[tuple[str, str, str], Merge] = {}
         self._united: dict[tuple[str, str, str], bytes | None] = {}
         self._cache = None if is_plain else PathCache(self)
+        self._counter = LineCounter(self)
+        self.simulations: Simulations = {}
 
     @classmethod
     def open(cls, folder: Path, source: Path, environ: Mapping[str, str], *, is_plain: bool = False) -> Self:
@@ -80,6 +84,7 @@ class Engine:
     def close(self) -> None:
         """End the processes of this engine; the folder stays."""
         self.merger.close()
+        self._counter.close()
         self._end_reader()
 
     def read(self, oid: str) -> tuple[bytes, bytes]:
@@ -182,6 +187,14 @@ class Engine:
         if self._cache is None:
             return PlainGround(self, tree)
         return self._cache.stand_on(tree, items, stored=stored)
+
+    def try_on(self, tree: str, items: Sequence[Item]) -> Ground:
+        """The same for a line that nobody keeps."""
+        return PlainGround(self, tree) if self._cache is None else self._cache.try_on(tree, items)
+
+    def count_lines(self, before: str, after: str) -> tuple[int, int]:
+        """Lines added and removed between two trees, the second perhaps only laid and never stored."""
+        return self._counter.count(before, after, None if self._cache is None else self._cache.laid.get(after))
 
     def merge_file(self, base: bytes, ours: bytes, theirs: bytes, *options: str) -> bytes:
         """Merge three texts, with markers where they clash. Raises ToolFailedError for what is no text."""

@@ -99,6 +99,10 @@ class Ground(Protocol):
         """The id of the tree as it is now."""
         ...
 
+    def finish(self) -> str:
+        """The same, at the end of the line."""
+        ...
+
     def commit(self, commit: Commit) -> str:
         """The id of this commit of the tree as it is now; stored where the ground stores what is laid."""
         ...
@@ -142,7 +146,7 @@ def lay(
             tip = _commit(ground, tip, item.author, item.message)
             placed = replace(placed, commit=tip)
         members.append(placed)
-    return Line(base, tip, ground.seal(), tuple(members), len(joint))
+    return Line(base, tip, ground.finish(), tuple(members), len(joint))
 
 
 def store(objects: Objects, line: Line, base_tree: str) -> None:

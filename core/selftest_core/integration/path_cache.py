@@ -34,6 +34,7 @@ type Delta = tuple[tuple[Parts, Entry | None], ...]
 
 _MOST_STEPS = 60_000
 _MOST_CONTENTS = 60_000
+_MOST_LINES = 64
 _NOTHING = "000000"
 _FILES = (b"100644", b"100755")
 _NAME = b"selftest-tui-path"
@@ -72,6 +73,8 @@ class PathCache:
         self.steps: dict[tuple[str, str, str], _Step] = {}
         self._changes: dict[tuple[str, str], tuple[_Change, ...]] = {}
         self._contents: dict[tuple[Entry, Entry, Entry], _Content] = {}
+        # The files of the trees that were laid last, and what they have there.
+        self.laid: dict[str, dict[Parts, Entry | None]] = {}
 
     def stand_on(self, tree: str, items: Sequence[Item], *, stored: bool) -> PathGround:
         """The ground that these items are about to be put on; their changes are read in one go."""
@@ -80,6 +83,12 @@ class PathCache:
         if missing:
             self._changes.update(_read_changes(self.engine, missing))
         return PathGround(self, tree, stored=stored)
+
+    def try_on(self, tree: str, items: Sequence[Item]) -> PathGround:
+        """The same for a line that nobody keeps: no step of it is remembered, so few trees need an id."""
+        ground = self.stand_on(tree, items, stored=False)
+        ground.is_kept = False
+        return ground
 
     def changes(self, item: Item) -> tuple[_Change, ...]:
         """What an item changes, path by path."""
@@ -126,9 +135,13 @@ class PathGround:
         self._live = LiveTree(cache.reader, tree)
         self._tree: str | None = tree
         self._is_stored = stored
+        self._overlay: dict[Parts, Entry | None] = {}
+        self.is_kept = True
 
     def put(self, item: Item, answers: Answers) -> Placing:
         """Put a change on top, where it can be."""
+        if not self.is_kept:
+            return self._try(item, answers)
         before = self.seal()
         key = (before, item.base_tree, item.tree)
         step = self._cache.steps.get(key)
@@ -143,8 +156,7 @@ class PathGround:
                 return Placing(Status.HELD, step.conflicts)
             settled = found
             delta = (*delta, *self._settled(step.conflicts, settled))
-        for parts, entry in delta:
-            self._live.put(parts, entry)
+        self._apply(delta)
         self._tree = step.after if delta and not settled else None if delta else before
         if self.seal() == before:
             return Placing(Status.VOID, (), settled)
@@ -152,11 +164,42 @@ class PathGround:
             self._cache.remember(key, replace(step, after=self.seal()))
         return Placing(Status.LAID, (), settled)
 
+    def _try(self, item: Item, answers: Answers) -> Placing:
+        """The same without a tree's id for each step."""
+        step = self._pick(item)
+        if step is None:
+            step = self._whole(item, self.seal())
+        delta = step.delta
+        if step.conflicts:
+            settled = settle(step.conflicts, answers, self._engine.unite)
+            if settled is None:
+                return Placing(Status.HELD, step.conflicts)
+            answered = self._settled(step.conflicts, settled)
+            delta = (*delta, *(one for one in answered if self._live.find(one[0]) != one[1]))
+        self._apply(delta)
+        self._tree = None if delta else self._tree
+        return Placing(Status.LAID if delta else Status.VOID)
+
+    def _apply(self, delta: Delta) -> None:
+        for parts, entry in delta:
+            self._live.put(parts, entry)
+            self._overlay[parts] = entry
+
     def seal(self) -> str:
         """The id of the tree as it is now."""
         if self._tree is None:
             self._tree = self._live.seal()
         return self._tree
+
+    def finish(self) -> str:
+        """The id of the tree at the end of a line, which is remembered with the files that were changed."""
+        laid = self._cache.laid
+        tree = self.seal()
+        laid.pop(tree, None)
+        laid[tree] = self._overlay
+        if len(laid) > _MOST_LINES:
+            del laid[next(iter(laid))]
+        return tree
 
     def commit(self, commit: Commit) -> str:
         """The id of a commit of the tree as it is now."""
@@ -295,6 +338,10 @@ class PlainGround:
 
     def seal(self) -> str:
         """The id of the tree as it is now."""
+        return self._tree
+
+    def finish(self) -> str:
+        """The same."""
         return self._tree
 
     def commit(self, commit: Commit) -> str:

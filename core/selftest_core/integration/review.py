@@ -17,12 +17,14 @@ from selftest_core.integration.gathering import Branch, Change, gather
 from selftest_core.integration.line import Decision, Line, Status, lay
 from selftest_core.integration.publishing import prove, publish
 from selftest_core.integration.ranking import Ranked, rank
+from selftest_core.integration.resolutions import answers_of, resolution_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.integration.engine import Engine
+    from selftest_core.integration.resolutions import Answers
     from selftest_core.tools.git import Git
 
 
@@ -158,17 +160,31 @@ def _weighed(change: Change, importance: Mapping[str, str]) -> Change:
     return replace(change, sources=sources)
 
 
-def lay_review(engine: Engine, plan: Plan, decisions: Decisions) -> Reviewed:
-    """Lay the line of a plan under these decisions. Raises UsageError for decisions that do not fit the plan."""
+def lay_review(
+    engine: Engine,
+    plan: Plan,
+    decisions: Decisions,
+    *,
+    stored: bool = True,
+    should_stop: Callable[[], bool] | None = None,
+) -> Reviewed:
+    """Lay the line of a plan under these decisions. Raises UsageError for decisions that do not fit the plan.
+
+    Not `stored`: only the ids are worked out, as `line.lay` says. `should_stop` ends the search for dependents early;
+    what was found stands, and laying the same again goes on from there.
+    """
     decided = decide(plan.changes, decisions)
     order = in_order(plan.changes, decisions)
     joint, single = _halves(plan, order)
     base_tree = engine.tree_of(plan.base)
     items = [change.item for change in single]
     members = [change.item for change in joint]
-    line = lay(engine, plan.base, base_tree, items, decided, joint=members)
+    answers = answers_in(decisions)
+    line = lay(engine, plan.base, base_tree, items, decided, joint=members, answers=answers, stored=stored)
     paths = {change.oid: change.paths for change in order}
-    dependents = find_dependents(engine, plan.base, base_tree, [*members, *items], decided, paths)
+    dependents = find_dependents(
+        engine, base_tree, [*members, *items], decided, paths, answers=answers, should_stop=should_stop
+    )
     return Reviewed(plan, decisions, decided, (*joint, *single), line, dependents)
 
 
@@ -183,16 +199,31 @@ def publish_review(
     line = lay_kept(engine, reviewed)
     joint, single = _halves(plan, reviewed.order)
     items, members = [change.item for change in single], [change.item for change in joint]
-    prove(line, folder, user.git_dir, environ, items, only_kept(reviewed), members)
+    answers = answers_in(reviewed.decisions)
+    prove(line, folder, user.git_dir, environ, items, only_kept(reviewed), members, answers)
     return publish(engine, user, plan.name, branch, line), line
 
 
-def lay_kept(engine: Engine, reviewed: Reviewed) -> Line:
+def lay_kept(engine: Engine, reviewed: Reviewed, *, stored: bool = False) -> Line:
     """The line of what is kept: what would be published."""
     plan = reviewed.plan
     joint, single = _halves(plan, reviewed.order)
     items, members = [change.item for change in single], [change.item for change in joint]
-    return lay(engine, plan.base, engine.tree_of(plan.base), items, only_kept(reviewed), joint=members)
+    base_tree = engine.tree_of(plan.base)
+    answers = answers_in(reviewed.decisions)
+    kept = only_kept(reviewed)
+    return lay(engine, plan.base, base_tree, items, kept, joint=members, answers=answers, stored=stored)
+
+
+def answers_in(decisions: Decisions) -> Answers:
+    """The answers to conflicts that decisions carry. Raises UsageError for one that cannot be read."""
+    found = []
+    for oid, value in decisions.resolutions.items():
+        try:
+            found.append(resolution_from_json(value))
+        except ValueError as error:
+            raise UsageError(f"The resolution of {oid} cannot be read", str(error)) from error
+    return answers_of(found)
 
 
 def only_kept(reviewed: Reviewed) -> dict[str, Decision]:
