@@ -130,36 +130,6 @@ def test_the_order_is_the_same_each_time() -> None:
     assert shapes.list_document(scenes.on_their_way().view).expecting == ["boxes", "modal", "remote"]
 
 
-def test_the_lines_of_the_demo_are_in_the_schema() -> None:
-    whole = shapes.schema()
-    line = {"at": "2026-11-21T09:35:38.000Z", "run": "demo"}
-    row = scenes.few().view.rows[0]
-    agent = shapes.agent_item(row, scenes.NOW).model_dump(mode="json")
-    counts = {"made": 1, "not_made": 1, "of": 3, "name": "a"}
-    for name, document in (
-        ("demo --batch, an agent made", {"event": "launched", **line, **counts}),
-        (
-            "demo --batch, an agent not made",
-            {"event": "not_launched", **line, **counts, "error": {"title": "a", "detail": "b", "hint": "c"}},
-        ),
-        ("demo --batch, an agent changed", {"event": "agent", **line, **agent}),
-        (
-            "demo --batch, the summary",
-            {
-                "event": "summary",
-                **line,
-                "agents": [agent],
-                "counts": {"done": 1},
-                "not_launched": [],
-                "stopped": False,
-            },
-        ),
-    ):
-        validate(document, {**whole["documents"][name], "$defs": whole["$defs"]})
-        with pytest.raises(jsonschema.ValidationError):
-            validate({**document, "event": "other"}, {**whole["documents"][name], "$defs": whole["$defs"]})
-
-
 def test_an_error_ends_a_batch_with_its_exit_status() -> None:
     line = shapes.error_line(RefusedError("no", "because \ud800", "do this"), 0.0).model_dump(mode="json")
     assert line == {

@@ -21,6 +21,7 @@ from run.rehearsals import a_plan, assert_told_rightly
 from selftest_core.journal import read
 from selftest_core.run.bundles import agent_ref
 from selftest_core.run.events import End
+from selftest_core.run.pulling import SCREEN
 from selftest_core.run.source import fingerprint
 from selftest_core.run.store import RunFolder, make_run_folder
 from selftest_core.tools.git import find_place
@@ -56,6 +57,8 @@ _PATIENCE = 900.0
 _AGENT = """#!/bin/bash
 cd "$(dirname "$SELFTEST_OUT")/.." || exit 9
 echo "$SELFTEST_TEST" >> '@STARTED@'
+cp "$SELFTEST_PROMPT_FILE" "$SELFTEST_OUT/prompt-as-read.md"
+ln -s /etc/passwd "$SELFTEST_OUT/secrets"
 report() {
     printf '{"changes": {%s}, "errored": false, "tests_passing_before": false, "tests_passing_after": %s,
              "summary_markdown": "%s", "test_runs": [], "escalations": [%s]}' "$2" "$3" "$1" "$4"
@@ -165,8 +168,8 @@ class KilledRun:
         started = (world.root / "started").read_text().split()
         assert Counter(started) == Counter(test.node_id for test in run.plan.tests)
         listed = world.listing()["agents"]
-        assert {agent["id"]: agent["state"] for agent in listed} == {
-            test.agent_id: "STOPPED" for test in run.plan.tests
+        assert {agent["id"]: (agent["state"], agent["labels"]["selftest_test"]) for agent in listed} == {
+            test.agent_id: ("STOPPED", test.node_id) for test in run.plan.tests
         }
         assert len(listed) == len(run.plan.tests)
         script = str(world.root / "s" / "agent")
@@ -176,21 +179,31 @@ class KilledRun:
         repository = world.repository
         place = find_place(repository, world.environment)
         assert {**fingerprint(place, world.environment), "refs": None} == self.before
-        refs = set(world.run(["git", "for-each-ref", "--format=%(refname)"]).stdout.split())
-        branches = {agent_ref(run.plan.run, name) for name, row in run.rows.items() if row.commits}
-        assert refs == {"refs/heads/main", *branches}
+        assert world.run(["git", "status", "--porcelain"]).stdout.split() == ["??", "dirty"]
+        told = world.run(["git", "for-each-ref", "--format=%(refname) %(objectname)"]).stdout.splitlines()
+        branches = {agent_ref(run.plan.run, name): row.tip for name, row in run.rows.items() if row.commits}
+        assert dict(line.split() for line in told) == {"refs/heads/main": run.plan.base, **branches}
+        for tip in branches.values():
+            subjects = world.run(["git", "log", "--format=%s", f"{run.plan.base}..{tip}"]).stdout.splitlines()
+            assert {"[FIX_IMPL] one"} <= set(subjects) <= {"[FIX_IMPL] one", "[FIX_IMPL] two"}
         for row in run.rows.values():
             assert row.member is not None
             kept = self.folder.attempt(row.member)
             assert [path.name for path in kept.parent.iterdir()] == ["attempt-1"]
+            assert row.planned.node_id in (kept / "prompt-as-read.md").read_text()
+            assert not (kept / "secrets").exists()
             if row.end not in (End.CRASH, End.TIMEOUT, End.UNREADABLE):
                 assert json.loads((kept / "outcome.json").read_text())["errored"] is False
+            if row.end is End.CRASH:
+                assert "panic: no such table" in row.text
+                assert "panic: no such table" in (kept / SCREEN).read_text()
 
 
 def begin(world: World, *told: str, timeout: float = TIMEOUT) -> KilledRun:
     """A run of these stories (all of them where none is named) in this world, that nobody conducts yet."""
     stories = [story for story in STORIES if not told or story[0] in told]
     repository = world.make_repository()
+    (repository / "dirty").write_text("not committed\n")
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     (world.root / "tmp").mkdir(exist_ok=True)
     script = world.script("agent", _AGENT.replace("@STARTED@", str(world.root / "started")))
