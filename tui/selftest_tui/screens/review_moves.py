@@ -1,0 +1,264 @@
+"""What the keys of a review's screen do that decides nothing: moving, finding, the diff, the right pane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import RefusedError
+from selftest_tui.review_lines import ReviewGroup, ReviewRow, filters_for, key_of
+from selftest_tui.screens.choose import Choose
+from selftest_tui.screens.help import problems_page
+from selftest_tui.widgets.diff_view import PAN
+from selftest_tui.widgets.review_pane import TABS
+
+if TYPE_CHECKING:
+    from selftest_tui.screens.review import ReviewScreen
+    from selftest_tui.widgets.review_pane import ReviewTab
+
+SCROLL_LINES = 5
+"""Lines that J and K scroll."""
+
+
+class ReviewMoves:
+    """The harmless half of the acts behind the keys of one review's screen."""
+
+    def __init__(self, screen: ReviewScreen) -> None:
+        self._screen = screen
+
+    # moving
+
+    def down(self) -> None:
+        """One line down."""
+        self._move(1)
+
+    def up(self) -> None:
+        """One line up."""
+        self._move(-1)
+
+    def page_down(self) -> None:
+        """One page down."""
+        self._move(self._screen.table.page - 1)
+
+    def page_up(self) -> None:
+        """One page up."""
+        self._move(1 - self._screen.table.page)
+
+    def first(self) -> None:
+        """To the top."""
+        self._screen.table.go_to(0)
+
+    def last(self) -> None:
+        """To the bottom."""
+        self._screen.table.go_to(len(self._screen.table.shown.lines))
+
+    def _move(self, lines: int) -> None:
+        table = self._screen.table
+        table.go_to(table.cursor + lines)
+
+    def close_group(self) -> None:
+        """Fold the group that the cursor is in; the cursor goes to its title."""
+        group = self._screen.table.group
+        if group is not None and not group.is_folded:
+            self.fold(group, True)
+
+    def open_group(self) -> None:
+        """Unfold the group under the cursor."""
+        group = self._screen.table.group
+        if group is not None and group.is_folded:
+            self.fold(group, False)
+
+    def fold(self, group: ReviewGroup, closed: bool) -> None:
+        """Fold a group, or unfold it."""
+        screen = self._screen
+        screen.table.go_to_key(key_of(group))
+        screen.folded = screen.folded | {group.key} if closed else screen.folded - {group.key}
+        screen.rearrange()
+
+    def next_open(self) -> None:
+        """To the next change that needs a person."""
+        self._go_to_open(1)
+
+    def previous_open(self) -> None:
+        """To the one before."""
+        self._go_to_open(-1)
+
+    def _go_to_open(self, step: int) -> None:
+        screen, table = self._screen, self._screen.table
+        opens = [row.oid for row in table.shown.rows if row.is_open]
+        if not opens:
+            raise RefusedError("Nothing that is shown is open", "", "esc clears the filter, which hides what is.")
+        closed = {table.shown.group_of.get(oid, "") for oid in opens} & screen.folded
+        if closed:
+            screen.folded -= closed
+            screen.rearrange()
+        places = sorted(table.shown.places[oid] for oid in opens if oid in table.shown.places)
+        ahead = [place for place in places if place > table.cursor]
+        behind = [place for place in places if place < table.cursor]
+        table.go_to((ahead or places)[0] if step > 0 else (behind or places)[-1])
+
+    # finding
+
+    def filter(self) -> None:
+        """Open the prompt with the filter that holds."""
+        self._screen.add_class("-asking")
+        self._screen.prompt.ask("filter", "/", "⏎ keep  esc clear", self._screen.query_text)
+
+    def filter_to(self, text: str) -> None:
+        """Show only changes that the filter lets through."""
+        if text.strip() != self._screen.query_text:
+            self._screen.query_text = text.strip()
+            self._screen.rearrange()
+
+    async def filter_by(self) -> None:
+        """Choose a filter from a list."""
+        offered = filters_for(self._screen.table.row)
+        names = [f"{says}{f'  {terms}' if terms else ''}" for terms, says in offered]
+        holds = [name for name, (terms, _) in zip(names, offered, strict=True) if terms == self._screen.query_text]
+        chosen = await self._screen.app.push_screen_wait(Choose("show only", names, next(iter(holds), ""), "F"))
+        if chosen is not None:
+            self.filter_to(offered[names.index(chosen)][0])
+
+    def only_open(self) -> None:
+        """Only what is undecided or held, or all again."""
+        self._screen.only_open = not self._screen.only_open
+        self._screen.rearrange()
+
+    def back(self) -> None:
+        """Peel off one layer: the zoomed pane, the filter, the restriction; then back to where one came from."""
+        screen = self._screen
+        if screen.is_zoomed:
+            screen.zoom(False)
+        elif screen.query_text:
+            self.filter_to("")
+        elif screen.only_open:
+            self.only_open()
+        else:
+            screen.app.pop_screen()
+
+    def prompt_up(self) -> None:
+        """The cursor, while typing."""
+        self._move(-1)
+
+    def prompt_down(self) -> None:
+        """The cursor, while typing."""
+        self._move(1)
+
+    def prompt_cancel(self) -> None:
+        """Leave the prompt."""
+        self._screen.prompt.cancel()
+
+    # the diff
+
+    def scroll_down(self) -> None:
+        """The right pane, down."""
+        self._screen.pane.scroll_text(SCROLL_LINES)
+
+    def scroll_up(self) -> None:
+        """The right pane, up."""
+        self._screen.pane.scroll_text(-SCROLL_LINES)
+
+    def next_hunk(self) -> None:
+        """To the next hunk."""
+        if not self._screen.pane.diff.go_to_hunk(1):
+            raise RefusedError("This is the last hunk")
+
+    def previous_hunk(self) -> None:
+        """To the hunk before."""
+        if not self._screen.pane.diff.go_to_hunk(-1):
+            raise RefusedError("This is the first hunk")
+
+    def next_file(self) -> None:
+        """To the next file."""
+        if not self._screen.pane.diff.go_to_file(1):
+            raise RefusedError("This is the last file")
+
+    def previous_file(self) -> None:
+        """To the file before."""
+        if not self._screen.pane.diff.go_to_file(-1):
+            raise RefusedError("This is the first file")
+
+    def fold_hunk(self) -> None:
+        """Fold the chosen hunk, or open it."""
+        self._screen.pane.diff.fold_hunk()
+
+    def fold_file(self) -> None:
+        """Fold the file, or open it."""
+        self._screen.pane.diff.fold_file()
+
+    def sides(self) -> None:
+        """One column, or two."""
+        self._screen.pane.diff.toggle_sides()
+
+    def pan_right(self) -> None:
+        """Show what stands further right."""
+        self._screen.pane.diff.pan_by(PAN)
+
+    def pan_left(self) -> None:
+        """Back to the left."""
+        self._screen.pane.diff.pan_by(-PAN)
+
+    # the right pane
+
+    def open(self) -> None:
+        """The right pane over all, or back; a group opens or closes."""
+        line = self._screen.table.line
+        if isinstance(line, ReviewGroup):
+            self.fold(line, not line.is_folded)
+        elif isinstance(line, ReviewRow):
+            self._screen.zoom(not self._screen.is_zoomed)
+
+    def show_diff(self) -> None:
+        """What it changes."""
+        self._show("diff")
+
+    def show_members(self) -> None:
+        """The commits that make it."""
+        self._show("members")
+
+    def show_evidence(self) -> None:
+        """What its agents said."""
+        self._show("evidence")
+
+    def show_needs(self) -> None:
+        """What it needs, and what needs it."""
+        self._show("needs")
+
+    def show_alternatives(self) -> None:
+        """What is nearly the same."""
+        self._show("alternatives")
+
+    def conflicts(self) -> None:
+        """What it is in conflict with."""
+        self._show("needs")
+
+    def next_tab(self) -> None:
+        """The next of the right pane."""
+        self._show(TABS[(TABS.index(self._screen.pane.tab) + 1) % len(TABS)])
+
+    def previous_tab(self) -> None:
+        """The one before."""
+        self._show(TABS[TABS.index(self._screen.pane.tab) - 1])
+
+    def _show(self, tab: ReviewTab) -> None:
+        screen = self._screen
+        if screen.is_narrow:
+            screen.zoom(True)
+        screen.pane.show_tab(tab)
+        screen.sight.tab_changed()
+        screen.show_frame()
+
+    # the program
+
+    def fleet(self) -> None:
+        """To the fleet."""
+        app = self._screen.app
+        while app.screen is not self._screen.fleet:
+            app.pop_screen()
+
+    def problems(self) -> None:
+        """What does not work."""
+        self._screen.app.push_screen(problems_page(self._screen.problems, self._screen.said))
+
+    def theme(self) -> None:
+        """Choose the colours."""
+        self._screen.app.action_change_theme()
