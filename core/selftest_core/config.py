@@ -57,6 +57,9 @@ CONFIG_KEYS = (
         "on_cluster", "choice", "ask", "when many agents fail alike: ask, pause, or go on all the same",
         choices=("ask", "pause", "go"),
     ),
+    Key("record", "switch", True, "record the terminals of a run's agents"),
+    Key("mask_env", "names", (), "variables whose values no recording may show; those of `env` are masked anyway"),
+    Key("mask_patterns", "words", (), "patterns (Python's) that no recording may show; usual tokens are masked anyway"),
     Key("on_pause_command", "text", "", "a shell command of yours for when a run pauses or needs a person"),
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
@@ -88,6 +91,9 @@ class Config:
     usd_per_agent: float | None = None
     budget_usd: float | None = None
     on_cluster: OnCluster = "ask"
+    record: bool = True
+    mask_env: tuple[str, ...] = ()
+    mask_patterns: tuple[str, ...] = ()
     on_pause_command: str = ""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 

@@ -12,11 +12,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from selftest_core.run.conducting import INTERRUPTED, conduct
+from selftest_core.run.conducting import INTERRUPTED
 from selftest_core.run.deciding import Policy
 from selftest_core.run.run_shapes import exit_status, run_line, run_summary
 from selftest_core.run.telling import plain, tell
 from selftest_tui import batch
+from selftest_tui.conducting import conduct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

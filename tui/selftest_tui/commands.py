@@ -166,12 +166,14 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
     _need_terminal("`selftest-tui demo --batch` prints what happens as JSON Lines instead.")
     from selftest_core.demo.show import run_demo
     from selftest_tui.app import run
+    from selftest_tui.conducting import start_conductor
 
     # The demo's mngr has no remote providers, so nothing is to be waited for.
     local = replace(config, remote=False)
     return run_demo(
-        environ, arguments.agents, arguments.keep, lambda world, folder: run(local, world.environ, run=folder), say
-    )
+        environ, arguments.agents, arguments.keep, lambda world, folder: run(local, world.environ, run=folder), say,
+        lambda folder, tools, policy: start_conductor(folder, tools, policy=policy),
+    )  # fmt: skip
 
 
 def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:

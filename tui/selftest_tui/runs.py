@@ -90,7 +90,7 @@ def resume(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("There is no terminal to show the run on", "", "`selftest-tui resume --batch` needs none.")
     if found.state != "live":
-        from selftest_core.run.conductor_session import start_conductor
+        from selftest_tui.conducting import start_conductor
         from selftest_tui.progress import Progress
 
         with Progress(f"starting the conductor of {folder.run}"):
@@ -145,7 +145,8 @@ def _stop_here(folder: RunFolder, environ: Mapping[str, str], config: Config) ->
     """Conduct the run to its stop in this process."""
     import asyncio
 
-    from selftest_core.run.conducting import INTERRUPTED, conduct
+    from selftest_core.run.conducting import INTERRUPTED
+    from selftest_tui.conducting import conduct
 
     why = asyncio.run(conduct(folder, environ, policy=_policy(config), on_change=_tell))
     if why == INTERRUPTED:

@@ -30,19 +30,18 @@ def run_demo(
     keep: bool,
     show: Callable[[DemoWorld, RunFolder], int],
     write: Callable[[str], None],
+    start: Callable[[RunFolder, Mapping[str, str], Policy], object],
 ) -> int:
     """Start a demo, show it, end it; returns what `show` returned.
 
     `environ` is the person's. `show` is called in the demo's repository once a conductor of its own, in the demo's
-    tmux, has the run. `write` gets lines for a person, before and after the show. Raises SelftestError where no demo
-    can start.
+    tmux, has the run: `start` starts that. `write` gets lines for a person, before and after the show. Raises
+    SelftestError where no demo can start.
     """
-    from selftest_core.run.conductor_session import start_conductor
-
     with a_demo(environ, agents, keep, write, is_watched=True) as demo:
         folder = demo.begin(write)
         write("starting the conductor")
-        start_conductor(folder, demo.tools_environ, policy=POLICY)
+        start(folder, demo.tools_environ, POLICY)
         with _inside(demo.repository):
             return show(demo, folder)
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from selftest_core.journal import Entry
     from selftest_core.run.fold import Run
     from selftest_core.run.plan import RunPlan
+    from selftest_core.run.recording import Recorder, RecorderMaker
 
 INTERRUPTED = "interrupted"
 """Why a conductor left that a signal ended: the run can be taken up again."""
@@ -61,10 +62,12 @@ async def conduct(
     policy: Policy | None = None,
     on_change: Callable[[Run, Entry], None] | None = None,
     on_begin: Callable[[Run], None] | None = None,
+    make_recorder: RecorderMaker | None = None,
 ) -> str:
     """Conduct the run until it is over or rests, and return why it was left.
 
     `on_change` is called after each line with the run as it is then, `on_begin` once this conductor holds the run.
+    `make_recorder`: what records the agents' terminals, where the setting `record` does not say no.
     Raises RefusedError where another one does, UsageError where a variable that its agents need is not set,
     ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError where nothing can be written
     down (a full disk): all resumable.
@@ -76,23 +79,45 @@ async def conduct(
         raise UsageError(
             "The repository of this run is not there", plan.repository, "Put it back, then `selftest-tui resume`."
         )
-    command = load_config(repository, environ).on_pause_command
+    config = load_config(repository, environ)
     mngr = Mngr(find_mngr(environ), environ, repository)
     with hold(folder) as journal:
         folder.clear_passing()
         await mngr.check()
         await asyncio.to_thread(make_clone, repository, plan.base, folder.clone, environ)
+        recorder = make_recorder(folder, config, environ) if make_recorder is not None and config.record else None
         conductor = Conductor(
-            plan, journal, MngrCrew(plan, mngr, folder, WallClock()), folder, GitBundles(plan, environ),
-            policy=policy, on_change=on_change, caller=PersonCaller(plan.run, repository, command, environ),
+            plan, journal, MngrCrew(plan, mngr, folder, WallClock(), recorder), folder, GitBundles(plan, environ),
+            policy=policy, on_change=_telling(on_change, recorder),
+            caller=PersonCaller(plan.run, repository, config.on_pause_command, environ),
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)
+        if recorder is not None:
+            recorder.begin(conductor.run_now)
         try:
             return await _until_signalled(conductor)
         finally:
+            if recorder is not None:
+                await recorder.leave(is_over=conductor.run_now.is_over)
             # Once more: an `mngr rsync` of a conductor that was killed makes its folder anew while it goes on.
             folder.clear_passing()
+
+
+def _telling(
+    on_change: Callable[[Run, Entry], None] | None, recorder: Recorder | None
+) -> Callable[[Run, Entry], None] | None:
+    """Who is told of each line: the recorder first, then who asked."""
+    if recorder is None:
+        return on_change
+    hear = recorder.hear
+
+    def tell_both(run: Run, entry: Entry) -> None:
+        hear(run, entry)
+        if on_change is not None:
+            on_change(run, entry)
+
+    return tell_both
 
 
 def hold(folder: RunFolder) -> Journal:
@@ -155,7 +180,7 @@ def _signals_to(end: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, found if found is not None else signal.SIG_DFL)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, make_recorder: RecorderMaker | None = None) -> int:
     """The conductor's own process. Its pane shows what happens; whoever started it is told whether it began."""
     parser = argparse.ArgumentParser(description="Conducts one run. Started by selftest-tui.")
     parser.add_argument("folder", type=Path, help="the folder of the run")
@@ -167,8 +192,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         environ, policy = starter.take()
         why = asyncio.run(
-            conduct(folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.tell({"ok": True}))
-        )
+            conduct(
+                folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.tell({"ok": True}),
+                make_recorder=make_recorder,
+            )
+        )  # fmt: skip
     except SelftestError as error:
         starter.tell(
             {"title": error.title, "detail": error.detail, "hint": error.hint, "exit_status": error.exit_status}

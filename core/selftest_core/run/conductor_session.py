@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 PREFIX = "selftest-"
+PROGRAM = "selftest_core.run.conducting"
 PATIENCE = 120.0
 """Seconds in which a conductor must have begun: packing the clone of a large repository is part of it."""
 FOLDER_OPTION = "@selftest_folder"
@@ -84,9 +85,16 @@ def find_conductor(folder: RunFolder, environ: Mapping[str, str]) -> ConductorSe
 
 
 def start_conductor(
-    folder: RunFolder, environ: Mapping[str, str], *, policy: Policy | None = None, patience: float = PATIENCE
+    folder: RunFolder,
+    environ: Mapping[str, str],
+    *,
+    policy: Policy | None = None,
+    patience: float = PATIENCE,
+    program: str = PROGRAM,
 ) -> ConductorSession:
     """Start a conductor in a session of its own, and return when it has begun: it holds the journal then.
+
+    `program`: the module that is run, which takes the words of `selftest_core.run.conducting`.
 
     Raises RefusedError where the run has one already, ConductorError (or what it failed with) with its last words.
     """
@@ -104,7 +112,7 @@ def start_conductor(
         pipe = place / "environment"
         os.mkfifo(pipe, 0o600)
         home = Path(plan.repository)
-        _open_session(session, folder, home if home.is_dir() else Path("/"), pipe, environ)
+        _open_session(session, folder, home if home.is_dir() else Path("/"), pipe, environ, program)
         deadline = time.monotonic() + patience
         _send(pipe, given(environ, policy), session, environ, deadline)
         _await_begin(place / "answer.json", session, environ, deadline)
@@ -157,17 +165,15 @@ def _mark(folder: RunFolder) -> str:
 
 
 def _open_session(
-    session: ConductorSession, folder: RunFolder, home: Path, pipe: Path, environ: Mapping[str, str]
+    session: ConductorSession, folder: RunFolder, home: Path, pipe: Path, environ: Mapping[str, str], program: str
 ) -> None:
-    program = (
-        sys.executable, "-P", "-m", "selftest_core.run.conducting", str(folder.path.resolve()), "--from", str(pipe),
-    )  # fmt: skip
+    words = (sys.executable, "-P", "-m", program, str(folder.path.resolve()), "--from", str(pipe))
     tmux_folder(environ).mkdir(mode=0o700, exist_ok=True)
     # Without -N: where no server runs, this starts one. No shell stands between: several words are a program's argv.
     argv = (
         "tmux", "-u", "-S", session.socket,
         "new-session", "-d", "-s", session.name, "-n", "conductor", "-x", str(_COLUMNS), "-y", str(_LINES),
-        "-c", escaped(str(home)), *(escaped(word) for word in program), ";",
+        "-c", escaped(str(home)), *(escaped(word) for word in words), ";",
         "set-option", "-t", f"{exact_session(session.name)}:", FOLDER_OPTION, _mark(folder), ";",
         "set-option", "-w", "-t", f"{exact_session(session.name)}:", "remain-on-exit", "failed",
     )  # fmt: skip

@@ -17,6 +17,7 @@ from selftest_core.run.carrying import carried_to
 from selftest_core.run.crew import BUNDLE, OUTCOME
 from selftest_core.run.names import labels
 from selftest_core.run.pulling import LARGEST_FILE
+from selftest_core.run.recording import NOT_RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from selftest_core.run.fold import Member
     from selftest_core.run.plan import RunPlan
+    from selftest_core.run.recording import Provision
 
 OUT = ".selftest/out"
 _PROMPT = ".selftest/prompt.md"
@@ -70,11 +72,12 @@ def create_arguments(
     project: str,
     withheld: Iterable[str] = (),
     carried: Sequence[str] = (),
+    recording: Provision = NOT_RECORDED,
 ) -> list[str]:
     """`mngr create`, run inside the private clone. `folder`: the agent's work dir. `prompt`: a file of this machine.
 
     `withheld`: variables that its shell would inherit and must not have; a tmux session can only be given empty ones.
-    `carried`: files of this machine that the command names, and that go along.
+    `carried`: files of this machine that the command names, and that go along. `recording`: what records it there.
     """
     where = "" if place == LOCAL_PROVIDER else f"@{'' if '.' in place else '.'}{place}"
     variables = {
@@ -89,6 +92,8 @@ def create_arguments(
     taken = carried_to(carried, folder / _CARRIED)
     if taken:
         prepare += f" && chmod 700 {shlex.join(map(str, taken.values()))}"
+    if recording.command:
+        prepare += f" && {{ {recording.command}; }}"
     arguments = [
         "create", f"{member.name}{where}", "--id", member.agent_id, "--type", plan.agent_type,
         "--no-connect", "--headless", "--yes", "--format", "json", "--no-ensure-clean", "--exclude-unclean",
@@ -98,6 +103,7 @@ def create_arguments(
     ]  # fmt: skip
     for file, there in taken.items():
         arguments += ["--upload-file", f"{file}:{there}"]
+    arguments += [word for file, there in recording.uploads for word in ("--upload-file", f"{file}:{there}")]
     for name, value in labels(plan.run, member.node_id).items():
         arguments += ["--label", f"{name}={value}"]
     for name, value in variables.items():

@@ -41,6 +41,7 @@ from selftest_core.run.mngr_commands import (
     work_dir,
 )
 from selftest_core.run.prompt import render_prompt
+from selftest_core.run.recording import NOT_RECORDED
 from selftest_core.run.withholding import REFRESHED, parse_environment, withheld
 from selftest_core.steering import Act, Target, steer
 from selftest_core.tools.mngr import Mngr
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from selftest_core.observations import Listed
     from selftest_core.run.clock import Clock
     from selftest_core.run.plan import RunPlan
+    from selftest_core.run.recording import Recorder
     from selftest_core.run.store import RunFolder
 
 _CREATE = 290.0
@@ -75,7 +77,11 @@ _GONE_HOST = frozenset({"STOPPED", "STOPPING", "PAUSED", "CRASHED", "FAILED", "D
 class MngrCrew:
     """The agents of one run. `folder` has the private clone that they start from, and gets their prompts."""
 
-    def __init__(self, plan: RunPlan, mngr: Mngr, folder: RunFolder, clock: Clock) -> None:
+    def __init__(
+        self, plan: RunPlan, mngr: Mngr, folder: RunFolder, clock: Clock, recorder: Recorder | None = None
+    ) -> None:
+        """`recorder`: says what far agents need so that their terminals are recorded where they are."""
+        self._recorder = recorder
         self._plan = plan
         self._mngr = Mngr(mngr.program, mngr.environ, folder.clone)
         self._folder = folder
@@ -99,7 +105,10 @@ class MngrCrew:
         project = Path(self._plan.repository).name or "selftest"
         kept_back = await self._withheld() if place == LOCAL_PROVIDER else ()
         along = carried_files(self._plan.agent_command) if place != LOCAL_PROVIDER else ()
-        arguments = create_arguments(self._plan, member, place, folder, prompt, project, kept_back, along)
+        recording = NOT_RECORDED
+        if self._recorder is not None and place != LOCAL_PROVIDER:
+            recording = self._recorder.provision(member, folder)
+        arguments = create_arguments(self._plan, member, place, folder, prompt, project, kept_back, along, recording)
         done = await self._mngr.call(arguments, timeout=_CREATE)
         if not done.ok:
             raise LaunchError(

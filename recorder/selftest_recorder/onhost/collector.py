@@ -4,7 +4,8 @@ What to record comes as lines of a file, so that whoever orders never waits, and
 it what it has to do. It waits for panes that are not there yet. Between two reads it sleeps a little: many small
 outputs of a busy pane become one event, and fifty panes cost a few percent of a core. It never blocks on a pane.
 
-    {"do": "record", "name": NAME, "file": PATH, "agent_id": ID | "session": SESSION, "title": TEXT}
+    {"do": "record", "name": NAME, "file": PATH, "agent_id": ID | "session": SESSION, "title": TEXT,
+     "repository": FOLDER}                              of its work tree, whose commits become markers; may be left out
     {"do": "mark", "name": NAME, "label": TEXT, "at": SECONDS}
     {"do": "finish", "name": NAME, "link": PATH}        the agent is being stopped: end with its pane, or soon
     {"do": "end"}                                       finish everything, and go
@@ -162,7 +163,7 @@ class Collector:
             name, what = str(order.get("name", "")), order.get("do")
             recording = self._recordings.get(name)
             if what == "record" and recording is None and order.get("file"):
-                words = [str(order.get(key, "")) for key in ("agent_id", "session", "title")]
+                words = [str(order.get(key, "")) for key in ("agent_id", "session", "title", "repository")]
                 self._recordings[name] = Recording(
                     Order(name, Path(str(order["file"])), *words), self._socket, self._fifos, self._secrets, self._limit
                 )
@@ -172,6 +173,8 @@ class Collector:
                 self._finish_by.setdefault(name, time.monotonic() + _GRACE)
                 if order.get("link"):
                     self._links[name] = Path(str(order["link"]))
+                if recording.is_over:
+                    self._link(recording)
             elif what == "end":
                 self._is_ending = True
 
@@ -249,6 +252,9 @@ class Collector:
             recording.end(time.time(), exit_status)
         except OSError as error:
             self._say(f"{recording.order.name}: {error}")
+        self._link(recording)
+
+    def _link(self, recording: Recording) -> None:
         link = self._links.get(recording.order.name)
         if link is not None:
             recording.link(link)

@@ -1,19 +1,31 @@
-"""Markers that a program prints for its recording: `ESC ] 777 ; selftest ; marker ; NAME BEL`.
+"""Places in a recording that have names: printed on purpose, seen in pytest's output, or made by a commit.
 
-    printf '\\033]777;selftest;marker;%s\\a' 'the login works'
+    printf '\\033]777;selftest;marker;%s\\a' 'the login works'        # ESC ] 777 ; selftest ; marker ; NAME BEL
 
-Terminals ignore it. It is found however it is cut by reads, and stays in the output as it was.
+Terminals ignore the first. Of pytest the lines are known that it begins and ends with. What is found stays in the
+output as it was; a commit is found in the log that git keeps of HEAD.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONGEST = 120
 """Characters of a label."""
 _BEGIN = b"\x1b]777;selftest;marker;"
 _MARKER = re.compile(rb"\x1b\]777;selftest;marker;([^\x07\x1b\x9c]{0,600})(?:\x07|\x1b\\)")
 _LONGEST_BYTES = 700
+_STYLE = re.compile(rb"\x1b\[[0-9;:]*m")
+_PYTEST_BEGINS = re.compile(rb"={3,} test session starts ={3,}")
+_PYTEST_ENDS = re.compile(
+    rb"={3,} ((?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)(?:, )?)+)"
+    rb" in [0-9.]+s(?: \([0-9:]+\))? ={3,}"
+)
+_LONGEST_LOG = 1024 * 1024
 
 
 def clean_label(text: str) -> str:
@@ -26,9 +38,13 @@ class MarkerFinder:
 
     def __init__(self) -> None:
         self._carried = b""
+        self._line = b""
 
     def feed(self, data: bytes) -> list[str]:
         """The labels of the markers that end in these bytes."""
+        return [*self._printed(data), *self._of_pytest(data)]
+
+    def _printed(self, data: bytes) -> list[str]:
         if not self._carried and b"\x1b" not in data:
             return []
         whole = self._carried + data
@@ -38,6 +54,72 @@ class MarkerFinder:
             end = match.end()
         self._carried = _unfinished(whole[max(end, len(whole) - _LONGEST_BYTES) :])
         return labels
+
+    def _of_pytest(self, data: bytes) -> list[str]:
+        """Told at the end of a line, in which the styles stand between the words."""
+        if b"===" not in data and b"===" not in self._line:
+            self._line = data[data.rfind(b"\n") + 1 :][-_LONGEST_BYTES:]
+            return []
+        whole = self._line + data
+        lines = whole.split(b"\n")
+        self._line = lines.pop()[-_LONGEST_BYTES:]
+        labels = []
+        for line in lines:
+            if b"===" not in line:
+                continue
+            plain = _STYLE.sub(b"", line)
+            ended = _PYTEST_ENDS.search(plain)
+            if ended:
+                labels.append(clean_label("pytest: " + ended.group(1).decode("ascii")))
+            elif _PYTEST_BEGINS.search(plain):
+                labels.append("pytest begins")
+        return labels
+
+
+class CommitFinder:
+    """Finds new commits in the log that git keeps of a work tree's HEAD; there may be none yet."""
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+        self._log: Path | None = None
+        self._offset = -1
+
+    def new(self) -> list[str]:
+        """The labels of the commits since the last call; of those before the first call none."""
+        try:
+            if self._log is None:
+                self._log = _head_log(self._repository)
+            size = self._log.stat().st_size
+            if self._offset < 0 or size < self._offset:
+                self._offset = size
+                return []
+            if size == self._offset:
+                return []
+            with self._log.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(_LONGEST_LOG)
+        except OSError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        labels = []
+        for line in whole.splitlines():
+            _, _, says = line.partition(b"\t")
+            what, _, subject = says.partition(b": ")
+            if what.startswith(b"commit"):
+                labels.append(clean_label("commit: " + subject.decode("utf-8", "replace")))
+        return labels
+
+
+def _head_log(repository: Path) -> Path:
+    """Where the log is: of a worktree, in the folder that its `.git` file names. Raises OSError."""
+    place = repository / ".git"
+    if place.is_file():
+        text = place.read_bytes()[:4096].decode("utf-8", "surrogateescape")
+        place = repository / text.partition("gitdir:")[2].strip()
+    log = place / "logs" / "HEAD"
+    log.stat()
+    return log
 
 
 def _unfinished(rest: bytes) -> bytes:

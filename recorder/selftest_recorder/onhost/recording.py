@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from .markers import MarkerFinder, clean_label
+from .markers import CommitFinder, MarkerFinder, clean_label
 from .masking import Masker, Secrets
 from .panes import Pane, close_pipe, open_pipe
 from .writing import LineWriter, read_left, third_header
@@ -32,6 +32,7 @@ class Order(NamedTuple):
     agent_id: str = ""
     session: str = ""
     title: str = ""
+    repository: str = ""
 
 
 class Recording:
@@ -52,6 +53,7 @@ class Recording:
         self._size = (0, 0)
         self._masker = Masker(secrets)
         self._finder = MarkerFinder()
+        self._commits = CommitFinder(Path(order.repository)) if order.repository else None
         self._writer: LineWriter | None = None
         self._began = 0.0
         self._told: list[str] = []
@@ -149,6 +151,8 @@ class Recording:
         """Give the system what was gathered; once nothing has come for a moment, what was held back too."""
         if self._writer is None:
             return
+        for label in self._commits.new() if self._commits is not None else ():
+            self.mark(label, now)
         if self._masker.holds and now - self._heard_at > 0.2:
             self._give(self._masker.settle(), now)
         self._writer.flush()

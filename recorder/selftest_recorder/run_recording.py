@@ -1,0 +1,178 @@
+"""Records a run: turns the lines of its journal into orders for the collector, and keeps that one going.
+
+Orders are lines of a file, so the conductor never waits for a disk nor for tmux, and a collector that was killed is
+started again and learns from it what it has to do. A conductor that is killed leaves the collector at work; the next
+one finds it by its lock. Nothing here raises: a run without its recordings is still a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.agent_files import host_dir_of
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.errors import ToolError
+from selftest_core.run.events import RUNNING, End, Event, Phase
+from selftest_core.run.mngr_commands import place_of, provider_of, work_dir
+from selftest_core.run.recording import LIVE, NOT_RECORDED, TERMINAL, live_recording
+from selftest_core.tools import process
+from selftest_core.tools.tmux import default_socket
+from selftest_recorder.onhost.masking import USUAL_PATTERNS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import PurePosixPath
+
+    from selftest_core.config import Config
+    from selftest_core.journal import Entry
+    from selftest_core.run.fold import Member, Run, RunRow
+    from selftest_core.run.recording import Provision
+    from selftest_core.run.store import RunFolder
+    from selftest_core.tools.process import Running
+
+_LOOK_AGAIN = 0.5
+_PATIENCE = 10.0
+_MOST_STARTS = 20
+_PASSED = {End.SUCCEEDED: "passed", End.UNCHANGED: "passed: no change needed", End.BLOCKED: "blocked"}
+
+
+def make_recorder(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> RunRecorder:
+    """The recorder of a run, as `selftest_core.run.recording.RecorderMaker` wants it."""
+    return RunRecorder(folder, config, environ)
+
+
+class RunRecorder:
+    """One conductor's recorder. `environ` is what its mngr is run with."""
+
+    def __init__(self, folder: RunFolder, config: Config, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environ = environ
+        self._plan = folder.plan()
+        self._home = folder.path / LIVE
+        self._names = tuple(dict.fromkeys((*self._plan.env_names, *config.mask_env)))
+        self._patterns = (*USUAL_PATTERNS, *config.mask_patterns)
+        self._collector: Running | None = None
+        self._starts = 0
+        self._keeping: asyncio.Task[None] | None = None
+
+    def begin(self, run: Run) -> None:
+        """Start the collector where there is none, and order what is to be recorded now."""
+        try:
+            self._home.mkdir(mode=0o700, exist_ok=True)
+        except OSError:
+            return  # the conductor will say what is wrong with the disk
+        for row in run.rows.values():
+            if row.member is not None and row.phase in (*RUNNING, Phase.STOPPING):
+                self._record(row.member)
+        self._start()
+        self._keeping = asyncio.get_running_loop().create_task(self._keep())
+
+    def hear(self, run: Run, entry: Entry) -> None:
+        """Order what a line of the journal means for the recording of its agent."""
+        row = run.rows.get(str(entry.fields.get("agent", "")))
+        if row is None:
+            return
+        member = row.member
+        if entry.event == Event.RETRYING and row.retries:
+            self._finish(row.retries[-1].member)
+            return
+        if member is None:
+            return
+        label = _label(entry, row)
+        if entry.event == Event.LAUNCHING:
+            self._record(member)
+        if label:
+            self._order(do="mark", name=_name(member), label=label, at=entry.at)
+        if entry.event == Event.STOPPED or row.phase is Phase.ENDED:
+            self._finish(member)
+
+    def provision(self, member: Member, work_dir: PurePosixPath) -> Provision:
+        """What a far agent needs so that its terminal is recorded there."""
+        return NOT_RECORDED
+
+    async def leave(self, *, is_over: bool) -> None:
+        """Have the collector end with a run that is over; else it goes on as long as its agents do."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeping
+        if not is_over or self._collector is None:
+            return
+        self._order(do="end")
+        deadline = time.monotonic() + _PATIENCE
+        while self._collector.poll() is None and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        self._collector.end(0.0)
+
+    def _record(self, member: Member) -> None:
+        if provider_of(place_of(self._plan, member)) != LOCAL_PROVIDER:
+            return  # it is recorded on its own host
+        folder = work_dir(LOCAL_PROVIDER, member, host_dir_of(self._environ))
+        self._order(
+            do="record", name=_name(member), file=str(live_recording(self._folder, member)),
+            agent_id=member.agent_id, title=member.node_id, repository=str(folder),
+        )  # fmt: skip
+
+    def _finish(self, member: Member) -> None:
+        self._order(do="finish", name=_name(member), link=str(self._folder.attempt(member) / TERMINAL))
+
+    def _order(self, **fields: Any) -> None:
+        """Write one line. A disk that takes no more costs a recording, not the run."""
+        line = json.dumps(fields).encode() + b"\n"
+        with contextlib.suppress(OSError):
+            handle = os.open(self._home / "orders", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(handle, line)
+            finally:
+                os.close(handle)
+
+    async def _keep(self) -> None:
+        """Start the collector again where it was killed."""
+        while self._starts < _MOST_STARTS:
+            await asyncio.sleep(_LOOK_AGAIN)
+            # One that found another at work has ended well, and that one may end at any time.
+            if self._collector is None or self._collector.poll() is not None:
+                await asyncio.to_thread(self._start)
+
+    def _start(self) -> None:
+        masks = [word for name in self._names for word in ("--mask", name)]
+        argv = (
+            sys.executable, "-P", "-m", "selftest_recorder.onhost", "--socket", default_socket(self._environ),
+            "--orders", str(self._home / "orders"), "--fifos", str(self._home / ".pipes"),
+            "--owner", str(self._folder.journal), *masks,
+        )  # fmt: skip
+        environ = {name: value for name, value in self._environ.items() if name not in ("TMUX", "TMUX_PANE")} | {
+            "SELFTEST_RECORDER_PATTERNS": json.dumps(self._patterns)
+        }
+        with contextlib.suppress(ToolError):
+            self._collector = process.spawn(argv, cwd=self._home, env=environ, output=self._home / "collector.log")
+            self._starts += 1
+
+
+def _name(member: Member) -> str:
+    return f"{member.test}/{member.attempt}"
+
+
+def _label(entry: Entry, row: RunRow) -> str:
+    """The marker that a line of the journal is worth; empty where it is worth none."""
+    match entry.event:
+        case Event.LAUNCHED:
+            return "launched"
+        case Event.PULLING:
+            return "outcome" if entry.fields.get("stamp") else ""
+        case Event.NOTICED if entry.fields.get("reason"):
+            return f"needs you: {entry.fields['reason']}"
+        case Event.LIMITED if entry.fields.get("reason"):
+            return f"held up: {entry.fields['reason']}"
+        case Event.REMINDING:
+            return "reminded"
+        case Event.ENDED if row.end is not None:
+            return _PASSED.get(row.end, f"failed: {row.end.replace('_', ' ')}")
+        case _:
+            return ""
