@@ -17,7 +17,7 @@ from selftest_core.integration.gathering import Branch, Change, gather
 from selftest_core.integration.line import Decision, Line, Status, lay
 from selftest_core.integration.publishing import prove, publish
 from selftest_core.integration.ranking import Ranked, rank
-from selftest_core.integration.resolutions import answers_of, resolution_from_json
+from selftest_core.integration.resolutions import answers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -216,14 +216,8 @@ def lay_kept(engine: Engine, reviewed: Reviewed, *, stored: bool = False) -> Lin
 
 
 def answers_in(decisions: Decisions) -> Answers:
-    """The answers to conflicts that decisions carry. Raises UsageError for one that cannot be read."""
-    found = []
-    for oid, value in decisions.resolutions.items():
-        try:
-            found.append(resolution_from_json(value))
-        except ValueError as error:
-            raise UsageError(f"The resolution of {oid} cannot be read", str(error)) from error
-    return answers_of(found)
+    """The answers to conflicts that decisions carry."""
+    return answers_of(decisions.resolutions.values())
 
 
 def only_kept(reviewed: Reviewed) -> dict[str, Decision]:

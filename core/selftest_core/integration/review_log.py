@@ -33,6 +33,7 @@ from selftest_core.integration.resolutions import Resolution, resolution_from_js
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from selftest_core.integration.resolutions import Meeting
     from selftest_core.journal import Entry
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -66,6 +67,7 @@ class ReviewLog:
     """The log, folded. The first `done` of `acts` hold; the others are undone and can be redone.
 
     `new`: ids of commits that arrived after the first opening. `recalled`: what earlier reviews resolved, by oid.
+    `answered`: what a person answered here at any time, undone or not: it is not recalled over their head.
     """
 
     subject: Subject | None = None
@@ -74,6 +76,7 @@ class ReviewLog:
     new: frozenset[str] = frozenset()
     published: tuple[tuple[str, str], ...] = ()
     recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
+    answered: frozenset[Meeting] = frozenset()
 
     @property
     def undo_says(self) -> str:
@@ -122,8 +125,8 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
                 return replace(log, published=(*log.published, (str(fields["ref"]), str(fields["tip"]))))
             case event if event in ACTS:
                 act = Act(event, fields, str(fields.get("says") or event))
-                _check(act)
-                return replace(log, acts=(*log.acts[: log.done], act), done=log.done + 1)
+                answered = log.answered | _check(act)
+                return replace(log, acts=(*log.acts[: log.done], act), done=log.done + 1, answered=answered)
             case _:
                 return log
     except (AttributeError, KeyError, TypeError, ValueError, UsageError):
@@ -207,8 +210,8 @@ def _oid(said: Any) -> str:
     return said
 
 
-def _check(act: Act) -> None:
-    """Raise for an act that could not be obeyed, so that nothing that is in the log can fail later."""
+def _check(act: Act) -> frozenset[Meeting]:
+    """What it answers. Raises for an act that could not be obeyed, so that nothing in the log can fail later."""
     fields = act.fields
     match act.event:
         case "decided":
@@ -225,9 +228,11 @@ def _check(act: Act) -> None:
         case "resolved":
             _oid(fields["oid"])
             if fields["resolution"]:
-                resolution_from_json(fields["resolution"])
+                answers = resolution_from_json(fields["resolution"]).answers
+                return frozenset(answer.meeting for answer in answers)
         case "onto":
             if fields["oid"] is not None:
                 _oid(fields["oid"])
         case _:
             parse_decisions(fields["decisions"])
+    return frozenset()

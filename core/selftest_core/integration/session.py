@@ -6,6 +6,7 @@ leaves log and state as they were. One process has a review at a time: the log i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.integration import session_opening as opening
+from selftest_core.integration.conflict_files import read_conflicts
 from selftest_core.integration.decisions import (
     decide,
     decisions_json,
@@ -24,24 +26,30 @@ from selftest_core.integration.engine import Engine
 from selftest_core.integration.inputs import home_of, run_inputs
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.publishing import keep_candidate
+from selftest_core.integration.resolution_memory import ResolutionMemory, resolution_folder
+from selftest_core.integration.resolutions import resolution_json
 from selftest_core.integration.review import Targets, lay_kept, lay_review, make_plan, publish_review
 from selftest_core.integration.review_log import apply, branch_fields, decisions_of, fold, subject_fields
 from selftest_core.integration.session_around import Around, look_around
 from selftest_core.integration.session_evidence import importance_of
 from selftest_core.integration.session_state import Consequences, Published, ReviewState
+from selftest_core.integration.session_telling import recalled, statuses, tell
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.integration.conflict_files import ConflictFile
     from selftest_core.integration.gathering import Change
     from selftest_core.integration.inputs import Inputs, Request
-    from selftest_core.integration.line import Line
+    from selftest_core.integration.resolutions import Resolution
     from selftest_core.integration.review import Plan, Reviewed
     from selftest_core.integration.review_log import Subject
     from selftest_core.journal import Journal
 
+_PATIENCE, _IDLE_PATIENCE = 0.02, 0.2
+"""Seconds for the search for dependents, which nothing waits for: behind an act, and when nothing else is to do."""
 DECISIONS = "decisions.json"
 """Beside the log: what is decided, in the form that `--decisions` reads."""
 
@@ -62,9 +70,9 @@ class ReviewSession:
         self._log = fold(journal.entries)
         self._named: Mapping[str, Change] = {}
         self._around = Around()
+        self._memory = ResolutionMemory(resolution_folder(environ))
         self._journal_size = -1
         self._plan: Plan
-        self._kept: Line
         self.state: ReviewState
 
     @classmethod
@@ -146,6 +154,32 @@ class ReviewSession:
             return self.state
         return self._act("noted", oid=change.oid, text=text, says=f"note on {self._says([change.oid])}")
 
+    def conflict_files(self, oid: str) -> tuple[ConflictFile, ...]:
+        """The files in which a held change is in conflict with the line, each with its three sides.
+
+        Raises RefusedError where it is not held, or where the paths themselves clash.
+        """
+        change = self._change(oid)
+        placed = next(one for one in self.state.reviewed.line.items if one.item.oid == change.oid)
+        if placed.status is not Status.HELD:
+            raise RefusedError(f"{self._says([change.oid])} is not in conflict", f"It is {placed.status}.")
+        return read_conflicts(self._engine, placed.conflicts)
+
+    def resolve(self, oid: str, resolution: Resolution | None) -> ReviewState:
+        """Settle a change's conflicts; it holds wherever these contents meet again, in later reviews too.
+
+        None takes what settled them away.
+        """
+        change = self._change(oid)
+        said = None if resolution is None else resolution_json(resolution)
+        word = "resolve" if resolution is not None else "unresolve"
+        state = self._act("resolved", oid=change.oid, resolution=said, says=f"{word} {self._says([change.oid])}")
+        if resolution is not None:
+            # A memory that cannot be written costs later reviews a question, and this one nothing.
+            with contextlib.suppress(OSError):
+                self._memory.remember(resolution)
+        return state
+
     def lay_onto(self, ref: str | None) -> ReviewState:
         """Lay the line on another commit, as on a newer main; None: on the review's own base again."""
         oid = None if ref is None else self._user.resolve(ref)
@@ -162,17 +196,25 @@ class ReviewSession:
         return self._act("redone", back="undone") if self._log.redo_says else self.state
 
     def refresh(self) -> ReviewState:
-        """Look for arrivals, moved branches and a moved main; the same state where nothing is new. Asks no mngr."""
+        """Look for arrivals, moved branches and a moved main; the same state where nothing is new. Asks no mngr.
+
+        Where it is not known yet who needs whom (`dependents.is_whole`), it goes on finding out, for a fifth of a
+        second at most.
+        """
         folder = self._inputs.folder
         around = self._look_around()
         if around == self._around and (folder is None or folder.journal.stat().st_size == self._journal_size):
+            if not self.state.reviewed.dependents.is_whole:
+                self.state = self._build(_IDLE_PATIENCE)
             return self.state
         if folder is not None:
             self._journal_size = folder.journal.stat().st_size
             self._inputs = run_inputs(folder.run, self._inputs.place.top, self._environ)
         self._arrive(self._now())
         self._around = self._look_around()
-        self.state = self._build()
+        made = self._build()
+        if made != self.state:
+            self.state = made
         return self.state
 
     def consequences(self, oids: Iterable[str], decision: Decision) -> Consequences:
@@ -181,8 +223,9 @@ class ReviewSession:
         decisions = self.state.decisions
         items = {self._change(oid).oid: one for oid, one in decisions.items.items()}
         items |= dict.fromkeys(asked, decision)
-        after = _statuses(lay_review(self._engine, self.state.plan, replace(decisions, items=items)))
-        before = _statuses(self.state.reviewed)
+        wanted = replace(decisions, items=items)
+        after = statuses(lay_review(self._engine, self.state.plan, wanted, stored=False, should_stop=lambda: True))
+        before = statuses(self.state.reviewed)
         others = [change for change in self.state.reviewed.order if change.oid not in asked]
         laid, held = Status.LAID, Status.HELD
         return Consequences(
@@ -241,48 +284,38 @@ class ReviewSession:
     def _append(self, event: str, **fields: Any) -> None:
         self._log = apply(self._log, self._journal.append(event, time.time(), **fields))
 
-    def _build(self) -> ReviewState:
-        """The state that the log and what is reviewed give: the only place where one is made."""
+    def _build(self, patience: float = _PATIENCE) -> ReviewState:
+        """The state that the log and what is reviewed give: the only place where one is made.
+
+        `patience`: seconds for finding out who needs whom, which goes on where it stopped.
+        """
+        reviewed, gone = self._lay(patience)
+        while self._recall(reviewed):
+            reviewed, gone = self._lay(patience)
+        kept = lay_kept(self._engine, reviewed)
+        inputs, around = self._inputs, self._around
+        self._named = {source.oid: change for change in reviewed.order for source in change.sources}
+        made = tell(self._name, self._home, self._log, reviewed, kept)
+        return replace(
+            made, main=around.main, main_moved=around.moved(reviewed.plan.base), published=around.published(kept),
+            stat=around.stat(self._engine, reviewed.plan.base, kept.tree), evidence=inputs.evidence, gone=gone,
+            is_live=inputs.is_live,
+        )  # fmt: skip
+
+    def _lay(self, patience: float) -> tuple[Reviewed, tuple[str, ...]]:
         decisions, onto = decisions_of(self._log)
         plan = replace(self._plan, base=onto or self._subject.base)
         fitting, gone = without_missing(plan.changes, decisions)
-        reviewed = lay_review(self._engine, plan, fitting)
-        return self._tell(reviewed, gone)
+        until = time.monotonic() + patience
+        reviewed = lay_review(self._engine, plan, fitting, stored=False, should_stop=lambda: time.monotonic() > until)
+        return reviewed, gone
 
-    def _tell(self, reviewed: Reviewed, gone: tuple[str, ...]) -> ReviewState:
-        plan, decisions = reviewed.plan, reviewed.decisions
-        named = self._named = {source.oid: change for change in plan.changes for source in change.sources}
-        kept = self._kept = lay_kept(self._engine, reviewed)
-        placed = _statuses(reviewed)
-        open_still = sum(
-            decision is Decision.UNDECIDED and placed[oid] is not Status.VOID
-            for oid, decision in reviewed.decided.items()
-        )
-        decided = {named[oid].oid for oid in decisions.items}
-        arrived = {change.oid for change in plan.changes if all(one.oid in self._log.new for one in change.sources)}
-        return ReviewState(
-            name=self._name,
-            home=self._home,
-            plan=plan,
-            decisions=decisions,
-            reviewed=reviewed,
-            new=frozenset(arrived - decided),
-            notes={named[oid].oid: text for oid, text in decisions.notes.items()},
-            undo_says=self._log.undo_says,
-            redo_says=self._log.redo_says,
-            total=len(plan.changes),
-            decided=len(plan.changes) - open_still,
-            held=sum(status is Status.HELD for status in placed.values()),
-            open=len(reviewed.open),
-            main=self._around.main,
-            main_moved=self._around.moved(plan.base),
-            publishable=_why_not(reviewed, kept),
-            stat=self._around.stat(self._engine, plan.base, kept.tree),
-            published=self._around.published(kept),
-            evidence=self._inputs.evidence,
-            gone=gone,
-            is_live=self._inputs.is_live,
-        )
+    def _recall(self, reviewed: Reviewed) -> bool:
+        """Write down what earlier reviews resolved of what is held now, so that it can be repeated without them."""
+        found = recalled(self._memory, reviewed, self._log)
+        for oid, resolution in found.items():
+            self._append("recalled", oid=oid, resolution=resolution_json(resolution))
+        return bool(found)
 
     @property
     def _subject(self) -> Subject:
@@ -337,16 +370,3 @@ class ReviewSession:
     def _end(self) -> None:
         self._engine.close()
         self._journal.close()
-
-
-def _statuses(reviewed: Reviewed) -> dict[str, Status]:
-    return {placed.item.oid: placed.status for placed in reviewed.line.items}
-
-
-def _why_not(reviewed: Reviewed, kept: Line) -> str:
-    """Why publishing makes no sense or is forbidden, empty where it is safe."""
-    statuses = [placed.status for placed in kept.items]
-    held = statuses.count(Status.HELD)
-    if held and reviewed.decisions.on_conflict == "fail":
-        return f"{held} kept {'change is' if held == 1 else 'changes are'} held, and the decisions forbid that"
-    return "" if Status.LAID in statuses else "nothing is kept yet that the base does not have"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import ToolFailedError
 from selftest_core.integration.inputs import find_main
 from selftest_core.integration.publishing import own_ref
 from selftest_core.integration.session_state import Published
@@ -51,14 +50,7 @@ class Around:
     def stat(self, engine: Engine, base: str, tree: str) -> tuple[int, int]:
         """Lines added and removed between a commit and a tree; binary files count nothing."""
         if (base, tree) not in self._stats:
-            try:
-                out = engine.git.ask("diff-tree", "-r", "--numstat", "-z", "--no-renames", f"{base}^{{tree}}", tree)
-            except ToolFailedError:
-                return (0, 0)
-            counts = [line.split("\t")[:2] for line in out.split("\0") if "\t" in line]
-            added = sum(int(count[0]) for count in counts if count[0].isdecimal())
-            removed = sum(int(count[1]) for count in counts if count[1].isdecimal())
-            self._stats[base, tree] = (added, removed)
+            self._stats[base, tree] = engine.count_lines(engine.tree_of(base), tree)
         return self._stats[base, tree]
 
 
