@@ -125,7 +125,7 @@ selftest-tui schema > selftest-tui.schema.json
 selftest-tui demo
 
 # Their run as lines of JSON, until all have ended. Its status is 1, since work for a person is left by design.
-selftest-tui demo --batch --agents 2 > run.jsonl || test $? = 1
+selftest-tui demo --batch > run.jsonl || test $? = 1
 
 # Leave the demo's world, to look at it with tmux, mngr and git.
 selftest-tui demo --batch --agents 1 --keep > run.jsonl || test $? = 1

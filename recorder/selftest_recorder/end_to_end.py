@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from selftest_core.tutorial import Tutorial
     from selftest_recorder.session import Session
 
-_DEADLINE = 120.0
+_DEADLINE = 400.0
 _SHELL = ("bash", "-euo", "pipefail", "-c")
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from selftest_core.tools.process import Completed
     from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
 
+# A deadline for a hang, far beyond what a busy machine needs for a demo of one agent.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 NAME = "steady"
 
 
@@ -256,19 +258,6 @@ def test_demo(e2e: EndToEnd, fleet: World, folder: Path) -> None:
         assert NAME not in screen
         session.send_keys("q")
         assert session.wait_for_end() == 0
-    assert leftovers(fleet) == []
-
-
-def test_demo_for_programs(e2e: EndToEnd, fleet: World, folder: Path) -> None:
-    block = e2e.write_tutorial_block("""
-        # Their run as lines of JSON, until all have ended. Its status is 1, since work for a person is left by design.
-        selftest-tui demo --batch --agents 2 > run.jsonl || test $? = 1
-    """)
-    done(block, fleet, folder)
-    lines = [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
-    assert lines[-1]["event"] == "summary"
-    assert lines[-1]["tests"] == 2
-    assert sorted(line["end"] for line in lines if line["event"] == "ended") == ["crash", "succeeded"]
     assert leftovers(fleet) == []
 
 

@@ -7,14 +7,14 @@ so whatever command is given in the demo's folder, `selftest-tui run` too, does 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.config import FILE_NAME, toml_text
-from selftest_core.errors import ToolFailedError
+from selftest_core.errors import ToolFailedError, ToolTimeoutError
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PROGRAM = "demo-agent"
 """The program name of the agents: 15 characters at most, for `ps` cuts there and mngr would not find it."""
 _HERE = Path(__file__).parent
-_SHORTEST, _LONGEST = 30.0, 240.0
+_SHORTEST, _LONGEST, _STARTS = 30.0, 400.0, 150
 
 
 def pytest_command() -> tuple[str, ...]:
@@ -92,10 +92,14 @@ def write_settings(repository: Path, command: Sequence[str], timeout: float, age
     (repository / FILE_NAME).write_text("".join(lines), encoding="utf-8")
 
 
-def short_timeout() -> float:
-    """Seconds after which an agent of a demo that nobody watches has hung: more on a machine that is busy already."""
+def short_timeout(environ: Mapping[str, str]) -> float:
+    """Seconds after which an agent of a demo that nobody watches has hung: more where a pytest takes longer to start.
+
+    One agent runs it twice, beside the others and beside mngr: a hundred and fifty starts are long for that.
+    """
+    began = time.monotonic()
     try:
-        load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    except OSError:  # a system that does not tell
-        load = 1.0
-    return min(_LONGEST, _SHORTEST * max(1.0, load))
+        run((*pytest_command(), "--version"), timeout=_LONGEST, cwd=_HERE, env=environ)
+    except ToolTimeoutError:
+        return _LONGEST
+    return min(_LONGEST, max(_SHORTEST, _STARTS * (time.monotonic() - began)))

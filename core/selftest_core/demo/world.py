@@ -132,7 +132,7 @@ class DemoWorld:
         stage.mkdir()
         patience = WATCHED_PATIENCE if is_watched else UNWATCHED_PATIENCE
         command = write_stage(stage, self.roles, speed=speed, patience=patience)
-        timeout = WATCHED_TIMEOUT if is_watched else short_timeout()
+        timeout = WATCHED_TIMEOUT if is_watched else short_timeout(self._world.tools_environ)
         write_settings(self.repository, command, timeout, min(agents, AT_ONCE))
 
 
