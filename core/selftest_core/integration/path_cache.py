@@ -132,10 +132,12 @@ class PathGround:
     def __init__(self, cache: PathCache, tree: str, *, stored: bool) -> None:
         self._cache = cache
         self._engine = cache.engine
-        self._live = LiveTree(cache.reader, tree)
+        self._tree_now = LiveTree(cache.reader, tree)
         self._tree: str | None = tree
         self._is_stored = stored
         self._overlay: dict[Parts, Entry | None] = {}
+        # Remembered steps that the tree in memory does not have yet: most lines begin as another one did.
+        self._waiting: list[Delta] = []
         self.is_kept = True
 
     def put(self, item: Item, answers: Answers) -> Placing:
@@ -181,9 +183,16 @@ class PathGround:
         return Placing(Status.LAID if delta else Status.VOID)
 
     def _apply(self, delta: Delta) -> None:
-        for parts, entry in delta:
-            self._live.put(parts, entry)
-            self._overlay[parts] = entry
+        self._waiting.append(delta)
+        self._overlay.update(delta)
+
+    @property
+    def _live(self) -> LiveTree:
+        for delta in self._waiting:
+            for parts, entry in delta:
+                self._tree_now.put(parts, entry)
+        self._waiting.clear()
+        return self._tree_now
 
     def seal(self) -> str:
         """The id of the tree as it is now."""
@@ -214,9 +223,10 @@ class PathGround:
         has_additions = any(change.before is None for change in changes)
         delta: list[tuple[Parts, Entry | None]] = []
         conflicts: list[Conflict] = []
+        live = self._live
         for change in changes:
             before, after = change.before, change.after
-            ours = self._live.find(change.parts)
+            ours = live.find(change.parts)
             if not _is_file_or_nothing(before, ours, after):
                 return None
             if before is None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.integration.engine import Engine
-    from selftest_core.integration.resolutions import Answers
     from selftest_core.tools.git import Git
 
 
@@ -179,7 +178,7 @@ def lay_review(
     base_tree = engine.tree_of(plan.base)
     items = [change.item for change in single]
     members = [change.item for change in joint]
-    answers = answers_in(decisions)
+    answers = answers_of(decisions.resolutions.values())
     line = lay(engine, plan.base, base_tree, items, decided, joint=members, answers=answers, stored=stored)
     paths = {change.oid: change.paths for change in order}
     dependents = find_dependents(
@@ -199,7 +198,7 @@ def publish_review(
     line = lay_kept(engine, reviewed)
     joint, single = _halves(plan, reviewed.order)
     items, members = [change.item for change in single], [change.item for change in joint]
-    answers = answers_in(reviewed.decisions)
+    answers = answers_of(reviewed.decisions.resolutions.values())
     prove(line, folder, user.git_dir, environ, items, only_kept(reviewed), members, answers)
     return publish(engine, user, plan.name, branch, line), line
 
@@ -210,14 +209,9 @@ def lay_kept(engine: Engine, reviewed: Reviewed, *, stored: bool = False) -> Lin
     joint, single = _halves(plan, reviewed.order)
     items, members = [change.item for change in single], [change.item for change in joint]
     base_tree = engine.tree_of(plan.base)
-    answers = answers_in(reviewed.decisions)
+    answers = answers_of(reviewed.decisions.resolutions.values())
     kept = only_kept(reviewed)
     return lay(engine, plan.base, base_tree, items, kept, joint=members, answers=answers, stored=stored)
-
-
-def answers_in(decisions: Decisions) -> Answers:
-    """The answers to conflicts that decisions carry."""
-    return answers_of(decisions.resolutions.values())
 
 
 def only_kept(reviewed: Reviewed) -> dict[str, Decision]:
