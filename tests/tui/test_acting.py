@@ -55,18 +55,17 @@ async def test_the_same_text_reaches_all_marked_and_no_other(world: World) -> No
         assert rows["two"].agent_id in shown
         assert rows["three"].agent_id not in shown
         assert "not possible: still" in shown
-        await it.press("y", "e", "s", "enter")
+        await it.press("enter")
         shown = words(await dialog(it, Question))
-        assert "yes" in shown
+        assert "(Enter alone)" in shown
         assert rows["one"].agent_id in shown
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.app.fleet)
         assert [path.read_text() for path in files] == ["", "", ""], "Enter in the question is No"
         await it.press("I")
-        await dialog(it, Composer)
-        await it.press("enter")  # what was written is still there
-        await dialog(it, Question)
-        await it.press("y")
+        composer = await dialog(it, Composer)
+        assert "send to all 2" in str(composer.query_one("#dialog").border_subtitle)
+        await it.press("y", "e", "s", "enter")
         shown_results = await dialog(it, Results)
         await it.until(lambda: "2 done, 0 failed, 0 to go." in words(shown_results))
         assert eventually(files[0].read_text) == eventually(files[1].read_text) == "yes\n"
@@ -84,8 +83,6 @@ async def test_only_the_failed_are_tried_again(world: World) -> None:
         await it.press("I")
         await dialog(it, Composer)
         await it.press("x", "enter")
-        await dialog(it, Question)
-        await it.press("y")
         results = await dialog(it, Results)
         await it.until(lambda: "1 done, 1 failed, 0 to go." in words(results))
         await it.press("r")

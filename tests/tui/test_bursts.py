@@ -8,6 +8,8 @@ from textual import events
 from textual.keys import _character_to_key
 
 import scenes
+from selftest_tui.arrangement import GroupBy
+from selftest_tui.screens.composer import Composer, PromptArea
 from tui.driving import driven
 
 if TYPE_CHECKING:
@@ -32,3 +34,35 @@ async def test_what_is_typed_behind_the_slash_lands_in_the_filter() -> None:
         await one.until(lambda: not one.screen.prompt.is_open and one.name == "st-7f-cart-tax", "the filtered agent")
         assert one.screen.prompt.text == "cart-tax"
         assert one.screen.view is before
+
+
+async def test_what_is_typed_behind_a_key_that_opens_a_dialog_is_for_the_dialog() -> None:
+    async with driven(scenes.few().view) as one:
+        burst(one, "mDo it, s and q too")
+        await one.until(lambda: isinstance(one.app.screen, Composer), "the message")
+        area = one.app.screen.query_one(PromptArea)
+        await one.until(lambda: area.text == "Do it, s and q too", "the whole message")
+        await one.pilot.press("escape")
+        for key in "sD":
+            burst(one, f"{key}lln")  # to No and back, and No
+            await one.until(lambda: one.app.screen is one.screen and one.screen.is_at_rest, "the answer")
+        assert one.screen.view.rows, "No was said, and no other key was pressed"
+        assert one.toasts == ""
+        burst(one, "gjj\r")
+        await one.until(lambda: one.app.screen is one.screen, "the choice")
+        await one.until(lambda: one.table.arrangement.group is GroupBy.HOST, "grouped by the third way")
+
+
+async def test_what_is_typed_behind_one_that_opened_none_is_for_the_table() -> None:
+    async with driven(scenes.empty().view) as one:
+        burst(one, "DDm/abc")
+        await one.until(lambda: one.screen.prompt.is_open and one.screen.prompt.text == "abc", "the filter")
+        assert one.app.screen is one.screen
+
+
+async def test_what_is_typed_behind_enter_is_not_for_the_filter() -> None:
+    async with driven(scenes.few().view) as one:
+        await one.press("slash")
+        burst(one, "tax\rz")
+        await one.until(lambda: one.screen.is_zoomed, "the key behind it")
+        assert one.screen.prompt.text == "tax"

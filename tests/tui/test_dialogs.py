@@ -47,7 +47,7 @@ def text_of(dialog: ModalScreen[Any], selector: str) -> str:
     ("keys", "answer"),
     [
         (["enter"], False),
-        (["escape"], False),
+        (["escape"], None),
         (["n"], False),
         (["y"], True),
         (["left", "enter"], True),
@@ -55,7 +55,7 @@ def text_of(dialog: ModalScreen[Any], selector: str) -> str:
         (["left", "right", "enter"], False),
     ],
 )
-async def test_a_question_is_no_unless_one_says_yes(keys: list[str], answer: bool) -> None:
+async def test_a_question_is_no_unless_one_says_yes(keys: list[str], answer: bool | None) -> None:
     app = Host(Question("Destroy?", "It is gone for good.", ["one"]))
     async with app.run_test() as pilot:
         await pilot.press(*keys)
@@ -63,8 +63,8 @@ async def test_a_question_is_no_unless_one_says_yes(keys: list[str], answer: boo
         assert app.answer is answer
 
 
-@pytest.mark.parametrize(("keys", "answer"), [(["enter"], True), (["escape"], False), (["n"], False)])
-async def test_a_harmless_question_may_default_to_yes(keys: list[str], answer: bool) -> None:
+@pytest.mark.parametrize(("keys", "answer"), [(["enter"], True), (["escape"], None), (["n"], False)])
+async def test_a_harmless_question_may_default_to_yes(keys: list[str], answer: bool | None) -> None:
     app = Host(Question("Make them ask?", is_yes_default=True))
     async with app.run_test() as pilot:
         await pilot.press(*keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.command import CommandPalette
@@ -12,6 +12,7 @@ from textual.widgets import Input, TextArea
 
 from selftest_tui import problems
 from selftest_tui.bindings import bindings_of
+from selftest_tui.held_keys import HeldKeys
 from selftest_tui.keys import APP, BY_APP_ACTION
 from selftest_tui.palette import Actions
 from selftest_tui.screens.fleet import FleetScreen
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.binding import BindingType
+    from textual.screen import Screen
+    from textual.worker import Worker
 
     from selftest_core.config import Config
     from selftest_core.run.offer import Offer
@@ -65,6 +68,7 @@ class FleetApp(App[None]):
         self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place)
         self._wanted_theme = theme
         self._was_warned = False
+        self._held = HeldKeys(self)
 
     def on_mount(self) -> None:
         """Colours first, then the one screen."""
@@ -81,14 +85,29 @@ class FleetApp(App[None]):
             known = ", ".join(sorted(self.available_themes))
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
 
+    async def on_event(self, event: events.Event) -> None:
+        """Keys behind one that opens a dialog wait for it."""
+        if not self._held.keeps(event):
+            await super().on_event(event)
+
+    def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None) -> None:
+        """A key of `origin` opens a dialog, perhaps in a worker: what is typed behind it is for that."""
+        self._held.begin(origin, worker)
+
+    async def on_held_keys_caught_up(self) -> None:
+        """The dialog is there, or there is none: each key to whoever has the focus now."""
+        for key in self._held.release():
+            await super().on_event(key)
+
     def on_key(self, event: events.Key) -> None:
         """Text that nobody took, while the prompt is open, was typed for the prompt.
 
         A terminal delivers what is typed fast all at once, and all of it is given to what had the focus then. It
         comes here in its order, where a letter would else be looked up as a key of the table.
         """
-        if event.is_printable and event.character and self.screen is self.fleet and self.fleet.prompt.is_open:
-            self.fleet.prompt.take(event.character)
+        field = self.main_screen.field
+        if event.is_printable and event.character and self.screen is self.main_screen and field and field.is_open:
+            field.take(event.character)
             event.stop()
             event.prevent_default()
 
@@ -125,7 +144,7 @@ class FleetApp(App[None]):
 
     def action_press(self, action: str) -> None:
         """A key that works everywhere was pressed."""
-        main = self.main_screen
+        main, top = self.main_screen, self.screen
         if action == "leave" or (action == "interrupt" and self.screen is main):
             self._leave()
         elif action == "interrupt":
@@ -136,6 +155,8 @@ class FleetApp(App[None]):
             self.push_screen(CommandPalette(providers=[Actions], placeholder="What shall be done?"))
         elif action == "no_quit":
             main.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
+        if BY_APP_ACTION[action].opens and self.screen is not top:
+            self.hold_keys(top, None)
 
     def _leave(self) -> None:
         """Quit; while an act is under way only when asked twice."""

@@ -54,6 +54,7 @@ class Key:
     """One row. `keys` as Textual names them; `shows` as people write them; `label` for the key line, `help` in full.
 
     `line`: its place in the key line, lowest first and kept longest when space is short; 0 for none.
+    `opens`: it opens a dialog, and what is typed behind it is for that.
     """
 
     keys: tuple[str, ...]
@@ -66,6 +67,7 @@ class Key:
     line: int = 0
     why_not: Reason = always
     priority: bool = False
+    opens: bool = False
 
 
 def move(keys: str, shows: str, action: str, text: str) -> Key:
@@ -106,8 +108,8 @@ class KeyTable:
 
 
 APP = (
-    Key(("question_mark",), "?", "help", "help", "this help", Topic.PROGRAM, Where.APP, line=1),
-    Key(("ctrl+p",), "^p", "palette", "palette", "all actions by name", Topic.PROGRAM, Where.APP, line=2),
+    Key(("question_mark",), "?", "help", "help", "this help", Topic.PROGRAM, Where.APP, line=1, opens=True),
+    Key(("ctrl+p",), "^p", "palette", "palette", "all actions by name", Topic.PROGRAM, Where.APP, line=2, opens=True),
     Key(("q",), "q", "leave", "quit", "quit; the agents go on", Topic.PROGRAM, Where.APP, line=3),
     Key(("ctrl+c",), "^c", "interrupt", "quit", "close what lies on top; else quit", Topic.PROGRAM, Where.APP,
         priority=True),

@@ -27,8 +27,10 @@ FIND = (
         "search what all panes show now (^r: their scrollback too); the hits become the marked ones",
         Topic.FIND, line=7, why_not=situation.panes_to_search),
     Key(("a",), "a", "only_me", "only ◆", "show only what needs you, or all again", Topic.FIND, line=6),
-    Key(("g",), "g", "group", "group", "group by attention, state, host, project, run or a label", Topic.FIND, line=11),
-    Key(("o",), "o", "sort", "sort", "sort by urgency, name, running time, idle time or newest", Topic.FIND, line=12),
+    Key(("g",), "g", "group", "group", "group by attention, state, host, project, run or a label",
+        Topic.FIND, line=11, opens=True),
+    Key(("o",), "o", "sort", "sort", "sort by urgency, name, running time, idle time or newest",
+        Topic.FIND, line=12, opens=True),
 )  # fmt: skip
 
 MARK = (
@@ -49,14 +51,15 @@ ACT = (
     Key(("i",), "i", "type", "type", "type into its terminal from here, in the preview",
         Topic.ACT, line=2, why_not=situation.can_type),
     Key(("I",), "I", "type_many", "type into many", "type the same into all marked agents, targets shown first",
-        Topic.ACT, why_not=situation.can_type_many),
+        Topic.ACT, why_not=situation.can_type_many, opens=True),
     Key(("m",), "m", "message", "message", "send a message to one or many agents",
-        Topic.ACT, line=4, why_not=situation.some_target),
-    Key(("s",), "s", "stop", "stop", "stop agents; asks first", Topic.ACT, line=13, why_not=situation.can_stop),
+        Topic.ACT, line=4, why_not=situation.some_target, opens=True),
+    Key(("s",), "s", "stop", "stop", "stop agents; asks first",
+        Topic.ACT, line=13, why_not=situation.can_stop, opens=True),
     Key(("S",), "S", "start", "start", "start stopped agents, or ended ones again; asks first",
-        Topic.ACT, why_not=situation.can_start),
+        Topic.ACT, why_not=situation.can_start, opens=True),
     Key(("D",), "D", "destroy", "destroy", "destroy agents and their work; names each one first and defaults to No",
-        Topic.ACT, why_not=situation.some_target),
+        Topic.ACT, why_not=situation.some_target, opens=True),
     Key(("exclamation_mark",), "!", "shell", "shell", "open a shell in its work folder",
         Topic.ACT, why_not=situation.has_work_dir),
     Key(("y",), "y", "copy_branch", "copy branch", "copy the name of its branch",
@@ -83,8 +86,8 @@ PROGRAM = (
         Topic.PROGRAM, line=15),
     Key(("R",), "R", "refresh", "refresh", "ask mngr and tmux again, now", Topic.PROGRAM),
     Key(("e",), "e", "problems", "problems", "what does not work right now, what mends it, and what was said last",
-        Topic.PROGRAM, why_not=situation.some_problem),
-    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM),
+        Topic.PROGRAM, why_not=situation.some_problem, opens=True),
+    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
 )  # fmt: skip
 
 PROMPT = (

@@ -36,7 +36,7 @@ CONDUCT = (
     Key(("P",), "P", "pause", "pause/go", "pause launching; go on; take the run up again where nobody conducts it",
         _CONDUCT, line=3, why_not=run_situation.can_pause),
     Key(("E",), "E", "end_run", "end run", "stop all agents and launch no more; asks first, and P can go on later",
-        _CONDUCT, line=12, why_not=run_situation.can_end),
+        _CONDUCT, line=12, why_not=run_situation.can_end, opens=True),
     Key(("f",), "f", "fleet", "fleet", "to the fleet, on this agent; the run goes on", _CONDUCT, line=6),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks with their tests", _CONDUCT, line=13),
 )  # fmt: skip
@@ -46,13 +46,13 @@ ACT = (
         "attach to its agent's terminal (on a group: open or close it); detach brings you back here",
         _ACT, Where.TABLE, line=1, why_not=run_situation.can_attach),
     Key(("m",), "m", "message", "message", "send a message to its agent, or to all of a cluster",
-        _ACT, line=4, why_not=run_situation.can_message),
+        _ACT, line=4, why_not=run_situation.can_message, opens=True),
     Key(("R",), "R", "retry", "retry", "try it again with a new agent; on a group all that have ended, after asking",
-        _ACT, line=5, why_not=run_situation.can_retry),
+        _ACT, line=5, why_not=run_situation.can_retry, opens=True),
     Key(("minus",), "-", "skip", "skip", "launch no agent for it; on a group all that wait, after asking",
-        _ACT, line=14, why_not=run_situation.can_skip),
+        _ACT, line=14, why_not=run_situation.can_skip, opens=True),
     Key(("s",), "s", "stop_one", "stop", "stop its agent and take what it has by then; asks first",
-        _ACT, line=11, why_not=run_situation.can_stop),
+        _ACT, line=11, why_not=run_situation.can_stop, opens=True),
     Key(("exclamation_mark",), "!", "shell", "shell", "open a shell in the folder of what came back",
         _ACT, why_not=run_situation.has_files),
     Key(("y",), "y", "copy_test", "copy test", "copy the id of the test", _ACT, why_not=run_situation.test_here),
@@ -80,8 +80,8 @@ PROMPT = (
 
 PROGRAM = (
     Key(("e",), "e", "problems", "problems", "what does not work right now, and what was said last",
-        Topic.PROGRAM, why_not=run_situation.some_problem),
-    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM),
+        Topic.PROGRAM, why_not=run_situation.some_problem, opens=True),
+    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
 )  # fmt: skip
 
 RUN = KeyTable("Run", MOVE + FIND + CONDUCT + ACT + LOOK + PROMPT + PROGRAM + APP)
@@ -98,7 +98,7 @@ START = KeyTable(
         Key(("K", "up", "k"), "↑ k", "scroll_up", "scroll up", "one line up", _BEGIN),
         Key(("pagedown", "space"), "PgDn", "page_down", "page down", "one page down", _BEGIN),
         Key(("pageup",), "PgUp", "page_up", "page up", "one page up", _BEGIN),
-        Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM),
+        Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
         *APP,
     ),
 )  # fmt: skip

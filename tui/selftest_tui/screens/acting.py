@@ -91,10 +91,13 @@ class Acting:
         """Write one message, and send it to these agents."""
         await self.message_to(_targets(rows))
 
-    async def message_to(self, targets: tuple[Target, ...], more: Sequence[str] = ()) -> None:
-        """Write one message, and send it to these. `more`: lines about those that cannot be reached."""
+    async def message_to(self, targets: tuple[Target, ...], more: Sequence[str] = (), *, text: str = "") -> None:
+        """Write one message, and send it to these. `more`: lines about those that cannot be reached.
+
+        `text` to begin with; without one, what was last written and not sent.
+        """
         mngr = self._screen.mngr
-        composed = await self._compose("message", f"Message {_named(targets)}", targets, more)
+        composed = await self._compose("message", f"Message {_named(targets)}", targets, more, text=text)
         if composed is not None:
             await self._steer(mngr, Act.MESSAGE, targets, composed.text)
 
@@ -194,23 +197,34 @@ class Acting:
         await self._with_results("Typing into", able, do)
 
     async def _compose(
-        self, kind: str, title: str, targets: tuple[Target, ...], more: Sequence[str] = (), *, asks_enter: bool = False
+        self,
+        kind: str,
+        title: str,
+        targets: tuple[Target, ...],
+        more: Sequence[str] = (),
+        *,
+        text: str = "",
+        asks_enter: bool = False,
     ) -> Composed | None:
-        """The text to send, confirmed where it goes to many; None where the person changed their mind."""
+        """The text to send; None where the person changed their mind.
+
+        Its targets are named above it, and writing it is the deliberate act: only Enter alone, which one slip of a
+        finger would give to many, is asked about.
+        """
         lines = target_lines(targets, default_socket(self._screen.environ))
-        text = self._drafts.get(kind, "")
-        composer = Composer(title, [*lines, *more], text, asks_enter=asks_enter)
+        draft = text or self._drafts.get(kind, "")
+        send = f"send to all {len(targets)}" if len(targets) > 1 else "send"
+        composer = Composer(title, [*lines, *more], draft, asks_enter=asks_enter, send=send)
         composed = await self._screen.app.push_screen_wait(composer)
         if composed is None:
             return None
         self._drafts[kind] = composed.text
         if not composed.is_sent:
             return None
-        if len(targets) > 1:
-            says = composed.text or "(Enter alone)"
-            question = Question(f"{title}?", says, lines, yes=f"Send to all {len(targets)}")
+        if len(targets) > 1 and not composed.text:
+            question = Question(f"{title}?", "(Enter alone)", lines, yes=f"Send to all {len(targets)}")
             if not await self._ask(question):
-                self._screen.say("Nothing was sent. What you wrote is kept.")
+                self._screen.say("Nothing was sent.")
                 return None
         self._drafts.pop(kind, None)
         return composed
@@ -224,9 +238,8 @@ class Acting:
     async def attach(self, what: Row | TmuxSession) -> None:
         """Show a session on the person's terminal until they detach, or in a new window of their tmux."""
         plan = await asyncio.to_thread(plan_attach, what, self._screen.environ)
-        if plan.socket is not None:
-            await self._offer_guard(plan.socket, plan.warning)
-        await self.go(plan)
+        if plan.socket is None or await self._offer_guard(plan.socket, plan.warning):
+            await self.go(plan)
 
     async def shell(self, row: Row) -> None:
         """Open a shell where the agent works."""
@@ -249,20 +262,30 @@ class Acting:
         if end.says:
             self._screen.say(end.says, plan.title, "warning" if end.exit_status else "information")
 
-    async def _offer_guard(self, socket: str, warning: str) -> None:
-        """Make mngr's two dangerous keys ask first, if the person wants that: asked once for each server."""
+    async def _offer_guard(self, socket: str, warning: str) -> bool:
+        """Make mngr's two dangerous keys ask first, if the person wants that: asked once for each server.
+
+        False where the question was left: the person changed their mind, and is asked again the next time.
+        """
         if await asyncio.to_thread(key_guard.is_guarded, socket, self._screen.environ):
-            return
+            return True
         answers = Answers.of(self._screen.environ)
         answer = await asyncio.to_thread(answers.of_server, socket)
         if answer is None:
             question = Question(
-                "Make Ctrl-Q and Ctrl-T ask first?", f"{_DANGEROUS_KEYS}\n\n{warning}", is_yes_default=True
+                "Make Ctrl-Q and Ctrl-T ask first?",
+                f"{_DANGEROUS_KEYS}\n\n{warning}",
+                is_yes_default=True,
+                leaves="back, without attaching",
             )
-            answer = Answer.GUARD if await self._ask(question) else Answer.LEAVE
+            wants = await self._screen.app.push_screen_wait(question)
+            if wants is None:
+                return False
+            answer = Answer.GUARD if wants else Answer.LEAVE
             await asyncio.to_thread(answers.remember, socket, answer)
         if answer is Answer.GUARD:
             await asyncio.to_thread(key_guard.guard, socket, self._screen.environ)
+        return True
 
     # The rest
 

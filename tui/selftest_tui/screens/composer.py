@@ -41,10 +41,17 @@ class PromptArea(TextArea):
     class Submitted(Message):
         """Enter was pressed."""
 
+    is_submitted = False
+    """What is typed behind Enter belongs to nothing that was written."""
+
     def on_key(self, event: events.Key) -> None:
-        if event.key == "enter":
+        if self.is_submitted:
             event.stop()
             event.prevent_default()
+        elif event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.is_submitted = True
             self.post_message(self.Submitted())
         elif event.key in ("alt+enter", "ctrl+j", "shift+enter"):
             event.stop()
@@ -53,22 +60,36 @@ class PromptArea(TextArea):
 
 
 class Composer(ModalScreen["Composed | None"]):
-    """Writes one text for the targets that it names. With `asks_enter` it also asks whether Enter follows the text."""
+    """Writes one text for the targets that it names. With `asks_enter` it also asks whether Enter follows the text.
+
+    `send`: what Enter does, in the frame.
+    """
 
     CSS_PATH = "composer.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave, keep the text")]
 
-    def __init__(self, title: str, lines: Sequence[str], text: str = "", *, asks_enter: bool = False) -> None:
+    def __init__(
+        self,
+        title: str,
+        lines: Sequence[str],
+        text: str = "",
+        *,
+        asks_enter: bool = False,
+        may_be_empty: bool = False,
+        send: str = "send",
+    ) -> None:
         super().__init__()
         self._title = clean(title)
         self._lines = [clean(line) for line in lines]
         self._text = text
         self._asks_enter = asks_enter
+        self._send = send
+        self._may_be_empty = may_be_empty
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog") as dialog:
             dialog.border_title = Content(self._title)
-            keys = "⏎ send   alt+⏎ or ^j new line   esc leave"
+            keys = f"⏎ {self._send}   alt+⏎ or ^j new line   esc leave"
             dialog.border_subtitle = Content(keys + ("   tab options" if self._asks_enter else ""))
             with VerticalScroll(id="lines", can_focus=False):
                 yield Static(Content("\n".join(self._lines)))
@@ -84,9 +105,10 @@ class Composer(ModalScreen["Composed | None"]):
     def on_prompt_area_submitted(self, event: PromptArea.Submitted) -> None:
         event.stop()
         written = self._written(is_sent=True)
-        if written.text.strip() or (self._asks_enter and written.with_enter):
+        if written.text.strip() or self._may_be_empty or (self._asks_enter and written.with_enter):
             self.dismiss(written)
         else:
+            self.query_one(PromptArea).is_submitted = False
             self.notify("Nothing is written yet.", markup=False)
 
     def action_leave(self) -> None:

@@ -43,15 +43,16 @@ def target_lines(targets: Sequence[Target], default_socket: str) -> list[str]:
     return lines
 
 
-class Question(ModalScreen[bool]):
-    """Yes or no. The button that is focused at first is the default; escape is always No.
+class Question(ModalScreen["bool | None"]):
+    """Yes or no. The button that is focused at first is the default; escape is neither: the answer is None.
 
-    `lines` are listed in a scrollable box: the exact targets.
+    `lines` are listed in a scrollable box: the exact targets. `leaves`: what escape does, for the frame.
     """
 
     CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,n,N", "answer(False)", "No"),
+        Binding("escape", "leave", "Leave"),
+        Binding("n,N", "answer(False)", "No"),
         Binding("y,Y", "answer(True)", "Yes"),
         Binding("left,right,h,l", "other_button", "Choose", show=False),
         Binding("down,j", "scroll_lines(1)", "Down", show=False),
@@ -69,6 +70,7 @@ class Question(ModalScreen[bool]):
         yes: str = "Yes",
         no: str = "No",
         is_yes_default: bool = False,
+        leaves: str = "no",
     ) -> None:
         super().__init__()
         self._title = clean(title)
@@ -77,11 +79,12 @@ class Question(ModalScreen[bool]):
         self._yes = yes
         self._no = no
         self._is_yes_default = is_yes_default
+        self._leaves = leaves
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog") as dialog:
             dialog.border_title = Content(self._title)
-            dialog.border_subtitle = Content("y yes   n no   ⏎ the marked one   esc no")
+            dialog.border_subtitle = Content(f"y yes   n no   ⏎ the marked one   esc {self._leaves}")
             if self._says:
                 yield Static(Content(self._says), id="says")
             if self._lines:
@@ -97,6 +100,9 @@ class Question(ModalScreen[bool]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         event.stop()
         self.dismiss(event.button.id == "yes")
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
 
     def action_answer(self, is_yes: bool) -> None:
         self.dismiss(is_yes)

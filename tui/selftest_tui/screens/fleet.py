@@ -153,6 +153,11 @@ class FleetScreen(KeyedScreen):
                 break
 
     @property
+    def field(self) -> Prompt:
+        """The filter's."""
+        return self.prompt
+
+    @property
     def is_narrow(self) -> bool:
         """The right pane lies over the table, or is closed."""
         return self.has_class("-narrow")

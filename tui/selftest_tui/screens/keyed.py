@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from inspect import isawaitable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from textual.screen import Screen
 
@@ -19,11 +19,21 @@ from selftest_tui.keys import Where
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from textual.worker import Worker
+
     from selftest_tui.keys import Key, KeyTable
     from selftest_tui.problems import Severity, Toast
     from selftest_tui.widgets.key_bar import KeyBar
+    from selftest_tui.widgets.prompt import Prompt
 
 KEPT_TOASTS = 50
+
+
+@runtime_checkable
+class HoldsKeys(Protocol):
+    """An app that gives what is typed behind a key to the dialog which that key opens."""
+
+    def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None) -> None: ...
 
 
 class KeyedScreen(Screen[None]):
@@ -51,6 +61,11 @@ class KeyedScreen(Screen[None]):
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """The symbols on this screen and what they mean, for its help."""
         return ()
+
+    @property
+    def field(self) -> Prompt | None:
+        """The line that is typed into, where this screen has one."""
+        return None
 
     @property
     def under_way(self) -> tuple[str, ...]:
@@ -84,7 +99,9 @@ class KeyedScreen(Screen[None]):
         if why is not None:
             self.toast(problems.refusal(key.label, why))
             return
-        self.perform(lambda: self.do(action))
+        worker = self.perform(lambda: self.do(action))
+        if key.opens and isinstance(self.app, HoldsKeys):
+            self.app.hold_keys(self, worker)
 
     def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
         """As if its key was pressed."""
@@ -95,15 +112,14 @@ class KeyedScreen(Screen[None]):
         owner = self.app if key.where is Where.APP else self
         await self.app.run_action(f"press('{key.action}')", owner)
 
-    def perform(self, act: Callable[[], object]) -> None:
-        """Do something that may fail, or take time."""
+    def perform(self, act: Callable[[], object]) -> Worker[None] | None:
+        """Do something that may fail; where it takes time, in a worker."""
         try:
             answer = act()
         except SelftestError as error:
             self.show_error(error)
-            return
-        if isawaitable(answer):
-            self.run_worker(self._finish(answer), group="acts")
+            return None
+        return self.run_worker(self._finish(answer), group="acts") if isawaitable(answer) else None
 
     async def _finish(self, answer: Awaitable[object]) -> None:
         try:

@@ -126,6 +126,11 @@ class RunScreen(KeyedScreen):
         return (line,) if line is not None else ()
 
     @property
+    def field(self) -> Prompt:
+        """The filter's."""
+        return self.prompt
+
+    @property
     def is_narrow(self) -> bool:
         """The right pane lies over the table, or is closed."""
         return self.has_class("-narrow")

@@ -197,6 +197,11 @@ class TutorialScreen(KeyedScreen):
         self.table.focus()
         self._filter_by("")
 
+    @property
+    def field(self) -> Prompt:
+        """The filter's."""
+        return self.prompt
+
     def on_banner_clicked(self) -> None:
         """All problems."""
         self.action_press("problems")
@@ -204,13 +209,6 @@ class TutorialScreen(KeyedScreen):
     def on_resize(self, event: events.Resize) -> None:
         """Narrow terminals are one class."""
         self.set_class(event.size.width < NARROW, "-narrow")
-
-    def on_key(self, event: events.Key) -> None:
-        """Text that nobody took, while the prompt is open, was typed for the prompt before it had the focus."""
-        if event.is_printable and event.character and self.prompt.is_open:
-            self.prompt.take(event.character)
-            event.stop()
-            event.prevent_default()
 
     # keys
 

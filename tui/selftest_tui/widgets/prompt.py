@@ -19,6 +19,7 @@ from selftest_tui.keys_fleet import FLEET
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.widget import Widget
@@ -32,12 +33,22 @@ class Words(Input):
         Binding("ctrl+c", "screen.press('prompt_cancel')", show=False),
     ]
 
-    def __init__(self, accept: Callable[[], None]) -> None:
+    def __init__(self, accept: Callable[[], None], is_wanted: Callable[[], bool]) -> None:
         super().__init__(compact=True, select_on_focus=False)
         self._accept = accept
+        self._is_wanted = is_wanted
+
+    def on_key(self, event: events.Key) -> None:
+        """Enter, at once: what was typed behind it is not for this field any more, and goes on to who wants it."""
+        if not self._is_wanted():
+            event.prevent_default()
+        elif event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self._accept()
 
     async def action_submit(self) -> None:
-        """Enter, at once: the next key is not for this field any more."""
+        """Enter that came by another way."""
         self._accept()
 
 
@@ -89,7 +100,7 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """Sign, field, hint."""
         yield Label("", id="sign", markup=False)
-        yield Words(self.accept)
+        yield Words(self.accept, lambda: self.is_open)
         yield Label("", id="hint", markup=False)
 
     @property
