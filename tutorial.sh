@@ -82,6 +82,10 @@ selftest-tui run --dry-run --batch --affected-by HEAD~1 --agent-command ./agent.
 # something is left for a person. Without --batch a screen shows the plan, asks, and watches.
 selftest-tui run --batch tests/test_tax.py --agent-command ./agent.sh > run.jsonl
 
+# The same on the screen: the plan, a yes, then every test, live. `q` leaves and the run goes on; a plain
+# `selftest-tui` in this repository is back at it.
+selftest-tui run --max-running 1 --agent-command ./agent.sh
+
 # The runs of this repository and of others, with what is open in each; and as JSON.
 selftest-tui runs
 selftest-tui runs --json > runs.json
@@ -91,6 +95,9 @@ selftest-tui runs outcomes
 
 # Go on where a run stopped, after a crash too. One that has ended stays as it is.
 selftest-tui resume --batch > resumed.jsonl
+
+# The same, and watch it on the screen.
+selftest-tui resume
 
 # End a run: its agents are emptied and stopped, the rest is not started.
 selftest-tui stop

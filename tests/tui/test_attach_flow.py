@@ -85,12 +85,17 @@ def test_out_and_back_with_the_dangerous_keys_made_to_ask(world: World) -> None:
         assert session.wait_for_end() == 0
 
 
-def test_no_leaves_the_keys_alone_and_attaches(world: World) -> None:
+def test_escape_leaves_and_no_leaves_the_keys_alone_and_attaches(world: World) -> None:
     a_session(world, "alpha", "cat")
     world.tmux("bind-key", "-n", "C-q", "detach-client", "-E", "mngr destroy -f x")
     before = world.tmux("list-keys", "-T", "root")
     with tui(world) as session:
         go_to_last(session, "alpha")
+        session.send_keys("Enter")
+        session.wait_for("Make Ctrl-Q and Ctrl-T ask first?")
+        session.send_keys("Escape")
+        session.wait_until(lambda screen: named(screen, "alpha") and "ask first?" not in screen, "the question left")
+        assert clients(world) == "", "who leaves the question attaches to nothing"
         session.send_keys("Enter")
         session.wait_for("Make Ctrl-Q and Ctrl-T ask first?")
         session.type_text("n")
