@@ -90,7 +90,8 @@ def test_a_run_on_the_screen(e2e: EndToEnd, shop: World) -> None:
     with open_session(plain, environment=shop.environment, cwd=shop.repository, columns=140) as session:
         session.wait_for(f"run {folder.run}", PATIENT)
         session.wait_for("1 unchanged", PATIENT)
-        pid = next(entry.fields["pid"] for entry in read(folder.journal.read_bytes()).entries if entry.event == "conducting")
+        entries = read(folder.journal.read_bytes()).entries
+        pid = next(entry.fields["pid"] for entry in entries if entry.event == "conducting")
         os.kill(pid, signal.SIGKILL)
         session.wait_for("nobody conducts it", PATIENT)
         session.send_keys("q")
