@@ -1,0 +1,132 @@
+"""Whatever is decided, moved, taken back and done again, the line is what cherry-pick makes, and nothing else changes.
+
+Each history has few enough commits that git's cherry-pick can be asked about every step once, so that thousands of
+lines are compared with it. `make fuzz` does the same for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.random_histories import CherryPicks, RandomHistory, make_history
+from selftest_core.integration.engine import Engine
+from selftest_core.integration.line import Decision, Item, Line, Status, lay, store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+WALKS = 10
+STEPS = 250
+
+
+def items_of(engine: Engine, oids: list[str]) -> dict[str, Item]:
+    made = {}
+    for oid in oids:
+        commit = engine.commit(oid)
+        made[oid] = Item(oid, engine.tree_of(commit.parents[0]), commit.tree, commit.author, commit.message)
+    return made
+
+
+class Walk:
+    """A person's way through one review: an order, decisions, and all that can be taken back."""
+
+    def __init__(self, oids: list[str], dice: random.Random) -> None:
+        self.dice = dice
+        self.past: list[tuple[tuple[str, ...], Mapping[str, Decision]]] = []
+        self.future: list[tuple[tuple[str, ...], Mapping[str, Decision]]] = []
+        self.now: tuple[tuple[str, ...], Mapping[str, Decision]] = (tuple(oids), {})
+
+    def step(self) -> None:
+        order, decisions = self.now
+        match self.dice.randrange(8):
+            case 0 | 1 | 2:
+                oid = self.dice.choice(order)
+                self._act((order, {**decisions, oid: self.dice.choice(list(Decision))}))
+            case 3:
+                some = self.dice.sample(order, self.dice.randint(1, len(order)))
+                self._act((order, {**decisions, **dict.fromkeys(some, self.dice.choice(list(Decision)))}))
+            case 4 | 5:
+                oid = self.dice.choice(order)
+                rest = [one for one in order if one != oid]
+                place = self.dice.randint(0, len(rest))
+                self._act(((*rest[:place], oid, *rest[place:]), decisions))
+            case 6 if self.past:
+                for _ in range(self.dice.randint(1, min(3, len(self.past)))):
+                    self.future.append(self.now)
+                    self.now = self.past.pop()
+            case 7 if self.future:
+                self.past.append(self.now)
+                self.now = self.future.pop()
+
+    def _act(self, state: tuple[tuple[str, ...], Mapping[str, Decision]]) -> None:
+        self.past.append(self.now)
+        self.future.clear()
+        self.now = state
+
+
+def check(
+    history: RandomHistory, picks: CherryPicks, engine: Engine, items: Mapping[str, Item], walk: Walk, members: int
+) -> Line:
+    """Lay what the walk has come to, the first `members` as one commit, and hold it against cherry-pick."""
+    order, decisions = walk.now
+    line = lay(
+        engine, history.base, picks.commits_tree(history.base), [items[oid] for oid in order[members:]], decisions,
+        joint=[items[oid] for oid in order[:members]], stored=False,
+    )  # fmt: skip
+    became, tree = picks.lay([oid for oid in order if decisions.get(oid) is not Decision.REVERT])
+    told = {one.item.oid: one.status.value for one in line.items if one.status is not Status.DROPPED}
+    assert (told, line.tree) == (became, tree), (order, decisions)
+    return line
+
+
+@pytest.mark.parametrize("seed", range(WALKS))
+def test_any_way_through_a_review_gives_what_cherry_pick_gives(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    history = make_history(tmp_path / "r", dice, agents=2, steps=2)
+    before = history.fingerprint()
+    picks = CherryPicks(history, tmp_path / "picked")
+    source = history.repository.folder / ".git"
+    walk = Walk(history.oids, dice)
+    with Engine.open(tmp_path / "engine.git", source, os.environ) as engine:
+        items = items_of(engine, history.oids)
+        lines = [check(history, picks, engine, items, walk, 0)]
+        for step in range(STEPS):
+            walk.step()
+            members = dice.randint(0, len(items)) if step % 4 == 0 else 0
+            line = check(history, picks, engine, items, walk, members)
+            if members == 0:
+                lines.append(line)
+        tree = picks.commits_tree(history.base)
+        store(engine, lines[-1], tree)
+        engine.git.ask("fsck", "--strict", "--no-dangling", lines[-1].tip)
+        assert engine.tree_of(lines[-1].tip) == lines[-1].tree
+    # Another engine, that remembers nothing and merges whole trees, comes to the same commits.
+    with Engine.open(tmp_path / "plain.git", source, os.environ, is_plain=True) as plain:
+        decisions = {one.item.oid: Decision.REVERT for one in lines[-1].items if one.status is Status.DROPPED}
+        again = lay(plain, history.base, tree, [one.item for one in lines[-1].items], decisions)
+        assert again == lines[-1]
+    assert history.fingerprint() == before
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_longer_lines_are_what_whole_merges_give(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(1000 + seed)
+    history = make_history(tmp_path / "r", dice, agents=4, steps=4)
+    source = history.repository.folder / ".git"
+    with (
+        Engine.open(tmp_path / "engine.git", source, os.environ) as engine,
+        Engine.open(tmp_path / "plain.git", source, os.environ, is_plain=True) as plain,
+    ):
+        items, tree = items_of(engine, history.oids), engine.tree_of(history.base)
+        walk = Walk(history.oids, dice)
+        for _ in range(8):
+            walk.step()
+            order, decisions = walk.now
+            laid = [items[oid] for oid in order]
+            line = lay(engine, history.base, tree, laid, decisions, stored=False)
+            assert line == lay(plain, history.base, tree, laid, decisions)
