@@ -42,7 +42,10 @@ PLAIN = Pen()
 
 
 class Run(NamedTuple):
-    """Characters beside each other that are drawn alike. `cells`: the columns that the terminal gives them."""
+    """Characters beside each other that are drawn alike. `cells`: the columns that the terminal gives them.
+
+    All of them have one cell, or all have two, or it is a single one with marks, so that each one's place is known.
+    """
 
     text: str
     pen: Pen

@@ -264,31 +264,29 @@ class _Reader:
         return tuple(runs)
 
     def _difficult(self, cells: list[int], iterator: Any) -> Row:
-        """The runs of a row with wide characters, or with marks on some."""
+        """The runs of a row with wide characters, or with marks on some: a run holds one kind of character alone."""
         runs: list[Run] = []
         texts: list[str] = []
-        pen, current, width, is_at_cells = PLAIN, 0, 0, False
+        pen, current, width, is_at_cells = PLAIN, (0, 0), 0, False
         for x, cell in enumerate(cells):
-            if cell >> 43 & 1:
-                width += 1  # the right half of a wide character, or the place where one did not fit
-                if cell >> 42 & 1:
-                    texts.append(" ")
-                continue
+            if cell >> 42 & 3 == 2:
+                continue  # the right half of a wide character
             tag = cell & 3
             key = cell & (_CONTENT if tag & 2 else 0xFFFF << 26)
-            if key != current:
+            each = 2 if cell >> 42 & 3 == 1 else 1
+            if (key, each) != current or tag == 1:
                 if width:
                     runs.append(Run("".join(texts), pen, width))
                     texts, width = [], 0
-                current = key
                 if not key:
                     pen = PLAIN
                 elif tag & 2:
                     pen = Pen(background=_filling(cell))
-                else:
+                elif key != current[0]:
                     is_at_cells = self._select(iterator, x, is_at_cells)
                     pen = self._pen_here()
-            width += 1
+                current = (key, 0 if tag == 1 else each)  # one with marks is a run of its own
+            width += each
             if tag == 1:
                 is_at_cells = self._select(iterator, x, is_at_cells)
                 texts.append(self._cluster(cell))

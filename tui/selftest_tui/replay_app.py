@@ -1,0 +1,77 @@
+"""The player as a program of its own, for one recording: no fleet is watched, no mngr is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.command import CommandPalette
+from textual.widgets import Input
+
+from selftest_tui import problems
+from selftest_tui.bindings import bindings_of
+from selftest_tui.keys import APP, BY_APP_ACTION
+from selftest_tui.palette import Actions
+from selftest_tui.screens.help import Page, help_page
+from selftest_tui.screens.replay import ReplayScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from textual import events
+    from textual.binding import BindingType
+
+
+class ReplayApp(App[None]):
+    """Shows one recording; leaving it ends the program."""
+
+    TITLE = "selftest-tui"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(APP)]
+
+    def __init__(
+        self, path: Path, environ: Mapping[str, str], *, at: float | None = None, title: str = "", theme: str = ""
+    ) -> None:
+        super().__init__()
+        self._wanted_theme = theme
+        self.replay = ReplayScreen(path, environ, at=at, title=title)
+
+    def on_mount(self) -> None:
+        """Colours first, then the one screen."""
+        if self._wanted_theme in self.available_themes:
+            self.theme = self._wanted_theme
+        self.push_screen(self.replay, lambda _: self.exit())
+
+    def on_key(self, event: events.Key) -> None:
+        """Text that nobody took, while the prompt is open, was typed for the prompt before it had the focus."""
+        if event.is_printable and event.character and self.screen is self.replay and self.replay.field.is_open:
+            self.replay.field.take(event.character)
+            event.stop()
+            event.prevent_default()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """ctrl+c belongs to a field of text."""
+        if action == "press" and parameters == ("interrupt",):
+            return not isinstance(self.focused, Input)
+        return super().check_action(action, parameters)
+
+    def action_press(self, action: str) -> None:
+        """A key that works everywhere was pressed."""
+        if action == "leave" or (action == "interrupt" and self.screen is self.replay):
+            self.exit()
+        elif action == "interrupt":
+            self.screen.dismiss(None)
+        elif action == "help" and not isinstance(self.screen, Page):
+            self.push_screen(help_page(self.replay.KEYS, self.replay.symbols()))
+        elif action == "palette":
+            self.push_screen(CommandPalette(providers=[Actions], placeholder="What shall be done?"))
+        elif action == "no_quit":
+            self.replay.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
+
+
+def run_replay(path: Path, environ: Mapping[str, str], *, at: float | None, title: str, theme: str) -> int:
+    """Show a recording until the person leaves."""
+    app = ReplayApp(path, environ, at=at, title=title, theme=theme)
+    app.run()
+    return app.return_code or 0
