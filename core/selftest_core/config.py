@@ -128,6 +128,18 @@ def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, s
     return Config(**values, sources=sources)  # type: ignore[arg-type]  # each value was made by its key's kind
 
 
+def as_variables(overrides: Mapping[str, str]) -> dict[str, str]:
+    """The same settings as variables, for a process that goes on with them elsewhere, as a conductor does.
+
+    Without paths, which are relative to where they were given.
+    """
+    return {
+        f"{ENVIRONMENT_PREFIX}{name.upper()}": text
+        for name, text in overrides.items()
+        if name in _BY_NAME and _BY_NAME[name].kind not in ("path", "paths")
+    }
+
+
 def _file_of_person(environ: Mapping[str, str]) -> Path | None:
     base = environ.get("XDG_CONFIG_HOME", "")
     if not base.startswith("/"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.config import CONFIG_KEYS, Config, load_config, toml_text
+from selftest_core.config import CONFIG_KEYS, Config, as_variables, load_config, toml_text
 from selftest_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -173,3 +173,11 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None
 
 def test_defaults_are_shown_as_toml() -> None:
     assert [toml_text(value) for value in ('a"b', True, 2.0, ("/a",))] == ['"a\\"b"', "true", "2", '["/a"]']
+
+
+def test_what_a_command_line_sets_reaches_a_process_that_reads_its_settings_itself(tmp_path: Path) -> None:
+    said = {"on_pause_command": "echo 'rests' >> /tmp/x", "record": "false", "max_running": "3", "sockets": "near"}
+    handed = as_variables(said)
+    assert set(handed) == {"SELFTEST_TUI_ON_PAUSE_COMMAND", "SELFTEST_TUI_RECORD", "SELFTEST_TUI_MAX_RUNNING"}
+    config = load_config(tmp_path, handed)
+    assert (config.on_pause_command, config.record, config.max_running) == (said["on_pause_command"], False, 3)

@@ -53,6 +53,20 @@ def test_many_that_fail_alike_pause_the_run_until_somebody_says_go(tmp_path: Pat
     assert set(rehearsal.outcomes().values()) == {"crash"}
 
 
+def test_killed_before_it_could_pause_the_next_one_pauses_before_it_makes_another_agent(tmp_path: Path) -> None:
+    policy = Policy(poll=POLL, leave_when_paused=True)
+    crashes = [Role.CRASHES] * 12
+    whole = a_rehearsal(tmp_path / "whole", crashes, policy=policy, on_cluster="pause", max_running=3)
+    assert whole.conduct() == "paused"
+    (line,) = [entry.number for entry in whole.ledger.entries if entry.event == Event.PAUSED]
+    killed = a_rehearsal(tmp_path / "killed", crashes, policy=policy, on_cluster="pause", max_running=3)
+    assert killed.conduct(lives=line - 1) is None
+    made = list(killed.world.creates)
+    assert killed.conduct() == "paused"
+    assert killed.world.creates == made
+    assert killed.run.paused == whole.run.paused
+
+
 def test_stopping_a_run_keeps_what_was_done_and_leaves_nobody(tmp_path: Path) -> None:
     rehearsal = a_rehearsal(tmp_path, [Role.CHANGES_NOTHING, *[Role.HANGS] * 5], max_running=3)
 

@@ -212,6 +212,29 @@ def test_elsewhere_agents_run_what_is_in_their_copy(shop: World) -> None:
     assert any("pytest_command" in warning for warning in plain.plan.warnings)
 
 
+def test_a_file_of_the_command_that_goes_along_is_offered_by_name(shop: World, tmp_path: Path) -> None:
+    script = tmp_path / "own.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+
+    def goes_along(provider: str) -> list[str]:
+        made = prepared(shop, provider=provider, agent_command=f"{script} --all", tests=("tests/test_tax.py",))
+        return [one.to for one in made.offer.estimates.leaves if str(script) in one.what]
+
+    assert goes_along("boxes") == ["boxes, beside each prompt"]
+    assert goes_along("local") == []
+
+
+def test_an_agent_that_is_the_shell_around_it_is_warned_about(shop: World) -> None:
+    def warned(command: str) -> list[str]:
+        made = prepared(shop, agent_command=command, tests=("tests/test_tax.py",))
+        return [warning for warning in made.plan.warnings if "cannot tell when one has crashed" in warning]
+
+    assert len(warned("bash agents/fix.sh")) == 1  # the world's SHELL
+    assert warned("sh agents/fix.sh") == []
+    assert warned("./agents/fix.sh") == []
+
+
 def test_a_template_that_cannot_be_used_is_refused(shop: World) -> None:
     template = shop.root / "bad.j2"
     for text, says in (("{{ tset }}", "'tset' is undefined"), (" \n", "is empty")):

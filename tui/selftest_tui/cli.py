@@ -68,9 +68,11 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
         return commands.schema(arguments)
     if arguments.command == "check":
         return commands.check(arguments, environ, cwd)
-    from selftest_core.config import load_config
+    from selftest_core.config import as_variables, load_config
 
-    config = load_config(cwd, environ, overrides_of(arguments))
+    overrides = overrides_of(arguments)
+    config = load_config(cwd, environ, overrides)
+    environ = {**environ, **as_variables(overrides)}  # a conductor reads its settings itself
     match arguments.command:
         case None:
             return commands.supervise(config, environ, cwd)

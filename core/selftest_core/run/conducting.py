@@ -24,7 +24,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.config import load_config
+from selftest_core.config import ENVIRONMENT_PREFIX, load_config
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.journal import Journal
 from selftest_core.run.bundles import GitBundles
@@ -80,7 +80,13 @@ async def conduct(
             "The repository of this run is not there", plan.repository, "Put it back, then `selftest-tui resume`."
         )
     config = load_config(repository, environ)
-    mngr = Mngr(find_mngr(environ), environ, repository)
+    # Our own settings are nothing that the agents' processes should find.
+    others = {
+        name: value
+        for name, value in environ.items()
+        if name in plan.env_names or not name.startswith(ENVIRONMENT_PREFIX)
+    }
+    mngr = Mngr(find_mngr(environ), others, repository)
     with hold(folder) as journal:
         folder.clear_passing()
         await mngr.check()

@@ -109,9 +109,11 @@ class Conductor:
                     self._duty.note(Event.LEFT, why=why)
 
     def _take_up(self) -> None:
-        """A run that rested for its budget goes on where there is more of it now."""
+        """A run that rested for its budget goes on where there is more of it now; one that was to rest rests."""
         if self.run_now.paused_by == "budget" and is_affordable(self.run_now, self._policy):
             self._duty.note(Event.RESUMED)
+        # The conductor before may have been killed between the last failure and the line that says so.
+        self._ending.heed_alarm()
 
     async def _loop(self) -> str:
         while True:

@@ -78,6 +78,10 @@ class Ending:
             Event.ENDED, row, end=end, stage=stage, text=short(text), signature=signature(evidence or text),
             tip=tip, commits=commits,
         )  # fmt: skip
+        self.heed_alarm()
+
+    def heed_alarm(self) -> None:
+        """Let the run rest where many of its last tests failed alike."""
         alarm = find_alarm(self._duty.run, self._duty.policy)
         if alarm is not None:
             self._duty.note(Event.PAUSED, reason=alarm.says, by="cluster", signature=alarm.signature)

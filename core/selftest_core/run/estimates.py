@@ -14,6 +14,8 @@ from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.run.mngr_commands import places
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from selftest_core.run.plan import RunPlan
     from selftest_core.run.source import Size
 
@@ -63,8 +65,18 @@ class Estimates:
     leaves: tuple[Leaves, ...]
 
 
-def estimate(plan: RunPlan, size: Size, typical: Typical | None = None, *, tests: int | None = None) -> Estimates:
-    """Estimate a run. `size` is the source's at the base; `tests`: how many get an agent, None for all of the plan."""
+def estimate(
+    plan: RunPlan,
+    size: Size,
+    typical: Typical | None = None,
+    *,
+    tests: int | None = None,
+    along: Sequence[str] = (),
+) -> Estimates:
+    """Estimate a run. `size` is the source's at the base; `tests`: how many get an agent, None for all of the plan.
+
+    `along`: files of the agents' command that only this machine has (`carrying.carried_files`).
+    """
     one = typical or Typical()
     count = len(plan.tests) if tests is None else tests
     usd, usd_basis, affordable = _money(plan, count)
@@ -82,7 +94,7 @@ def estimate(plan: RunPlan, size: Size, typical: Typical | None = None, *, tests
         disk=disk,
         disk_each=disk_each,
         disk_basis=disk_basis,
-        leaves=leaving(plan),
+        leaves=leaving(plan, along),
     )
 
 
@@ -97,14 +109,16 @@ def span(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def leaving(plan: RunPlan) -> tuple[Leaves, ...]:
-    """What leaves this machine by this run, and to whom."""
+def leaving(plan: RunPlan, along: Sequence[str] = ()) -> tuple[Leaves, ...]:
+    """What leaves this machine by this run, and to whom; `along` as for `estimate`."""
     elsewhere = [place for place in places(plan.provider) if place != LOCAL_PROVIDER]
     contents = f"the repository at {plan.base[:12]}"
     found: list[Leaves] = []
     if elsewhere:
         where = ", ".join(elsewhere)
         found.append(Leaves(f"{contents}, with its history, and the prompts", f"{where}, where the agents run"))
+        if along:
+            found.append(Leaves(f"{', '.join(along)}, which the command names", f"{where}, beside each prompt"))
     if plan.agent_command is not None:
         program = plan.agent_command[0]
         found.append(Leaves(f"{contents} and the prompts", f"`{program}`, and whoever it sends them to"))

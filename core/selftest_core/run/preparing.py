@@ -23,6 +23,7 @@ from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ConfigError
 from selftest_core.journal import Journal
+from selftest_core.run.carrying import carried_files
 from selftest_core.run.choosing import TUTORIAL, Asked, Chosen, choose
 from selftest_core.run.clone import make_clone
 from selftest_core.run.estimates import estimate
@@ -208,7 +209,8 @@ def _prepared(
     )  # fmt: skip
     refuse_taken(plan, {agent.name for agent in agents}, {agent.id for agent in agents})
     will_run = frozenset(tests)
-    estimates = estimate(plan, source.size, typical(source.place.top, plan), tests=len(tests))
+    along = carried_files(plan.agent_command)
+    estimates = estimate(plan, source.size, typical(source.place.top, plan), tests=len(tests), along=along)
     offer = Offer(
         plan=plan,
         estimates=estimates,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
@@ -49,7 +50,23 @@ def warnings_of(choices: Choices, environ: Mapping[str, str]) -> tuple[str, ...]
     is_here = shutil.which(choices.agent_type, path=environ.get("PATH", "")) is not None
     if choices.agent_type in _PROGRAMS and LOCAL_PROVIDER in providers and not is_here:
         told.append(f"`{choices.agent_type}` is not on PATH here: its agents may not start")
+    shell = _shell_of_both(choices, environ)
+    if shell:
+        told.append(
+            f"the agents run `{shell}`, as the shell around them does: mngr cannot tell when one has crashed, which is "
+            f"then seen when its time is up; name an executable script instead of `{shell} SCRIPT`"
+        )
     return tuple(told)
+
+
+def _shell_of_both(choices: Choices, environ: Mapping[str, str]) -> str:
+    """The shell that an agent is and is started in too, empty where they differ: mngr tells programs by their names."""
+    if not choices.agent_command:
+        return ""
+    name = PurePosixPath(choices.agent_command[0]).name
+    is_local = LOCAL_PROVIDER in providers_of(choices.provider)
+    around = PurePosixPath(environ.get("SHELL") or "/bin/sh").name if is_local else "bash"
+    return name if name == around else ""
 
 
 async def ask_mngr(mngr: Mngr, choices: Choices) -> tuple[Agent, ...]:
