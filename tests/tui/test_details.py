@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import scenes
 from cockpit import Seats, driven
+from selftest_tui import present
 from selftest_tui.widgets.details import Details, laid_out, row_facts, session_facts, when
 
 if TYPE_CHECKING:
@@ -32,6 +33,20 @@ def test_every_fact_of_an_agent_is_there() -> None:
     assert facts["server"] == "/tmp/tmux-1000/default  (the default)"
     assert "needs you" in facts["state"]
     assert facts["labels"] == "project=api"
+
+
+def test_the_time_of_an_agent_that_has_ended_stands_still() -> None:
+    scene = scenes.few()
+    row = scene.row("st-7f-pay-refund")
+    now = scenes.NOW
+    ended = replace(row, idle_since=now - 60, exit_status=0)
+    for seconds in (0.0, 3_600.0):
+        facts = dict(row_facts(ended, scene.view, now + seconds))
+        assert facts["ran"] == present.duration(now - 60 - (row.agent.started_at or 0))
+        assert "running" not in facts
+        assert "ran" not in dict(row_facts(replace(ended, idle_since=None), scene.view, now + seconds))
+    assert present.symbol(ended) == "✓"
+    assert present.symbol(replace(ended, exit_status=None)) == "□", "who knows how it ended"
 
 
 def test_a_remote_agent_says_where_it_is_and_how_it_is_reached() -> None:

@@ -212,5 +212,13 @@ def _run(
         return FleetWatch(settings, environ, publish)
 
     app = FleetApp(make_watch, environ, folder=folder, theme=config.theme, run=run, start=start)
-    app.run()
+    _show(app)
     return app.return_code or 0
+
+
+def _show(app: FleetApp) -> None:
+    """Until the person quits; then what the watch has running ends, with no screen in the way."""
+    try:
+        app.run()
+    finally:
+        app.fleet.wait_for_end()

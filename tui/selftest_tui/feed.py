@@ -67,8 +67,11 @@ class Feed:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the watch, and wait for its thread; a watch that hangs is left behind, it ends with the process."""
+        """Ask the watch to end. What it has running may take a second: who waits for it has no screen any more."""
         self._watch.stop()
+
+    def wait(self) -> None:
+        """Wait for its thread; a watch that hangs is left behind, it ends with the process."""
         if self._thread.is_alive():
             self._thread.join(SECONDS_TO_END)
 

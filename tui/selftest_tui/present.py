@@ -34,6 +34,8 @@ SYMBOLS = {
     Category.STOPPED: "■",
     Category.UNKNOWN: "?",
 }
+ENDED_SYMBOL = "□"
+ENDED_MEANING = "its program has ended, and nothing tells how: mngr keeps no exit status"
 STALE_SYMBOL = "⌁"
 STALE_MEANING = "its provider no longer answers: what was last known, and when"
 SESSION_SYMBOL = "▫"
@@ -53,7 +55,7 @@ MEANINGS = {
     Category.FAILED: "failed",
     Category.WORKING: "working",
     Category.WAITING: "waiting, for nothing that a person owes it",
-    Category.DONE: "done: its program has ended",
+    Category.DONE: "done: its program has ended with exit status 0",
     Category.STOPPED: "stopped",
     Category.UNKNOWN: "in a state that this version does not know",
 }
@@ -144,7 +146,14 @@ def ago(seconds: float) -> str:
 
 def symbol(row: Row) -> str:
     """The one character that says how an agent is; a stale row says first that it is stale."""
-    return STALE_SYMBOL if row.stale_since is not None else SYMBOLS[row.category]
+    if row.stale_since is not None:
+        return STALE_SYMBOL
+    return ENDED_SYMBOL if has_ended_somehow(row) else SYMBOLS[row.category]
+
+
+def has_ended_somehow(row: Row) -> bool:
+    """Its program has ended, well or not: that is no success to be shown as one."""
+    return row.category is Category.DONE and row.exit_status is None
 
 
 def test_or_branch(agent: Agent) -> str:

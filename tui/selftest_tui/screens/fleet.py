@@ -124,8 +124,12 @@ class FleetScreen(KeyedScreen):
         self.set_interval(1.0, self._tick)
 
     def on_unmount(self) -> None:
-        """The watch ends with its screen."""
+        """The watch ends with its screen, in its own time: the person has the terminal back at once."""
         self._feed.stop()
+
+    def wait_for_end(self) -> None:
+        """Wait until what the watch has running has ended; to be called when the screen is gone."""
+        self._feed.wait()
 
     # what acts need of the screen
 
@@ -363,4 +367,5 @@ class FleetScreen(KeyedScreen):
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of agents."""
         meanings = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
-        return (*meanings, (present.STALE_SYMBOL, present.STALE_MEANING))
+        more = ((present.ENDED_SYMBOL, present.ENDED_MEANING), (present.STALE_SYMBOL, present.STALE_MEANING))
+        return (*meanings, *more)

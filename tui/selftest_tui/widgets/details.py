@@ -15,7 +15,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from selftest_tui.present import ago, clean, duration, symbol
+from selftest_core.view import Category
+from selftest_tui.present import ago, clean, duration, running_for, symbol
 from selftest_tui.widgets.screen_text import wrapped
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from selftest_core.view import FleetView, Row
 
 _GAP = 2
+_ENDED = (Category.DONE, Category.FAILED)
 
 
 class Fact(NamedTuple):
@@ -71,8 +73,7 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
     yield Fact("branch", agent.branch or "")
     yield Fact("created", when(agent.created_at, now))
     yield Fact("started", when(agent.started_at, now))
-    if agent.started_at is not None:
-        yield Fact("running", duration((row.stale_since or now) - agent.started_at))
+    yield Fact("ran" if row.category in _ENDED else "running", running_for(row, now))
     if row.idle_since is not None:
         yield Fact("idle", f"{duration(now - row.idle_since)}{f'  ({agent.idle_mode})' if agent.idle_mode else ''}")
     yield Fact("you acted", when(agent.user_activity_at, now))

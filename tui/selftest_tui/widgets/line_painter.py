@@ -134,6 +134,8 @@ class LinePainter:
             name_style = base + self.styles["stale"] if is_stale else base
             if is_stale:
                 state = name_style
+            elif present.has_ended_somehow(line):
+                state = base
             elif line.attention is not None:
                 name_style = base + Style(bold=True)
             reason = state if line.attention is not None else muted

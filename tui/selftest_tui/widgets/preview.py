@@ -238,10 +238,15 @@ class Preview(Widget):
             captured = panes.capture(pane.session, pane.pane_id, lines_of_history=back + 2 * rows if back else 0)
             if self._is_own(pane, captured.pane_id):
                 raise RefusedError("This is the terminal that you are looking at.")
+            shown = part_of(captured, rows, back, history_then)
         except SelftestError as error:
             self.post_message(self.Looked(pane, back, "", error=error))
-            return
-        self.post_message(self.Looked(pane, back, captured.text, part_of(captured, rows, back, history_then)))
+        except Exception as error:
+            # Whatever a terminal shows us, or a full disk or table of processes does: a look ends, and no more than it.
+            said = SelftestError(f"This terminal cannot be shown: {error}", type(error).__name__, "It is tried again.")
+            self.post_message(self.Looked(pane, back, "", error=said))
+        else:
+            self.post_message(self.Looked(pane, back, captured.text, shown))
 
     @staticmethod
     def _is_own(pane: PaneRef, pane_id: str) -> bool:
