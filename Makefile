@@ -9,7 +9,7 @@ JOBS := 3
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test chaos check check-static bench screenshots generate format lock
+.PHONY: help venv demo test chaos fuzz check check-static bench screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -26,6 +26,9 @@ test: venv ## all tests
 
 chaos: venv ## kill conductors of real runs at twenty random moments, and rehearsed ones at thousands
 	@$(PYTHON_BIN) scripts/chaos.py $(ARGS)
+
+fuzz: venv ## hold lines of random histories under random decisions against git's own cherry-pick, for two minutes
+	@$(PYTHON_BIN) scripts/fuzz.py $(ARGS)
 
 check: test check-static ## all tests, then everything below
 

@@ -1,0 +1,99 @@
+"""Lays random histories under random acts and holds every line against git, for as long as one likes.
+
+    make fuzz [ARGS="--seconds 300 --seed N --commits 6"]
+
+Small histories are compared with `git cherry-pick` in a work tree, longer ones with merges of whole trees. The seed
+of a history is printed when a line differs, and the same seed makes the same history and the same acts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from integration.random_histories import CherryPicks, make_history  # noqa: E402 -- the tests' own, from where it is
+from integration.test_line_properties import Walk, check, items_of  # noqa: E402
+from selftest_core.integration.engine import Engine  # noqa: E402
+from selftest_core.integration.line import lay  # noqa: E402
+
+
+def main() -> int:
+    """Fuzz until the time is over; 1 where a line differs from git's."""
+    arguments = _arguments()
+    until = time.monotonic() + arguments.seconds
+    seed, lines, told = arguments.seed, 0, Counter[str]()
+    while time.monotonic() < until or lines == 0:
+        dice = random.Random(seed)
+        is_small = seed % 2 == 0
+        try:
+            lines += _small(dice, arguments.commits, told) if is_small else _long(dice, told)
+        except AssertionError as error:
+            print(f"seed {seed}: {error}", flush=True)
+            return 1
+        seed += 1
+    words = ", ".join(f"{count:,} {word}" for word, count in sorted(told.items()))
+    seeds = f"seeds {arguments.seed} to {seed - 1}"
+    print(f"{lines:,} lines of {seed - arguments.seed} histories ({seeds}) are git's: {words}")
+    return 0
+
+
+def _small(dice: random.Random, commits: int, told: Counter[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="fuzz ") as made:
+        folder = Path(made)
+        history = make_history(folder / "r", dice, agents=3, steps=max(1, commits // 3))
+        before = history.fingerprint()
+        picks = CherryPicks(history, folder / "picked")
+        walk = Walk(history.oids, dice)
+        with Engine.open(folder / "engine.git", history.repository.folder / ".git", os.environ) as engine:
+            items = items_of(engine, history.oids)
+            for _ in range(150):
+                walk.step()
+                members = dice.choice([0, 0, dice.randint(0, len(items))])
+                line = check(history, picks, engine, items, walk, members)
+                told.update(placed.status.value for placed in line.items)
+        assert history.fingerprint() == before, "the repository changed"
+        told["cherry-picks"] += len(picks.known)
+    return 150
+
+
+def _long(dice: random.Random, told: Counter[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="fuzz ") as made:
+        folder = Path(made)
+        history = make_history(folder / "r", dice, agents=6, steps=5)
+        source = history.repository.folder / ".git"
+        with (
+            Engine.open(folder / "engine.git", source, os.environ) as engine,
+            Engine.open(folder / "plain.git", source, os.environ, is_plain=True) as plain,
+        ):
+            items, tree = items_of(engine, history.oids), engine.tree_of(history.base)
+            walk = Walk(history.oids, dice)
+            for _ in range(20):
+                walk.step()
+                order, decisions = walk.now
+                laid = [items[oid] for oid in order]
+                line = lay(engine, history.base, tree, laid, decisions, stored=False)
+                whole = lay(plain, history.base, tree, laid, decisions)
+                assert line == whole, (order, decisions)
+                told.update(placed.status.value for placed in line.items)
+    return 20
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long to go on")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="of the first history")
+    parser.add_argument("--commits", type=int, default=6, help="at most so many in a history for cherry-pick")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
