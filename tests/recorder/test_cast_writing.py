@@ -28,7 +28,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(version=st.sampled_from((2, 3)), events=EVENTS)
 def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, version: int, events: list[tuple[float, str, str]]

@@ -22,7 +22,7 @@ PYTEST = (
 )
 
 
-@settings(deadline=None)
+@settings(derandomize=True, deadline=None, database=None)
 @given(cuts=st.lists(st.integers(0, 300), max_size=8))
 def test_markers_are_found_however_they_are_cut(cuts: list[int]) -> None:
     finder, found = MarkerFinder(), []
