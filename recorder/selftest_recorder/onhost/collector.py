@@ -223,8 +223,8 @@ class Collector:
 
     def _begin(self, recording: Recording, pane: Pane) -> None:
         if pane.has_pipe and not recording.owns(pane.pipe):
-            if recording.problem != pane.pipe:
-                recording.problem = pane.pipe
+            if not recording.is_kept_out:
+                recording.is_kept_out = True
                 self._say(f"{recording.order.name}: another program has the output of its pane")
             return
         self._unwatch(recording)

@@ -45,7 +45,7 @@ class Recording:
         self.fd = -1
         self.is_over = False
         self.is_cut = False
-        self.problem = ""
+        self.is_kept_out = False
         self._fifos = fifos
         self._fifo: Path | None = None
         self._secrets = secrets
