@@ -52,7 +52,7 @@ class Inputs:
     """A request, resolved. `name` is the review's id where it is a new one; `key` finds it again under another tip.
 
     `base_name`: what `base` was called, empty for an id. `folder`: the run's, None for other reviews. `left_out`: what
-    could not be taken and why.
+    could not be taken and why. `clusters`: what failed alike in a run, and in how many tests.
     """
 
     kind: str
@@ -63,6 +63,7 @@ class Inputs:
     folder: RunFolder | None = None
     evidence: Mapping[str, Evidence] = field(default_factory=lambda: _NOTHING)
     left_out: tuple[tuple[str, str], ...] = ()
+    clusters: tuple[tuple[str, int], ...] = ()
     is_live: bool = False
 
     @property
@@ -145,9 +146,12 @@ def run_inputs(run: str | None, cwd: Path, environ: Mapping[str, str], onto: str
     ground = plan.base if onto is None else user.resolve(onto)
     targets = Targets(user.resolve(plan.base), ground, branches, is_linear=False, id=plan.run)
     from selftest_core.integration.session_evidence import read_evidence
+    from selftest_core.run.alarm import run_clusters
 
+    clusters = tuple((one.signature, len(one.tests)) for one in run_clusters(standing))
+    evidence = read_evidence(folder, standing)
     return Inputs(
-        "run", plan.run, place, targets, "", folder, read_evidence(folder, standing), is_live=not standing.is_over
+        "run", plan.run, place, targets, "", folder, evidence, clusters=clusters, is_live=not standing.is_over
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.integration import session_opening as opening
+from selftest_core.integration.alternatives import find_alternatives, hot_files
 from selftest_core.integration.conflict_files import read_conflicts
 from selftest_core.integration.decisions import (
     decide,
@@ -26,14 +27,16 @@ from selftest_core.integration.engine import Engine
 from selftest_core.integration.inputs import home_of, run_inputs
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.publishing import keep_candidate
+from selftest_core.integration.pull_request import write_pull_request
 from selftest_core.integration.resolution_memory import ResolutionMemory, resolution_folder
 from selftest_core.integration.resolutions import resolution_json
 from selftest_core.integration.review import Targets, lay_kept, lay_review, make_plan, publish_review
 from selftest_core.integration.review_log import apply, branch_fields, decisions_of, fold, subject_fields
 from selftest_core.integration.session_around import Around, look_around
 from selftest_core.integration.session_evidence import importance_of
+from selftest_core.integration.session_publishing import open_for
 from selftest_core.integration.session_state import Consequences, Published, ReviewState
-from selftest_core.integration.session_telling import recalled, statuses, tell
+from selftest_core.integration.session_telling import find_consequences, recalled, tell
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from selftest_core.integration.conflict_files import ConflictFile
     from selftest_core.integration.gathering import Change
     from selftest_core.integration.inputs import Inputs, Request
+    from selftest_core.integration.pull_request import PullRequest
     from selftest_core.integration.resolutions import Resolution
     from selftest_core.integration.review import Plan, Reviewed
     from selftest_core.integration.review_log import Subject
@@ -72,6 +76,8 @@ class ReviewSession:
         self._around = Around()
         self._memory = ResolutionMemory(resolution_folder(environ))
         self._journal_size = -1
+        self._alternatives: Mapping[str, tuple[str, ...]] = {}
+        self._hot: Mapping[str, int] = {}
         self._plan: Plan
         self.state: ReviewState
 
@@ -219,19 +225,7 @@ class ReviewSession:
 
     def consequences(self, oids: Iterable[str], decision: Decision) -> Consequences:
         """What deciding so would break and let in, among the other changes. Nothing is decided by asking."""
-        asked = {self._change(oid).oid for oid in oids}
-        decisions = self.state.decisions
-        items = {self._change(oid).oid: one for oid, one in decisions.items.items()}
-        items |= dict.fromkeys(asked, decision)
-        wanted = replace(decisions, items=items)
-        after = statuses(lay_review(self._engine, self.state.plan, wanted, stored=False, should_stop=lambda: True))
-        before = statuses(self.state.reviewed)
-        others = [change for change in self.state.reviewed.order if change.oid not in asked]
-        laid, held = Status.LAID, Status.HELD
-        return Consequences(
-            tuple(one for one in others if (before[one.oid], after[one.oid]) == (laid, held)),
-            tuple(one for one in others if (before[one.oid], after[one.oid]) == (held, laid)),
-        )
+        return find_consequences(self._engine, self.state.reviewed, [self._change(oid).oid for oid in oids], decision)
 
     def publish(self, branch: str) -> Published:
         """Publish the base plus what is kept. Raises RefusedError or UsageError, and nothing has changed then."""
@@ -245,6 +239,23 @@ class ReviewSession:
         published = Published(ref, line.tip)
         self.state = replace(self.state, published=published)
         return published
+
+    def pull_request(self) -> PullRequest:
+        """The title and the text of a pull request for what is kept now."""
+        state, kept = self.state, lay_kept(self._engine, self.state.reviewed)
+        return write_pull_request(
+            state.reviewed, kept, notes=state.notes, evidence=state.evidence, clusters=self._inputs.clusters
+        )
+
+    def open_pull_request(self) -> str:
+        """Push what was published and open a pull request for it with `gh`; returns its address.
+
+        Raises RefusedError where what is kept now is not published, or nobody knows where it goes; ToolError.
+        """
+        published = self.state.published
+        if published is None or not published.is_current:
+            raise RefusedError("What is kept now is not published", "A pull request is of a published branch.")
+        return open_for(published.ref, self.state.main, self._inputs, self._environ, self.pull_request())
 
     def _begin(self) -> None:
         if self._log.subject is None:
@@ -299,7 +310,7 @@ class ReviewSession:
         return replace(
             made, main=around.main, main_moved=around.moved(reviewed.plan.base), published=around.published(kept),
             stat=around.stat(self._engine, reviewed.plan.base, kept.tree), evidence=inputs.evidence, gone=gone,
-            is_live=inputs.is_live,
+            is_live=inputs.is_live, alternatives=self._alternatives, hot=self._hot,
         )  # fmt: skip
 
     def _lay(self, patience: float) -> tuple[Reviewed, tuple[str, ...]]:
@@ -326,7 +337,9 @@ class ReviewSession:
         base, inputs = subject.base, self._inputs
         targets = Targets(base, base, subject.branches, subject.is_linear, id=self._name)
         importance = importance_of(inputs.evidence)
-        return make_plan(self._engine, targets, importance, inputs.left_out, may_be_empty=may_be_empty)
+        plan = make_plan(self._engine, targets, importance, inputs.left_out, may_be_empty=may_be_empty)
+        self._alternatives, self._hot = find_alternatives(self._engine, plan.changes), hot_files(plan.changes)
+        return plan
 
     def _now(self) -> Subject:
         """What is reviewed as it stands now: a run's and agents' branches came with the inputs."""

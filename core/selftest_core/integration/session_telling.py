@@ -1,19 +1,23 @@
-"""What a person is told of a review: counts, marks and reasons, from its log and its line. Pure.
+"""What a person is told of a review: counts, marks and reasons, from its log and its line.
 
 And what earlier reviews know of what is in conflict here.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.resolutions import Resolution
-from selftest_core.integration.session_state import ReviewState
+from selftest_core.integration.review import lay_review
+from selftest_core.integration.session_state import Consequences, ReviewState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from selftest_core.integration.engine import Engine
     from selftest_core.integration.line import Line
     from selftest_core.integration.resolution_memory import ResolutionMemory
     from selftest_core.integration.review import Reviewed
@@ -50,6 +54,22 @@ def tell(name: str, home: Path, log: ReviewLog, reviewed: Reviewed, kept: Line) 
 def statuses(reviewed: Reviewed) -> dict[str, Status]:
     """What became of each change on the line."""
     return {placed.item.oid: placed.status for placed in reviewed.line.items}
+
+
+def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], decision: Decision) -> Consequences:
+    """What another decision on these changes would break and let in, among the others."""
+    decisions = reviewed.decisions
+    named = {source.oid: change.oid for change in reviewed.order for source in change.sources}
+    items = {named[oid]: one for oid, one in decisions.items.items()} | dict.fromkeys(asked, decision)
+    wanted = replace(decisions, items=items)
+    before = statuses(reviewed)
+    after = statuses(lay_review(engine, reviewed.plan, wanted, stored=False, should_stop=lambda: True))
+    others = [change for change in reviewed.order if change.oid not in asked]
+    laid, held = Status.LAID, Status.HELD
+    return Consequences(
+        tuple(one for one in others if (before[one.oid], after[one.oid]) == (laid, held)),
+        tuple(one for one in others if (before[one.oid], after[one.oid]) == (held, laid)),
+    )
 
 
 def why_not(reviewed: Reviewed, kept: Line) -> str:
