@@ -136,7 +136,7 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
         == summary["tests"]
         == len(CAST)
     )
-    assert summary["line"] is None
+    check_review(summary["line"], done.stderr)
     assert summary["report"] is None
     clustered = sorted(test for cluster in summary["clusters"] for test in cluster["tests"])
     assert clustered == sorted(role.test for role in CAST if role.ends not in ("succeeded", "unchanged"))
@@ -145,6 +145,27 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
     assert list(temporary.iterdir()) == []
     assert processes_in(temporary) == []
     assert world.run([BIN / "selftest-tui", "sweep"], env=environment, check=False).returncode == 0
+
+
+def check_review(line: dict[str, Any], says: str) -> None:
+    """The demo's own run was reviewed to its end: collapsed, resolved, reverted, published, and tried out."""
+    by_subject = {item["subject"]: item for item in line["items"]}
+    commits = sum(len(role.kinds) for role in CAST if role.ends == "succeeded")
+    assert len(by_subject) == len(line["items"]) == commits - 2  # three agents made one change
+    alike = by_subject["[FIX_IMPL] Round tax half up"]
+    assert (len(alike["agents"]), len(alike["sources"]), alike["status"]) == (3, 3, "laid")
+    # Two agents mended one line in two ways: one was held, then resolved, and the other reverted.
+    rivals = [
+        by_subject[f"[FIX_IMPL] Lock {how}"] for how in ("after five failures, not six", "when no attempt is left")
+    ]
+    assert sorted((one["status"], one["decision"]) for one in rivals) == [("dropped", "revert"), ("laid", "keep")]
+    assert {item["decision"] for item in line["items"] if item not in rivals} == {"keep"}
+    assert (line["published"], line["left_out"]) == ("refs/heads/reviewed", [])
+    assert says.count("in conflict, resolved: [FIX_IMPL] Lock ") == 1
+    well = sum(role.ends in ("succeeded", "unchanged") for role in CAST)
+    # One agent of the story says that its test passes, and it does not.
+    assert f"on reviewed, {well - 1} of {well} tests pass" in says.splitlines()
+    assert "said to pass, and does not: tests/test_receipt.py::test_receipt_adds_tax" in says.splitlines()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import SelftestError
 from selftest_core.run.conducting import INTERRUPTED
 from selftest_core.run.deciding import Policy
 from selftest_core.run.run_shapes import exit_status, run_line, run_summary
@@ -20,33 +21,60 @@ from selftest_tui import batch
 from selftest_tui.conducting import conduct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from selftest_core.integration.review_shapes import ReviewDocument
     from selftest_core.journal import Entry
     from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
+
+    type Reviewing = Callable[[RunFolder, Mapping[str, str]], ReviewDocument | None]
 
 STOPPED_EARLY = 3
 RESUMABLE = (INTERRUPTED, "budget", "paused")
 
 
 def conduct_in_batch(
-    folder: RunFolder, environ: Mapping[str, str], policy: Policy | None = None, *, is_kept: bool = True
+    folder: RunFolder,
+    environ: Mapping[str, str],
+    policy: Policy | None = None,
+    *,
+    is_kept: bool = True,
+    review: Reviewing | None = None,
 ) -> int:
     """Conduct the run until it is over or rests, and return the exit status. `is_kept`: it can be resumed afterwards.
 
-    Raises what `conduct` raises; what was done until then stands in the journal.
+    What came back of a run that is over is laid as one line, by `review` where another way is wanted. Raises what
+    `conduct` raises; what was done until then stands in the journal.
     """
     policy = dataclasses.replace(policy or Policy(), leave_when_paused=True)
     why = asyncio.run(conduct(folder, environ, policy=policy, on_change=show_change))
     run = folder.read()
-    batch.write_line(run_summary(run, time.time(), str(folder.path)).model_dump(mode="json"))
+    line = None if why in RESUMABLE else (review or lay_line)(folder, environ)
+    batch.write_line(run_summary(run, time.time(), str(folder.path), line).model_dump(mode="json"))
     if why in RESUMABLE:
         rests = f"{why}: {plain(run.paused)}" if run.paused else why
         resume = f"; `selftest-tui resume {folder.run}` goes on" if is_kept else ""
         sys.stderr.write(f"{rests}{resume}\n")
         return STOPPED_EARLY
     return exit_status(run)
+
+
+def lay_line(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDocument | None:
+    """The review of a run before anybody decided anything; None where nothing came back, or it cannot be laid now."""
+    from selftest_core.integration.headless import review
+    from selftest_core.integration.inputs import Request
+    from selftest_core.integration.review_shapes import review_document
+
+    if not any(row.commits for row in folder.read().rows.values()):
+        return None
+    try:
+        answer = review(Request(run=folder.run), folder.path, environ)
+    except SelftestError as error:
+        # The run is what was asked for, and it is done: its summary must come.
+        sys.stderr.write(f"the line is not laid: {plain(str(error))}\n")
+        return None
+    return review_document(answer.reviewed, answer.candidate, None)
 
 
 def show_change(run: Run, entry: Entry) -> None:

@@ -143,15 +143,15 @@ def run_line(run: Run, entry: Entry) -> dict[str, Any]:
     return line.model_dump(mode="json")
 
 
-def run_summary(run: Run, at: float, path: str | None = None) -> RunSummary:
-    """How a run stands; `at` in seconds since the epoch."""
+def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocument | None = None) -> RunSummary:
+    """How a run stands; `at` in seconds since the epoch. `line`: what came back, laid."""
     return RunSummary(
         at=instant(at) or _EPOCH,
         run=run.plan.run,
         tests=len(run.rows),
         outcomes=outcome_counts(run.ends()),
         clusters=cluster_items(run_clusters(run)),
-        line=None,
+        line=line,
         report=None,
         left=run.left,
         paused=run.paused,

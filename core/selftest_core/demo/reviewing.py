@@ -1,0 +1,90 @@
+"""The end of a demo that nobody watches: its own run is reviewed as a person would, act by act, and published.
+
+Every fix is kept, what is in conflict is resolved by taking the newer change, and the rival that it made needless is
+reverted. What three agents made alike is one change by then. The tests that the agents brought to an end are run on the
+published branch. Only the demo's own repository gets it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import UsageError
+from selftest_core.integration.conflict_files import choose
+from selftest_core.integration.inputs import Request
+from selftest_core.integration.line import Decision, Status
+from selftest_core.integration.publishing import own_ref
+from selftest_core.integration.session import ReviewSession
+from selftest_core.run.events import End
+from selftest_core.run.store import passing
+from selftest_core.tools.process import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from selftest_core.integration.review_shapes import ReviewDocument
+    from selftest_core.run.store import RunFolder
+
+BRANCH = "reviewed"
+"""What is published in the demo's repository."""
+_DEADLINE = 300.0
+
+
+def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> ReviewDocument | None:
+    """Review the run in `folder` to its published branch; None where no agent left a commit."""
+    from selftest_core.integration.review_shapes import review_document
+
+    try:
+        session = ReviewSession.open(Request(run=folder.run), folder.path, environ, lambda text: None)
+    except UsageError:
+        return None
+    with session:
+        say(f"{session.state.total} changes to review")
+        session.decide([change.oid for change in session.state.reviewed.order], Decision.KEEP)
+        for change in session.state.reviewed.order:
+            if _status(session, change.oid) is Status.HELD:
+                rivals = _rivals(session, change.oid)
+                session.resolve(change.oid, choose(session.conflict_files(change.oid), "theirs"))
+                session.note(change.oid, "One count decides: the one that is announced.")
+                session.decide(rivals, Decision.REVERT)
+                say(f"in conflict, resolved: {change.subject}")
+        published = session.publish(BRANCH)
+        say(f"published as {BRANCH}")
+        document = review_document(session.state.reviewed, own_ref(folder.run, "candidate"), published.ref)
+    for words in _try_out(folder, environ):
+        say(words)
+    return document
+
+
+def _try_out(folder: RunFolder, environ: Mapping[str, str]) -> list[str]:
+    """Run the tests that ended well on a copy of what was published: an agent's word that one passes is no proof."""
+    run_now = folder.read()
+    plan = run_now.plan
+    tests = [row.planned.node_id for row in run_now.rows.values() if row.end in (End.SUCCEEDED, End.UNCHANGED)]
+    with tempfile.TemporaryDirectory(prefix=passing(folder.path)) as place:
+        argv = ["git", "clone", "-q", "--branch", BRANCH, "--", plan.repository, f"{place}/copy"]
+        copied = run(argv, timeout=_DEADLINE, cwd=Path(place), env=environ)
+        if not copied.ok:
+            return [f"what was published cannot be copied: {copied.stderr_end}"]
+        argv = [*plan.pytest_command, "-q", "-rA", "-p", "no:cacheprovider", *tests]
+        done = run(argv, timeout=_DEADLINE, cwd=Path(place) / "copy", env=environ)
+    lines = done.stdout.splitlines()
+    passed = [test for test in tests if f"PASSED {test}" in lines]
+    says = [f"on {BRANCH}, {len(passed)} of {len(tests)} tests pass"]
+    return says + [f"said to pass, and does not: {test}" for test in tests if test not in passed]
+
+
+def _rivals(session: ReviewSession, held: str) -> list[str]:
+    """What is laid, and without which the held change would be too."""
+    return [
+        change.oid
+        for change in session.state.reviewed.order
+        if _status(session, change.oid) is Status.LAID
+        and any(freed.oid == held for freed in session.consequences([change.oid], Decision.REVERT).lets_in)
+    ]
+
+
+def _status(session: ReviewSession, oid: str) -> Status:
+    return next(placed.status for placed in session.state.reviewed.line.items if placed.item.oid == oid)
