@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from selftest_core.integration.decisions import Decisions, read_decisions
 from selftest_core.integration.engine import Engine
-from selftest_core.integration.inputs import Request, find_inputs, home_of
+from selftest_core.integration.inputs import Request, find_inputs, find_main, home_of
 from selftest_core.integration.line import Line, Status
 from selftest_core.integration.publishing import keep_candidate
+from selftest_core.integration.pull_request import write_pull_request
 from selftest_core.integration.review import Reviewed, lay_review, make_plan, publish_review
 from selftest_core.integration.session_evidence import importance_of
 from selftest_core.integration.session_opening import hold, keep_sources
+from selftest_core.integration.session_publishing import open_for
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:
@@ -33,13 +35,14 @@ __all__ = ["Answer", "Request", "review"]
 class Answer:
     """What came of it. `published` is the full ref and its line, where there was something to publish and a name.
 
-    `run`: the run that was reviewed, None where there was none.
+    `run`: the run that was reviewed, None where there was none. `pull_request`: the address of the one that was opened.
     """
 
     reviewed: Reviewed
     candidate: str
     published: tuple[str, Line] | None
     run: str | None = None
+    pull_request: str | None = None
 
     @property
     def is_done(self) -> bool:
@@ -70,7 +73,24 @@ def review(
             published = publish_review(engine, user, reviewed, request.publish, home, environ)
             ref, line = published
             journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree)
-    return Answer(reviewed, candidate, published, None if inputs.folder is None else inputs.folder.run)
+    address = None
+    if request.pr and published is not None:
+        address = _open_pull_request(inputs, user, reviewed, published, environ)
+    return Answer(reviewed, candidate, published, None if inputs.folder is None else inputs.folder.run, address)
+
+
+def _open_pull_request(
+    inputs: Inputs, user: Git, reviewed: Reviewed, published: tuple[str, Line], environ: Mapping[str, str]
+) -> str:
+    notes = {
+        change.oid: reviewed.decisions.notes[source.oid]
+        for change in reviewed.order
+        for source in change.sources
+        if source.oid in reviewed.decisions.notes
+    }
+    ref, line = published
+    text = write_pull_request(reviewed, line, notes=notes, evidence=inputs.evidence, clusters=inputs.clusters)
+    return open_for(ref, find_main(user, inputs.base_name, inputs.targets.base), inputs, environ, text)
 
 
 def _keep_sources(user: Git, inputs: Inputs) -> None:

@@ -50,6 +50,7 @@ class ReviewDocument(Shape):
     tree: Oid
     candidate: str
     published: str | None
+    pull_request: str | None = Field(None, description="The address of the pull request that was opened.")
     items: list[ReviewItem]
     left_out: list[LeftOutItem]
 
@@ -60,7 +61,9 @@ class ReviewLine(Line, ReviewDocument):
     event: Literal["summary"] = "summary"
 
 
-def review_document(reviewed: Reviewed, candidate: str, published: str | None) -> ReviewDocument:
+def review_document(
+    reviewed: Reviewed, candidate: str, published: str | None, pull_request: str | None = None
+) -> ReviewDocument:
     """What a review has come to, as it is printed."""
     plan = reviewed.plan
     placed = {one.item.oid: one for one in reviewed.line.items}
@@ -96,6 +99,7 @@ def review_document(reviewed: Reviewed, candidate: str, published: str | None) -
         tree=reviewed.line.tree,
         candidate=candidate,
         published=published,
+        pull_request=pull_request,
         items=items,
         left_out=[LeftOutItem(branch=name, reason=reason) for name, reason in plan.left_out],
     )
