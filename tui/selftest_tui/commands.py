@@ -158,10 +158,11 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
         sys.stderr.flush()
 
     if arguments.batch:
+        from selftest_core.demo.reviewing import review_demo
         from selftest_core.demo.show import run_demo_batch
         from selftest_tui.batch_run import conduct_in_batch
 
-        conduct = partial(conduct_in_batch, is_kept=arguments.keep)
+        conduct = partial(conduct_in_batch, is_kept=arguments.keep, review=partial(review_demo, say=say))
         return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, say)
     _need_terminal("`selftest-tui demo --batch` prints what happens as JSON Lines instead.")
     from selftest_core.demo.show import run_demo
