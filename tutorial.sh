@@ -118,6 +118,16 @@ echo "{\"default\": \"keep\", \"items\": {\"$(git rev-parse ada)\": \"revert\"}}
 selftest-tui review --batch main..ada --decisions decisions.json --publish less
 
 ##################################################
+# Recordings
+##################################################
+
+# Record a tmux session, of an agent or any, into build.cast until it ends or Ctrl-C. Runs record theirs anyway.
+selftest-tui record build
+
+# The same for several, without a word, into a folder that is there; what was made is the answer.
+selftest-tui record --batch build watch --to recordings > recorded.json
+
+##################################################
 # For programs
 ##################################################
 

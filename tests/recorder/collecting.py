@@ -56,7 +56,7 @@ class Collecting:
 
     def log(self) -> str:
         """What the collectors said."""
-        return (self.home / "log").read_text()
+        return (self.home / "log").read_text() if self.processes else ""
 
     def events(self, name: str) -> list[Event]:
         """The events so far; a recording is readable and undamaged at any moment."""
@@ -109,7 +109,7 @@ class Collecting:
     def wait_until_recorded(self, *names: str) -> None:
         """Wait until the first screen of each is written."""
         for name in names:
-            eventually(lambda name=name: self.text(name), f"the beginning of {name}: {self.log()}")  # type: ignore[misc]
+            eventually(lambda name=name: self.text(name), f"the beginning of {name}")  # type: ignore[misc]
 
 
 @contextlib.contextmanager
