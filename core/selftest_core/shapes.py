@@ -289,12 +289,15 @@ def _documents() -> dict[str, type[Shape]]:
     from selftest_core.run.detail_shapes import RunDetailDocument, RunDetailLine
     from selftest_core.run.offer_shapes import OfferDocument, OfferLine
     from selftest_core.run.run_shapes import RunLine, RunsDocument, RunsLine, RunSummary
+    from selftest_core.recording_shapes import RecordDocument, RecordLine
     from selftest_core.sweep_shapes import SweepDocument, SweepLine
 
     return {
         **_DOCUMENTS,
         "check --json": CheckDocument,
         "check --batch": CheckLine,
+        "record --json": RecordDocument,
+        "record --batch": RecordLine,
         "review --batch": ReviewLine,
         "run --dry-run --json": OfferDocument,
         "run --dry-run --batch": OfferLine,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from worlds import World
 
-COMMANDS = ("list", "run", "runs", "resume", "stop", "check", "review", "doctor", "schema", "demo", "sweep")
+COMMANDS = ("list", "run", "runs", "resume", "stop", "check", "review", "record", "doctor", "schema", "demo", "sweep")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -55,7 +55,10 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["--batch", "doktor"], "Did you mean `selftest-tui doctor`?"),
         (["help"], "`selftest-tui --help`"),
         (["--socket", "/x", "sweeep"], "Did you mean `selftest-tui sweep`?"),
-        (["qqqq"], "The commands are: list, run, runs, resume, stop, check, review, doctor, schema, demo, sweep."),
+        (
+            ["qqqq"],
+            "The commands are: list, run, runs, resume, stop, check, review, record, doctor, schema, demo, sweep.",
+        ),
         (["list", "--jsn"], "--jsn"),
         (["list", "\x1b[31mred"], "See `selftest-tui"),
         (["demo", "--agents", "none"], "not a number from 1 to 1000"),

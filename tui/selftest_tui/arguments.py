@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from selftest_core import __version__
 from selftest_core.errors import UsageError
+from selftest_tui.recording_arguments import add_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,6 +180,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
             "  selftest-tui review --batch 20261121-0931 --publish fixes",
         )
     )
+    add_record(command)
     doctor = command(
         "doctor",
         "Say what is missing or misconfigured, and the command that mends it.\nEnds with 1 where something is wrong.",

@@ -90,6 +90,8 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
             return commands.list_fleet(arguments, config, environ, cwd)
         case "demo":
             return commands.demo(arguments, config, environ)
+        case "record":
+            return commands.record(arguments, config, environ, cwd)
         case "sweep":
             return commands.sweep(arguments, environ, cwd)
         case _:

@@ -139,6 +139,13 @@ def review(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
     return reviewing.run(arguments, config, environ, cwd)
 
 
+def record(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """What happens in tmux sessions, into files."""
+    from selftest_tui import recording
+
+    return recording.run(arguments, config, environ, cwd)
+
+
 def schema(arguments: argparse.Namespace) -> int:
     """The JSON Schema of everything that we print for programs."""
     from selftest_core import shapes
