@@ -36,8 +36,9 @@ _STEPS_OF_A_POLL = 4
 class IndexSource:
     """`index` is always there and usable; `poll` makes it know more. `folder`: the cache, None for none."""
 
-    def __init__(self, recording: Recording, folder: Path | None) -> None:
+    def __init__(self, recording: Recording, folder: Path | None, spacing: int | None = None) -> None:
         self._recording = recording
+        self._spacing = spacing
         self._reader: IndexReader | None = None
         self._process: Running | None = None
         self._part: Path | None = None
@@ -89,7 +90,7 @@ class IndexSource:
 
     def _here(self) -> Indexer:
         if self._indexer is None:
-            self._indexer = Indexer(self._recording, self.index, spacing_of(self._size))
+            self._indexer = Indexer(self._recording, self.index, self._spacing or spacing_of(self._size))
             self._indexer.catch_up()
         return self._indexer
 

@@ -64,8 +64,8 @@ class Indexer:
         """Read one part more. False where nothing whole is left to read."""
         index = self.index
         since = self._place.offset - index.keyframes[-1].position.offset
-        wanted = self._spacing - since if since < self._spacing else _AGAIN
-        span = read_span(self._recording, self._place, max(wanted, _AGAIN))
+        wanted = self._spacing - since if since < self._spacing else min(_AGAIN, self._spacing)
+        span = read_span(self._recording, self._place, wanted)
         if span.end == self._place or (not span.times and span.end.offset <= self._place.offset):
             return False
         feed(self._terminal, span)

@@ -150,8 +150,9 @@ class GhosttyTerminal:
             self._size, self._is_new = size, True
             self._rows = [()] * size[1]
         for row, runs in self._reader.changed(self._terminal, size).items():
-            self._rows[row] = runs
-            self._changed.add(row)
+            if self._rows[row] != runs:
+                self._rows[row] = runs
+                self._changed.add(row)
 
     @property
     def _is_between_sequences(self) -> bool:

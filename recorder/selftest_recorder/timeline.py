@@ -37,13 +37,13 @@ _KEPT_SPANS = 4
 
 
 class Timeline:
-    """Made by `open_timeline`. `folder`: where indexes are kept, None for nowhere."""
+    """Made by `open_timeline`. `folder`: where indexes are kept, or None; `spacing`: bytes between keyframes."""
 
-    def __init__(self, recording: Recording, folder: Path | None) -> None:
+    def __init__(self, recording: Recording, folder: Path | None, spacing: int | None = None) -> None:
         self.recording = recording
         self.time = 0.0
         """The moment that is shown."""
-        self._source = IndexSource(recording, folder)
+        self._source = IndexSource(recording, folder, spacing)
         self._terminal = open_terminal(self.header.cols, self.header.rows)
         self._spans: dict[int, Span] = {}
         self._number = 0
