@@ -1,4 +1,8 @@
-"""A run of interactive agents: one forgets its outcome, is reminded once, and then needs a person; one asks at once."""
+"""A run of interactive agents that share one clone as worktrees.
+
+One forgets its outcome, is reminded once, and then needs a person; one asks at once, and ends with a bundle that is
+none. What is made comes back, nothing of the person's moves, and the agents get the named variables alone.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,16 @@ import pytest
 from run.rehearsals import a_plan
 from run.thinkers import TYPE, teach_mngr
 from selftest_core.journal import Journal
-from selftest_core.run.bundles import GitBundles
+from selftest_core.run.bundles import GitBundles, agent_ref
 from selftest_core.run.clock import WallClock
 from selftest_core.run.clone import make_clone
 from selftest_core.run.conductor import Conductor
 from selftest_core.run.deciding import ASKS, TURN_ENDED, Policy
 from selftest_core.run.events import End, Event
 from selftest_core.run.mngr_crew import MngrCrew
+from selftest_core.run.source import fingerprint
 from selftest_core.run.store import make_run_folder
+from selftest_core.tools.git import find_place
 from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
@@ -31,10 +37,12 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 # One line is one message. The first agent writes its outcome only at the third, the second after an answer.
 AGENT = """#!/bin/bash
 cd "$(dirname "$SELFTEST_OUT")/.." || exit 9
+env > "$SELFTEST_OUT/environment.txt"
 marks=$MNGR_AGENT_STATE_DIR
 turns=0
 report() {
-    printf '%s' '{"changes": {}, "errored": false, "summary_markdown": "Nothing to do."}' > "$SELFTEST_OUT/draft"
+    printf '%s' '{"changes": {"FIX_IMPL": {"status": "SUCCEEDED", "summary_markdown": "x"}}, "errored": false,
+      "tests_passing_after": true, "summary_markdown": "Fixed."}' > "$SELFTEST_OUT/draft"
     mv "$SELFTEST_OUT/draft" "$SELFTEST_OUT/outcome.json"
 }
 while IFS= read -r line; do
@@ -43,7 +51,13 @@ while IFS= read -r line; do
     printf '%s\\n' "$line" >> "$SELFTEST_OUT/heard.txt"
     turns=$((turns + 1))
     case "$SELFTEST_TEST" in
-    *test_00) test "$turns" -lt 3 || report ;;
+    *test_00)
+        if test "$turns" -ge 3; then
+            git checkout -q -b a-name-of-its-own
+            echo fixed > README
+            git -c user.name=a -c user.email=a@example.org commit -qam '[FIX_IMPL] Say fixed'
+            report
+        fi ;;
     *)
         touch "$marks/permissions_waiting"
         echo 'May I run rm -rf build? [y/n]'
@@ -51,7 +65,9 @@ while IFS= read -r line; do
         while test -z "$answer"; do IFS= read -r answer || exit 8; done
         printf '%s\\n' "$answer" >> "$SELFTEST_OUT/heard.txt"
         rm "$marks/permissions_waiting"
-        report ;;
+        echo 'no bundle at all' > "$SELFTEST_OUT/branch.bundle"
+        report
+        exit 0 ;;
     esac
     rm "$marks/active"
 done
@@ -61,12 +77,20 @@ done
 def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_asks_does_at_once(world: World) -> None:
     teach_mngr(world, AGENT)
     repository = world.make_repository()
+    (repository / "staged").write_text("in the index\n")
+    world.run(["git", "add", "staged"])
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    # The person's tmux server is there already, with whatever they started it with.
+    of_the_person = {"API_TOKEN": "of-the-server", "NAMED": "of the server", "NOT_NAMED": "of the server"}
+    world.run(["tmux", "-f", "/dev/null", "new-session", "-d", "-s", "mine", "cat"], env=of_the_person)
+    world.extra.update(NAMED="of the person", SSH_AUTH_SOCK="/nowhere/agent", JUST_HERE="of the person")
     plan = a_plan(
-        2, is_real=True, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
-        agent_type=TYPE, agent_command=None, prompt_template="Own {{ test }}.\n",
+        2, is_real=True, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0, transfer="worktree",
+        agent_type=TYPE, agent_command=None, env_names=("NAMED",), prompt_template="Own {{ test }}.\n",
     )  # fmt: skip
     environ = world.environment
+    before = fingerprint(find_place(repository, environ), environ)
+    index = (repository / ".git" / "index").read_bytes()
     folder = make_run_folder(plan, environ)
     make_clone(repository, base, folder.clone, environ)
     told: list[tuple[str, str, str]] = []
@@ -83,13 +107,15 @@ def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_a
 
     crew = MngrCrew(plan, Mngr(find_mngr(environ), environ, repository), folder, WallClock())
     with Journal(folder.journal) as journal:
-        policy = Policy(poll=1.0, reminder_patience=0.0)
+        policy = Policy(poll=1.0, reminder_patience=0.0, pull_pause=0.1, last_looks=1)
         bundles = GitBundles(plan, environ)
         why = asyncio.run(Conductor(plan, journal, crew, folder, bundles, policy=policy, on_change=answer).run())
     run = folder.read()
     forgets, asks = run.rows.values()
     assert why == "done", run
-    assert [(row.end, row.attempt, row.says) for row in (forgets, asks)] == [(End.UNCHANGED, 1, "")] * 2, told
+    assert (forgets.end, forgets.attempt, forgets.commits, forgets.says) == (End.SUCCEEDED, 1, 1, ""), told
+    assert (asks.end, asks.attempt) == (End.UNREADABLE, 1), told
+    assert "bundle" in asks.text
 
     of_one = [line[1:] for line in told if line[0] == forgets.name]
     assert [event for event, _ in of_one].count(Event.REMINDING) == 1
@@ -105,3 +131,23 @@ def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_a
     heard = (folder.attempt(asks.member) / "heard.txt").read_text().splitlines()
     assert heard == [f"Own {asks.planned.node_id}.", "y"]
     assert {agent["state"] for agent in world.listing()["agents"]} == {"STOPPED"}
+
+    # Nothing of the person's moved: what came back is one ref of the run, and the trees hang on the clone.
+    refs = world.run(["git", "for-each-ref", "--format=%(refname) %(objectname)"]).stdout.splitlines()
+    assert sorted(refs) == sorted([f"refs/heads/main {base}", f"{agent_ref(plan.run, forgets.name)} {forgets.tip}"])
+    assert fingerprint(find_place(repository, environ), environ) == before
+    assert (repository / ".git" / "index").read_bytes() == index
+    assert not (repository / ".git" / "worktrees").exists()
+    hanging = world.run(["git", "worktree", "list", "--porcelain"], cwd=folder.clone).stdout
+    assert hanging.count("worktree ") == 3  # the clone itself and one for each agent
+    branches = world.run(["git", "for-each-ref", "--format=%(refname)", "refs/heads/mngr"], cwd=folder.clone).stdout
+    assert branches.split() == [f"refs/heads/mngr/{row.name}" for row in (forgets, asks)]
+
+    text = (folder.attempt(forgets.member) / "environment.txt").read_text()
+    given = dict(line.partition("=")[::2] for line in text.splitlines())
+    assert given["NAMED"] == "of the person"
+    assert given["PATH"].startswith(environ["PATH"].partition(":")[0])
+    for name in ("API_TOKEN", "NOT_NAMED", "SSH_AUTH_SOCK", "JUST_HERE"):
+        assert not given.get(name), name
+    assert world.tmux("show-environment", "-g", "API_TOKEN").strip() == "API_TOKEN=of-the-server"
+    assert "mine" in world.tmux("list-sessions", "-F", "#{session_name}").split()
