@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ def history(files: int, commits: int = 300, agents: int = 60) -> Iterator[Histor
     with TemporaryDirectory(prefix="line-bench-") as made:
         folder = Path(made) / "repository"
         folder.mkdir()
-        environ = {**environment({"PATH": _path()}), **_NAMES}
+        environ = {**environment({"PATH": os.environ["PATH"]}), **_NAMES}
         stream, branches = _stream(files, commits, agents)
         run(("git", "init", "-q", "-b", "main", str(folder)), timeout=60, cwd=folder, env=environ)
         done = run(("git", "fast-import", "--quiet"), timeout=600, cwd=folder, env=environ, input=stream)
@@ -56,12 +57,6 @@ def history(files: int, commits: int = 300, agents: int = 60) -> Iterator[Histor
         run(("git", "reset", "-q", "--hard", "main"), timeout=600, cwd=folder, env=environ)
         user = Git(folder / ".git", environ)
         yield History(folder, user, environ, user.resolve("main"), tuple(branches), commits, files)
-
-
-def _path() -> str:
-    import os
-
-    return os.environ["PATH"]
 
 
 def _stream(files: int, commits: int, agents: int) -> tuple[str, list[str]]:
