@@ -166,6 +166,7 @@ async def driven(
     environ: Mapping[str, str] | None = None,
     sockets: Mapping[str, str] | None = None,
     start: tuple[Offer, Begin] | None = None,
+    folder: Path = Path("/"),
 ) -> AsyncIterator[Driven]:
     """The app over a view, its first frame on the screen; with `start`, the question before a run on top."""
     made: list[StillWatch] = []
@@ -179,7 +180,7 @@ async def driven(
     app = FleetApp(
         make_watch,
         environ or ENVIRONMENT,
-        folder=Path("/"),
+        folder=folder,
         theme=theme,
         clock=lambda: scenes.NOW + (ahead[0].seconds if ahead else 0.0),
         place="acme/api @ main",

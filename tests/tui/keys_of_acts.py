@@ -286,6 +286,13 @@ async def _(one: Driven, key: str) -> None:
     assert _is_on_top(one)
 
 
+@does("review")
+async def _(one: Driven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: one.toasts, "why there is no review: there is no git here")
+    assert _is_on_top(one)
+
+
 @does("tutorial")
 async def _(one: Driven, key: str) -> None:
     await one.press(key)

@@ -77,14 +77,14 @@ START = {
     "logo.png": b"\x89PNG\r\n\0\0\0 a small picture",
 }
 QUERY = LOGIN.replace("return Response(302, url)", "return Response(302, url + query(self.request))")
-EMPTY = CART.replace("        return self.total() / len", "        if not self.lines:\n            return 0\n        return self.total() / len")  # fmt: skip
-RETRY = PAY.replace(
-    '    answer = bank.post("/pay", amount)\n',
-    '    answer = bank.post("/pay", amount)\n    if answer.status == 500:\n        answer = bank.post("/pay", amount)\n',
+EMPTY = CART.replace(
+    "        return self.total() / len",
+    "        if not self.lines:\n            return 0\n        return self.total() / len",
 )
-LOGGED = RETRY.replace(
-    "    if answer.status == 500:\n", "    if answer.status == 500:\n        log.warning('once more')\n"
-)
+_ASKED = '    answer = bank.post("/pay", amount)\n'
+_FAILED = "    if answer.status == 500:\n"
+RETRY = PAY.replace(_ASKED, f"{_ASKED}{_FAILED}    {_ASKED}")
+LOGGED = RETRY.replace(_FAILED, f"{_FAILED}        log.warning('once more')\n")
 ROUNDED = PAY.replace("return amount * rate", "return round(amount * rate, 2)")
 ROUNDED_TOO = PAY.replace("return amount * rate", "return round(amount * rate, 2)  # cents")
 CEILED = PAY.replace("return amount * rate", "return ceil(amount * rate * 100) / 100")

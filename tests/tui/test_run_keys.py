@@ -49,7 +49,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     ),
     "looking": ("outcome", "preview", "details", "artifacts", "zoom", "scroll_down", "scroll_up"),
     "acting": ("attach", "message", "retry", "skip", "stop_one", "shell", "end_run"),
-    "pages": ("tutorial", "problems", "theme", "help", "palette"),
+    "pages": ("tutorial", "review", "problems", "theme", "help", "palette"),
     "pausing": ("pause",),
     "going back": ("clear",),
     "to the fleet": ("fleet",),
@@ -222,6 +222,13 @@ async def _(one: RunDriven, key: str) -> None:
 async def _(one: RunDriven, key: str) -> None:
     await one.press(key)
     assert one.top is one.fleet.screen
+
+
+@does("review")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: one.toasts, "why there is no review: there is no git here")
+    assert one.top is one.screen
 
 
 @does("tutorial")

@@ -82,6 +82,8 @@ LOOK = (
 PROGRAM = (
     Key(("w",), "w", "run", "run", "the run that this agent belongs to, else the newest run of this repository",
         Topic.PROGRAM, line=14),
+    Key(("v",), "v", "review", "review", "review the commits of the marked agents, or of the one under the cursor",
+        Topic.PROGRAM, line=10, why_not=situation.some_target),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and how these ended",
         Topic.PROGRAM, line=15),
     Key(("R",), "R", "refresh", "refresh", "ask mngr and tmux again, now", Topic.PROGRAM),

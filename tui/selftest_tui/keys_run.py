@@ -38,6 +38,8 @@ CONDUCT = (
     Key(("E",), "E", "end_run", "end run", "stop all agents and launch no more; asks first, and P can go on later",
         _CONDUCT, line=12, why_not=run_situation.can_end, opens=True),
     Key(("f",), "f", "fleet", "fleet", "to the fleet, on this agent; the run goes on", _CONDUCT, line=6),
+    Key(("v",), "v", "review", "review", "review what its agents committed; more may arrive meanwhile", _CONDUCT,
+        line=6),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks with their tests", _CONDUCT, line=13),
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from selftest_core.errors import SelftestError
+    from selftest_core.integration.inputs import Request
     from selftest_core.run.store import RunFolder
 
 
@@ -53,3 +54,28 @@ class RunWanted(Message):
     def __init__(self, folder: RunFolder) -> None:
         super().__init__()
         self.folder = folder
+
+
+class ReviewSaid(Message):
+    """Opening a review takes a while: what it is doing."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class ReviewWanted(Message):
+    """Something is to be reviewed."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self.request = request
+
+
+class ReviewFailed(Message):
+    """A review could not be opened."""
+
+    def __init__(self, request: Request, error: SelftestError) -> None:
+        super().__init__()
+        self.request = request
+        self.error = error

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import RefusedError
 from selftest_tui.messages import ReviewSaid
 from selftest_tui.worker import Worker
 
@@ -84,7 +85,11 @@ class ReviewFeed:
             if self._reader is None:
                 assert self._session is not None, "the screen reads diffs of a review that is open"
                 self._reader = self._session.open_reader()
-            return read_diff(self._reader, oid)
+            try:
+                return read_diff(self._reader, oid)
+            except KeyError as error:
+                hint = "Its branch may have been deleted, and git may have taken away what nothing named any more."
+                raise RefusedError("A commit of this change is not there any more", str(error), hint) from error
 
         made = self._diffs[oid] = await self._reads.submit(job)
         self._forget()

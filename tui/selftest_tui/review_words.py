@@ -42,6 +42,7 @@ MEANINGS = (
 def marks(row: ReviewRow) -> str:
     """What else is to be said of a change, in few cells, the gravest first."""
     said = [
+        status_words(row),
         f"{NEEDED_BY}{row.needed_by}" if row.needed_by else "",
         f"{ALIKE}{row.alternatives}" if row.alternatives else "",
         f"{HOT}{row.hot}" if row.hot >= HOT_FROM else "",
@@ -59,13 +60,7 @@ def claim(row: ReviewRow) -> str:
 
 
 def status_words(row: ReviewRow) -> str:
-    """What became of it."""
-    match row.status:
-        case Status.HELD:
-            return "held"
-        case Status.VOID:
-            return "void"
-        case Status.DROPPED:
-            return ""
-        case Status.LAID:
-            return ""
+    """What became of it, where that is not what one expects."""
+    if row.decision is Decision.REVERT:
+        return ""
+    return {Status.HELD: "held", Status.VOID: "void"}.get(row.status, "")

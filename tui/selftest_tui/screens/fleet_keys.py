@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_tui.arrangement import Arrangement, Group, GroupBy, SortBy, labels_of
-from selftest_tui.messages import RunWanted
+from selftest_tui.messages import ReviewWanted, RunWanted
 from selftest_tui.screens.choose import Choose
 from selftest_tui.screens.help import problems_page
 
@@ -314,6 +314,12 @@ class FleetKeys:
         repository = await asyncio.to_thread(repository_of, screen.folder, screen.environ)
         folder = await asyncio.to_thread(find_run, screen.environ, repository, wanted)
         screen.post_message(RunWanted(folder))
+
+    def review(self) -> None:
+        """The commits of the marked agents, or of the one under the cursor."""
+        from selftest_core.integration.inputs import Request
+
+        self._screen.post_message(ReviewWanted(Request(agents=tuple(row.agent.address for row in self._targets))))
 
     def tutorial(self) -> None:
         """The tutorial's blocks with their tests."""

@@ -50,7 +50,7 @@ class Options(ModalScreen[str]):
         super().__init__()
         self._title = clean(title)
         self._says = block(says)
-        self._lines = [clean(line) for line in lines]
+        self.listed = [clean(line) for line in lines]
         self._ways = (*ways, Way("n", "Leave it as it is"))
 
     def compose(self) -> ComposeResult:
@@ -60,9 +60,9 @@ class Options(ModalScreen[str]):
             dialog.border_subtitle = Content("⏎ the marked one   esc leaves it")
             if self._says:
                 yield Static(Content(self._says), id="says")
-            if self._lines:
+            if self.listed:
                 with VerticalScroll(id="lines", can_focus=False):
-                    yield Static(Content("\n".join(self._lines)))
+                    yield Static(Content("\n".join(self.listed)))
             ways = OptionList(*(Option(Content(f"{way.key}  {clean(way.label)}")) for way in self._ways), markup=False)
             ways.highlighted = len(self._ways) - 1
             yield ways

@@ -53,6 +53,9 @@ NARROW = 100
 SECONDS_BETWEEN_LOOKS = 3.0
 """Between two looks for arrivals and moved branches, while nothing else is under way."""
 
+SECONDS_TO_THE_REST = 0.2
+"""After an act of which not all consequences are known yet: they are found while nothing else is under way."""
+
 
 class ReviewScreen(KeyedScreen):
     """Shows what `request` asks for. `fleet` is the fleet's screen below, which knows the agents."""
@@ -106,7 +109,7 @@ class ReviewScreen(KeyedScreen):
         self.sight = ReviewSight(self)
         self.table.show_placeholder(("Opening the review …",))
         self.show_state()
-        self.run_worker(self._open(), group="open")
+        self.run_worker(self._open, group="open")  # type: ignore[arg-type]  # its type admits no coroutine function
         self.set_interval(SECONDS_BETWEEN_LOOKS, self._look)
 
     def on_unmount(self) -> None:
@@ -170,13 +173,15 @@ class ReviewScreen(KeyedScreen):
             return
         self.state = state
         self.rearrange()
+        if not state.reviewed.dependents.is_whole:
+            self.set_timer(SECONDS_TO_THE_REST, self._look)
 
     def _look(self) -> None:
         """Look for arrivals and moved branches, where nothing else is under way."""
         if self.state is None or self._is_looking or not (self.is_current and self.feed.is_idle):
             return
         self._is_looking = True
-        self.run_worker(self._look_once(), group="look")
+        self.run_worker(self._look_once, group="look")  # type: ignore[arg-type]  # its type admits no coroutine function
 
     async def _look_once(self) -> None:
         try:

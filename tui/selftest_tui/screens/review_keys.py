@@ -111,7 +111,7 @@ class ReviewKeys(ReviewMoves):
     async def _consequences(self, rows: Sequence[ReviewRow]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
         """What needs them, and what they keep out. Of one change that is known; of several it is tried."""
         state = self._state
-        if len(rows) == 1:
+        if len(rows) == 1 and state.reviewed.dependents.is_whole:
             by_oid = {row.oid: row for row in self._screen.rows}
             dependents, oid = state.reviewed.dependents, rows[0].oid
             needing = [by_oid[one] for one in dependents.needed_by.get(oid, ()) if one in by_oid]

@@ -6,13 +6,14 @@ too late is kept for when the cursor comes back, and not shown.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from selftest_core.errors import SelftestError
 from selftest_core.integration.line import Status
-from selftest_tui import present, review_facts
+from selftest_tui import present, review_facts, review_words
 from selftest_tui.review_facts import Conflicts
 from selftest_tui.review_lines import ReviewGroup, ReviewRow, subject_of
 
@@ -74,8 +75,7 @@ class ReviewSight:
         self._want_diff(None)
 
     def _show_group(self, group: ReviewGroup) -> None:
-        pane, state = self._screen.pane, self._screen.state
-        assert state is not None, "there is no line without a state"
+        pane = self._screen.pane
         pane.show_title(f"{present.clean(group.title)} · {present.plural(len(group.members), 'change')}")
         hint = "y keeps them all, d reverts them all; → opens the group"
         pane.show_text("headline", Content.styled(hint, "$foreground-muted"))
@@ -83,12 +83,9 @@ class ReviewSight:
         one = Content.styled("This is a group: move to one of its changes.", "$foreground-muted")
         for part in ("evidence", "needs", "alternatives"):
             pane.show_text(part, one)
-        members = {row.oid for row in group.members}
-        commits = {
-            placed.commit for placed in state.reviewed.line.items if placed.commit and placed.item.oid in members
-        }
-        # What is laid together is one commit: its diff is that of the group.
-        self._want_diff(next(iter(commits)) if len(commits) == 1 else None, "2 lists the changes of this group.")
+        # What is laid together is read one by one: its commit is made when it is published.
+        names = [f"{review_words.DECISIONS[row.decision]} {subject_of(row.change)}" for row in group.members]
+        self._want_diff(None, ("2 says more of each; move to one of them to see what it changes", "", *names))
 
     def _show_change(self, row: ReviewRow) -> None:
         screen, pane, state = self._screen, self._screen.pane, self._screen.state
@@ -112,7 +109,7 @@ class ReviewSight:
         by_oid = {one.oid: one for one in screen.rows}
         screen.pane.show_text("needs", review_facts.needs(row, state, by_oid, known))
         if row.status is Status.HELD and known is None and screen.pane.tab == "needs":
-            screen.run_worker(self._read_conflicts(row, key), group="conflicts", exclusive=True)
+            screen.run_worker(partial(self._read_conflicts, row, key), group="conflicts", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
 
     async def _read_conflicts(self, row: ReviewRow, key: tuple[str, object]) -> None:
         screen = self._screen
@@ -131,17 +128,17 @@ class ReviewSight:
         if self._screen.table.row is not None:
             self._show_needs(self._screen.table.row)
 
-    def _want_diff(self, oid: str | None, words: str = "") -> None:
+    def _want_diff(self, oid: str | None, words: tuple[str, ...] = ()) -> None:
         if oid == self._diff_of and (oid is not None or not words):
             return
         self._diff_of = oid
         diff = self._screen.pane.diff
         if oid is None:
             self._is_reading = False
-            diff.show_words((words,) if words else ())
+            diff.show_words(words)
             return
         self._is_reading = True
-        self._screen.run_worker(self._read_diff(oid), group="diff", exclusive=True)
+        self._screen.run_worker(partial(self._read_diff, oid), group="diff", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
 
     async def _read_diff(self, oid: str) -> None:
         screen = self._screen

@@ -7,7 +7,7 @@ conductor, or the start of one; what reaches agents goes to `Acting`, as on the 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from selftest_core.attach import AttachPlan, new_window_argv
 from selftest_core.errors import RefusedError
@@ -16,57 +16,21 @@ from selftest_core.run.events import Phase
 from selftest_core.run.store import Wish, WishKind
 from selftest_core.tools.tmux import own_server, tmux_environment
 from selftest_tui import present
+from selftest_tui.messages import ReviewWanted
 from selftest_tui.run_lines import RunGroup
 from selftest_tui.screens.acting import Acting
 from selftest_tui.screens.dialogs import Question
 from selftest_tui.screens.run_moves import RunMoves
+from selftest_tui.screens.seat import Seat
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from textual.app import App
-
-    from selftest_core.agents import AgentKey
     from selftest_core.run.fold import RunRow
-    from selftest_core.tools.mngr import Mngr
-    from selftest_core.view import FleetView
-    from selftest_tui.problems import Severity
     from selftest_tui.screens.run import RunScreen
 
 _RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
 _SHELL = 'cd -- "$1" && exec "${SHELL:-/bin/sh}"'
-
-
-class _Seat:
-    """What acts need of a screen: the run's own toasts and app, the fleet's agents."""
-
-    def __init__(self, screen: RunScreen) -> None:
-        self._screen = screen
-
-    @property
-    def app(self) -> App[Any]:
-        return self._screen.app
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        return self._screen.fleet.environ
-
-    @property
-    def mngr(self) -> Mngr:
-        return self._screen.fleet.mngr
-
-    @property
-    def view(self) -> FleetView:
-        return self._screen.fleet.view
-
-    def watch_refresh(self) -> None:
-        self._screen.fleet.watch_refresh()
-
-    def select_keys(self, found: Collection[AgentKey], /) -> None:
-        self._screen.fleet.select_keys(found)
-
-    def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
-        self._screen.say(text, title, kind)
 
 
 class RunKeys(RunMoves):
@@ -74,7 +38,7 @@ class RunKeys(RunMoves):
 
     def __init__(self, screen: RunScreen) -> None:
         super().__init__(screen)
-        self._acting = Acting(_Seat(screen))
+        self._acting = Acting(Seat(screen))
 
     @property
     def under_way(self) -> tuple[str, ...]:
@@ -108,7 +72,7 @@ class RunKeys(RunMoves):
 
     async def _take_up(self) -> None:
         """Start a conductor, which goes on where the last one left."""
-        from selftest_core.run.conductor_session import start_conductor
+        from selftest_tui.conducting import start_conductor
 
         screen = self._screen
         screen.is_starting = True
@@ -143,6 +107,12 @@ class RunKeys(RunMoves):
         self._screen.app.pop_screen()
         if agent is not None:
             self._screen.fleet.table.go_to_key(agent.key)
+
+    def review(self) -> None:
+        """What the agents of this run committed."""
+        from selftest_core.integration.inputs import Request
+
+        self._screen.post_message(ReviewWanted(Request(run=self._screen.folder.run)))
 
     def tutorial(self) -> None:
         """The tutorial's blocks with their tests."""

@@ -93,7 +93,7 @@ def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]
         more.append((" · more may come", _MUTED))
     room = width - _width(right) - 2
     head: list[Piece] = [(" review ", "bold")]
-    name = present.clean(state.name)
+    name = present.clean(state.name).removeprefix("review-")
     onto = f" onto {state.plan.base[:8]}"
     spare = room - _width(head) - _width(counts) - 2
     if cell_len(name) <= spare:
