@@ -190,6 +190,12 @@ def _write(out: Any, kind: bytes, payload: bytes) -> None:
         data = data[out.write(data) :]
 
 
+def keep(part: Path, target: Path) -> None:
+    """Give a whole index its name. Its reader and its writer both do, whoever is first: neither need wait."""
+    with contextlib.suppress(OSError):
+        part.replace(target)
+
+
 def forget_old(folder: Path) -> None:
     """Keep the newest files of the cache; parts that a killed process left are among the old ones soon."""
     found = []
@@ -206,7 +212,7 @@ def main(recording_path: str, part: str, target: str) -> int:
     recording = read_cast(Path(recording_path))
     try:
         build(recording, Path(part))
-        Path(part).replace(target)
+        keep(Path(part), Path(target))
     finally:
         Path(part).unlink(missing_ok=True)
     forget_old(Path(target).parent)

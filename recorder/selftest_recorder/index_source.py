@@ -20,7 +20,7 @@ from selftest_recorder.cast import read_cast
 from selftest_recorder.cast_shapes import Header, RecordingError
 from selftest_recorder.cast_writing import write_cast
 from selftest_recorder.index import Index, Keyframe
-from selftest_recorder.index_file import IndexReader, file_of
+from selftest_recorder.index_file import IndexReader, file_of, keep
 from selftest_recorder.indexing import Indexer, spacing_of
 from selftest_recorder.spans import Position
 
@@ -139,6 +139,8 @@ class IndexSource:
             self._end_process()
             self._start_over()
             return True
+        if self.index.is_complete and self._part is not None:
+            keep(self._part, file_of(self._recording, self._part.parent))
         if self.index.is_complete or has_ended:
             self._end_process()  # where it died before its end, the rest is indexed here
         return is_more
