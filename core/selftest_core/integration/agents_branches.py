@@ -103,7 +103,7 @@ def find_base(user: Git, tips: Sequence[str]) -> tuple[str, str]:
     Raises UsageError where they share no history with any.
     """
     refs = user.refs()
-    head = user.run("symbolic-ref", "--quiet", "HEAD").stdout.strip()
+    head = user.head()
     best: tuple[int, str, str] | None = None
     for ref in dict.fromkeys((head, *USUAL)):
         if ref not in refs:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_core.integration.cautions import forbidden_path
 from selftest_core.integration.changes import PathChange, read_changes
 from selftest_core.integration.kinds import Kind, kind_of_commit
 from selftest_core.integration.line import Item
@@ -107,6 +108,13 @@ def gather(engine: Engine, base: str, branches: Sequence[Branch]) -> Gathered:
         except UsageError as error:
             left_out.append((branch.agent, f"{error.title}: {error.detail}"))
     paths = read_changes(engine.git, list(dict.fromkeys(source.oid for source in met)))
+    for source in met:
+        path = forbidden_path(paths[source.oid])
+        if path and source.agent not in dict(left_out):
+            left_out.append((source.agent, f"{source.oid} has a path that no checkout may write: {path!r}"))
+    refused = {agent for agent, _ in left_out}
+    met = [source for source in met if source.agent not in refused]
+    paths = {source.oid: paths[source.oid] for source in met}
     changes = tuple(_change(engine, sources, paths) for sources in _groups(engine, met, paths))
     return Gathered(base, changes, tuple(left_out))
 

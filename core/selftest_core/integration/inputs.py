@@ -161,7 +161,7 @@ def find_main(user: Git, base_name: str, base: str) -> str:
     Empty where none of them builds on `base`.
     """
     refs = user.refs()
-    head = user.run("symbolic-ref", "--quiet", "HEAD").stdout.strip()
+    head = user.head()
     named = [ref for ref in (f"refs/heads/{base_name}", f"refs/remotes/{base_name}") if base_name]
     for ref in (*named, head, *USUAL):
         if ref in refs and user.run("merge-base", "--is-ancestor", base, refs[ref]).ok:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from selftest_core.integration.cautions import cautions
 from selftest_core.integration.line import Decision, Status
 from selftest_core.shapes import Line, Shape, Text
 
@@ -32,6 +33,7 @@ class ReviewItem(Shape):
     needed_by: list[Oid]
     lets_in: list[Oid] = Field(description="Held changes that would be laid without it.")
     verified: Literal["passed", "failed", "unknown"]
+    cautions: list[Text] = Field(default_factory=list, description="What its diff does not say: submodules, settings.")
 
 
 class LeftOutItem(Shape):
@@ -89,6 +91,7 @@ def review_document(
             lets_in=list(reviewed.dependents.lets_in.get(change.oid, ())),
             # Only tests that we re-run ourselves can verify, and nothing does that yet.
             verified="unknown",
+            cautions=[_text(one) for one in cautions(change.paths)],
         )
         for change in reviewed.order
     ]

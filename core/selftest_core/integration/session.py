@@ -208,8 +208,8 @@ class ReviewSession:
         second at most.
         """
         folder = self._inputs.folder
-        around = self._look_around()
-        if around == self._around and (folder is None or folder.journal.stat().st_size == self._journal_size):
+        around = self._look_around(self._around)
+        if around is self._around and (folder is None or folder.journal.stat().st_size == self._journal_size):
             if not self.state.reviewed.dependents.is_whole:
                 self.state = self._build(_IDLE_PATIENCE)
             return self.state
@@ -357,8 +357,8 @@ class ReviewSession:
         self._plan = self._gather(now)
         self._append("arrived", base=now.base, branches=branch_fields(now.branches), new=new)
 
-    def _look_around(self) -> Around:
-        return look_around(self._user, self._name, self._subject, self._log)
+    def _look_around(self, before: Around | None = None) -> Around:
+        return look_around(self._user, self._name, self._subject, self._log, before)
 
     def _change(self, oid: str) -> Change:
         change = self._named.get(oid)

@@ -1,6 +1,6 @@
 """What is around a review in the person's repository: the branch it is meant for, and what was published of it.
 
-Read by two calls of git, so that asking every few seconds costs nothing that anybody notices.
+Read by one call of git, so that asking every few seconds costs nothing that anybody notices.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class Around:
         return self._stats[base, tree]
 
 
-def look_around(user: Git, name: str, subject: Subject, log: ReviewLog) -> Around:
-    """Read the refs, and find what matters for this review."""
+def look_around(user: Git, name: str, subject: Subject, log: ReviewLog, before: Around | None = None) -> Around:
+    """Read the refs, and find what matters for this review; `before` again where they are the same."""
     refs = user.refs()
-    head = user.run("symbolic-ref", "--quiet", "HEAD").stdout.strip()
+    head = user.head()
     # Where the candidate is says nothing about the world around.
     outer = {ref: tip for ref, tip in refs.items() if ref != own_ref(name, "candidate")}
-    marks = {ref for ref, _ in log.published}
-    last = tuple((ref, tip) for ref, tip in log.published if ref in marks)
+    if before is not None and (before.refs, before.head) == (tuple(outer.items()), head):
+        return before
     mark = own_ref(name, "published/")
     others = tuple((f"refs/heads/{ref.removeprefix(mark)}", tip) for ref, tip in refs.items() if ref.startswith(mark))
     main = find_main(user, subject.base_name, subject.base)
-    return Around(tuple(outer.items()), head, main, user, (*others, *last))
+    return Around(tuple(outer.items()), head, main, user, (*others, *log.published))
 
 
 def _main_oid(refs: dict[str, str], main: str) -> str:

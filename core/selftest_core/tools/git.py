@@ -124,6 +124,14 @@ class Git:
         pairs = (line.split(" ", 1) for line in out.splitlines())
         return {name: oid for oid, name in pairs}
 
+    def head(self) -> str:
+        """The full ref that HEAD names, in the main work tree; empty where it is detached or cannot be read."""
+        try:
+            said = (self.git_dir / "HEAD").read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return said.removeprefix("ref: ").strip() if said.startswith("ref: refs/") else ""
+
     def checked_out(self) -> dict[str, str]:
         """Which branch (full ref name) is checked out in which folder, over all worktrees."""
         found: dict[str, str] = {}
