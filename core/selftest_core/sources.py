@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import resource
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from selftest_core.cadence import ALL, Pace
+from selftest_core.cadence import ALL
 from selftest_core.errors import SelftestError
 from selftest_core.observations import ListFailed
 from selftest_core.probe import Probe
@@ -19,32 +18,9 @@ from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from selftest_core.config import Config
     from selftest_core.observations import Listed, Probed
-
-
-@dataclass(frozen=True, slots=True)
-class WatchSettings:
-    """What a watch is told. `sockets` are tmux sockets beside those in tmux's own folder; `cwd` is where mngr runs."""
-
-    cwd: Path
-    pace: Pace = field(default_factory=Pace)
-    sockets: tuple[str, ...] = ()
-    remote: bool = True
-
-
-def watch_settings(config: Config, cwd: Path) -> WatchSettings:
-    """The part of the settings that a watch needs."""
-    pace = Pace(
-        local=config.poll_local,
-        all=config.poll_all,
-        remote=config.poll_remote,
-        probe=config.poll_probe,
-        deadline=config.list_deadline,
-    )
-    return WatchSettings(cwd, pace, config.sockets, config.remote)
+    from selftest_core.watch import WatchSettings
 
 
 class Sources:

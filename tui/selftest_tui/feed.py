@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import SelftestError
-from selftest_core.tools import process
 from selftest_tui.messages import FleetSeen, PlaceFound, WatchEnded
 
 if TYPE_CHECKING:
@@ -114,6 +113,8 @@ def find_place(folder: Path, environ: Mapping[str, str], post: Callable[[Message
 
 def place_of(folder: Path, environ: Mapping[str, str]) -> str:
     """`acme/api @ main`: the last two folders of the repository and its branch; elsewhere the folder's name."""
+    from selftest_core.tools import process  # in a thread: the first frame does not wait for it
+
     argv = ["git", "rev-parse", "--show-toplevel", "--abbrev-ref", "HEAD"]
     try:
         done = process.run(argv, timeout=SECONDS_FOR_GIT, cwd=folder, env={**environ, "GIT_OPTIONAL_LOCKS": "0"})

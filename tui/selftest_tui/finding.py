@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rapidfuzz import fuzz, process
-
 from selftest_tui import present
 
 if TYPE_CHECKING:
@@ -56,6 +54,8 @@ class Finder:
     def _like(self, word: str, texts: dict[LineKey, str]) -> dict[LineKey, str]:
         if len(word) < SHORTEST_FUZZY:
             return {}
+        from rapidfuzz import fuzz, process  # 20 ms that only a slip of the fingers costs
+
         hits = process.extract(word, texts, scorer=fuzz.partial_ratio, score_cutoff=LIKE_ENOUGH, limit=None)
         close = {key: text for text, _, key in hits}
         return close or {key: text for key, text in texts.items() if _in_sequence(word, text.partition("\n")[0])}

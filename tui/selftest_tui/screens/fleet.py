@@ -7,12 +7,12 @@ keys do in `fleet_keys`, what reaches agents in `acting`.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container, Horizontal
 from textual.content import Content
 
-from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.view import FleetView, Problem
 from selftest_tui import feed, present, problems
 from selftest_tui.arrangement import Group
@@ -21,8 +21,6 @@ from selftest_tui.feed import Feed
 from selftest_tui.keys import Topic, Where
 from selftest_tui.keys_fleet import FLEET
 from selftest_tui.own_session import without_own_session
-from selftest_tui.screens.acting import Acting
-from selftest_tui.screens.fleet_keys import FleetKeys
 from selftest_tui.screens.keyed import KeyedScreen
 from selftest_tui.situation import Situation
 from selftest_tui.widgets.agent_table import AgentTable
@@ -43,16 +41,25 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from selftest_core.agents import AgentKey
+    from selftest_core.tools.mngr import Mngr
     from selftest_core.view import Row
     from selftest_tui.arrangement import Line
     from selftest_tui.feed import MakeWatch
     from selftest_tui.keys import Key
     from selftest_tui.messages import PlaceFound, WatchEnded
+    from selftest_tui.screens.acting import Acting
+    from selftest_tui.screens.fleet_keys import FleetKeys
     from selftest_tui.widgets.table_messages import LineVanished, NameChanged
 
 NARROW = 100
 """Columns below which the right pane is a key away."""
 SECONDS_OF_REST = 0.05
+
+
+def _load_acts() -> None:
+    """In a thread, once the first frame is there: the first key shall not wait for it."""
+    import selftest_tui.screens.acting
+    import selftest_tui.screens.fleet_keys  # noqa: F401 -- loaded, and used where it is wanted
 
 
 class FleetScreen(KeyedScreen):
@@ -84,8 +91,7 @@ class FleetScreen(KeyedScreen):
         self._frame_words = ("", "")
         self._rest: Timer | None = None
         self._shown_in_pane: Line | None = None
-        self._acting = Acting(self)
-        self._acts = FleetKeys(self, self._acting)
+        self._acting: Acting | None = None
 
     def compose(self) -> ComposeResult:
         """The same places on every size."""
@@ -119,6 +125,7 @@ class FleetScreen(KeyedScreen):
 
     def _begin(self) -> None:
         self._feed.start()
+        self.run_worker(_load_acts, thread=True, group="loading")
         if self._place is None:
             feed.find_place(self.folder, self.environ, self.post_message)
         self.set_interval(1.0, self._tick)
@@ -131,11 +138,22 @@ class FleetScreen(KeyedScreen):
         """Wait until what the watch has running has ended; to be called when the screen is gone."""
         self._feed.wait()
 
+    @cached_property
+    def _acts(self) -> FleetKeys:
+        """What the keys do. Loaded with the first key: dialogs and all that runs programs are a third of a start."""
+        from selftest_tui.screens.acting import Acting
+        from selftest_tui.screens.fleet_keys import FleetKeys
+
+        self._acting = Acting(self)
+        return FleetKeys(self, self._acting)
+
     # what acts need of the screen
 
     @property
     def mngr(self) -> Mngr:
         """The mngr of this environment; raises ToolError where there is none."""
+        from selftest_core.tools.mngr import Mngr, find_mngr
+
         return Mngr(find_mngr(self.environ), self.environ, self.folder)
 
     def watch_refresh(self) -> None:
@@ -184,7 +202,7 @@ class FleetScreen(KeyedScreen):
     @property
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
-        return self._acting.is_running
+        return self._acting.is_running if self._acting is not None else ()
 
     def zoom(self, on: bool) -> None:
         """The right pane over the table, or beside it (on narrow terminals: away)."""

@@ -24,9 +24,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from selftest_core import panes
 from selftest_core.errors import RefusedError, SelftestError
-from selftest_core.tools.tmux import own_server
 from selftest_tui.present import clean
 from selftest_tui.widgets.screen_text import strips, with_cursor, wrapped
 
@@ -234,6 +232,8 @@ class Preview(Widget):
 
     def _capture(self, pane: PaneRef, rows: int, back: int, history_then: int) -> None:
         """In a thread: one tmux process, then the lines that fit."""
+        from selftest_core import panes  # with all that runs programs: the first frame does not wait for it
+
         try:
             captured = panes.capture(pane.session, pane.pane_id, lines_of_history=back + 2 * rows if back else 0)
             if self._is_own(pane, captured.pane_id):
@@ -251,6 +251,8 @@ class Preview(Widget):
     @staticmethod
     def _is_own(pane: PaneRef, pane_id: str) -> bool:
         """True where the pane is the one that we run in: it would be a mirror in a mirror."""
+        from selftest_core.tools.tmux import own_server
+
         own = own_server(os.environ)
         return (
             own is not None and own[1] == pane_id and os.path.realpath(own[0]) == os.path.realpath(pane.session.socket)

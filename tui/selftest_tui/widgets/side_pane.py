@@ -17,13 +17,11 @@ from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
 
 from selftest_core.errors import SelftestError
-from selftest_core.tools.transcripts import last_messages
 from selftest_tui.present import clean
 from selftest_tui.widgets.agent_messages import LIMIT, AgentMessages
 from selftest_tui.widgets.details import Details, row_facts, session_facts
 from selftest_tui.widgets.explain import Explain
 from selftest_tui.widgets.preview import PaneRef, Preview
-from selftest_tui.widgets.remote_screen import remote_screen
 from selftest_tui.widgets.typist import LEAVE, Typist
 
 if TYPE_CHECKING:
@@ -237,6 +235,8 @@ class SidePane(Vertical, can_focus=False):
         return f"It is {row.category.value}, and has no tmux session.\nS starts it."
 
     async def _ask_messages(self, row: Row) -> tuple[str, ...]:
+        from selftest_core.tools.transcripts import last_messages  # not needed for the first frame
+
         return tuple(await last_messages(cast("_Fleet", self.screen).mngr, row, LIMIT))
 
     def _look_at_remote(self, row: Row) -> None:
@@ -245,6 +245,8 @@ class SidePane(Vertical, can_focus=False):
         self.run_worker(self._remote(row), group="remote screen", exclusive=True)
 
     async def _remote(self, row: Row) -> None:
+        from selftest_tui.widgets.remote_screen import remote_screen  # not needed for the first frame
+
         preview = self.query_one(Preview)
         try:
             text = await remote_screen(row, cast("_Fleet", self.screen).environ)

@@ -17,15 +17,14 @@ from textual.keys import key_to_character
 from textual.message import Message
 from textual.widget import Widget
 
-from selftest_core import keystrokes
 from selftest_core.errors import SelftestError
-from selftest_core.keystrokes import Keystroke, is_sendable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual import events
 
+    from selftest_core.keystrokes import Keystroke
     from selftest_tui.widgets.preview import PaneRef
 
 LEAVE = "ctrl+]"
@@ -36,6 +35,8 @@ _NAMED_CHARACTERS = {"space": " ", "backslash": "\\", "underscore": "_", "at": "
 
 def keystroke(key: str, character: str | None) -> Keystroke | None:
     """The keystroke for a key of Textual's; None for one that no terminal program could be sent."""
+    from selftest_core.keystrokes import Keystroke, is_sendable  # not needed until somebody types
+
     if character is not None and _is_text(character) and "+" not in key[:-1]:
         return Keystroke(text=character)
     words, plus, base = key.rpartition("+")
@@ -159,13 +160,15 @@ class Typist(Widget, can_focus=True):
 
     def _send(self, batch: Sequence[Queued]) -> None:
         """In a thread: one process for neighbouring keys, one for each paste."""
+        from selftest_core import keystrokes
+
         try:
             for (pane, is_paste), run in groupby(batch, lambda typed: (typed.pane, isinstance(typed.what, str))):
                 if is_paste:
                     for typed in run:
                         keystrokes.paste(pane.session, pane.pane_id, str(typed.what))
                 else:
-                    keys = [typed.what for typed in run if isinstance(typed.what, Keystroke)]
+                    keys = [typed.what for typed in run if not isinstance(typed.what, str)]
                     keystrokes.send_keys(pane.session, pane.pane_id, keys)
         except SelftestError as error:
             self.post_message(self.Sent(error))
