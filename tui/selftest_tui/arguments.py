@@ -173,11 +173,11 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
             "or any. Identical changes are collapsed and everybody is credited; conflicts\n"
             "are held out. Only what is kept is published; your checkout, index and other\n"
             "refs are never touched. Ends with 1 where something is undecided or held.",
-            "  selftest-tui review --batch        the newest run of this repository\n"
-            "  selftest-tui review --batch --agents ada bob eve\n"
-            "  selftest-tui review --batch main..fixes --onto origin/main\n"
+            "  selftest-tui review                the newest run of this repository\n"
+            "  selftest-tui review --agents ada bob eve\n"
+            "  selftest-tui review main..fixes --onto origin/main\n"
             "  selftest-tui review --batch --base main ada bob --decisions decisions.json\n"
-            "  selftest-tui review --batch 20261121-0931 --publish fixes",
+            "  selftest-tui review --batch 20261121-0931 --publish fixes --pr",
         )
     )
     add_record(command)
@@ -256,6 +256,7 @@ def _add_review(review: argparse.ArgumentParser) -> None:
     review.add_argument("--onto", metavar="REF", help="lay the line on this commit instead, as on a newer main")
     review.add_argument("--decisions", metavar="FILE", help="keep, revert or undecided for each change, as JSON")
     review.add_argument("--publish", metavar="BRANCH", help="publish the base plus what is kept as this branch")
+    review.add_argument("--pr", action="store_true", help="open a pull request of what is published, with gh")
 
 
 def _setting_lines(key: Key) -> str:

@@ -136,6 +136,8 @@ def review(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
     """Many branches into one: on the screen, or under a decisions file."""
     from selftest_tui import reviewing
 
+    if not arguments.batch:
+        _need_terminal("`selftest-tui review --batch …` prints the line, and publishes by a decisions file.")
     return reviewing.run(arguments, config, environ, cwd)
 
 
