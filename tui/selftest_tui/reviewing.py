@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_core.integration.cautions import cautions
 from selftest_core.integration.inputs import Request
 from selftest_tui.present import clean, plural
 
@@ -26,19 +27,25 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
     request = request_of(arguments, cwd)
     if arguments.batch:
         return _run_batch(request, environ, cwd)
-    detail = "Reviewing on the screen is not there yet; this version lays and publishes by a decisions file."
-    hint = "`selftest-tui review --batch --base main BRANCH…` prints the line; see `selftest-tui review --help`."
-    raise UsageError("review works with --batch only", detail, hint)
+    if request.publish is not None:
+        hint = "Publish with P on the screen, or add --batch."
+        raise UsageError("--publish and --pr go with --batch", "On the screen, you say when.", hint)
+    from selftest_tui.app import run_review
+
+    return run_review(request, config, environ, cwd)
 
 
 def request_of(arguments: argparse.Namespace, cwd: Path) -> Request:
-    """What the flags ask for."""
+    """What the flags ask for. Raises UsageError for flags that do not go together."""
+    if arguments.pr and arguments.publish is None:
+        raise UsageError("--pr needs --publish", "A pull request is of a published branch.", "Add --publish BRANCH.")
     return Request(
         targets=tuple(arguments.targets),
         base=arguments.base,
         onto=arguments.onto,
         decisions=None if arguments.decisions is None else cwd / arguments.decisions,
         publish=arguments.publish,
+        pr=arguments.pr,
         agents=tuple(arguments.agents or ()),
     )
 
@@ -50,7 +57,7 @@ def _run_batch(request: Request, environ: Mapping[str, str], cwd: Path) -> int:
 
     answer = review(request, cwd, environ, _say)
     published = None if answer.published is None else answer.published[0]
-    document = review_document(answer.reviewed, answer.candidate, published)
+    document = review_document(answer.reviewed, answer.candidate, published, answer.pull_request)
     for line in _says(answer):
         _say(line)
     batch.write_answer({"run": answer.run, **document.model_dump(mode="json")}, is_batch=True)
@@ -62,10 +69,13 @@ def _says(answer: Answer) -> list[str]:
     agents = {source.agent for change in reviewed.order for source in change.sources}
     lines = [f"{plural(len(reviewed.order), 'change')} of {plural(len(agents), 'agent')}"]
     lines += [f"left out: {name}: {reason}" for name, reason in reviewed.plan.left_out]
+    lines += [f"look at {change.oid[:12]}: {words}" for change in reviewed.order for words in cautions(change.paths)]
     if reviewed.open:
         lines.append(f"{len(reviewed.open)} open: undecided or held; nothing undecided is ever published")
     if answer.published is not None:
         lines.append(f"published {answer.published[0]} at {answer.published[1].tip[:12]}")
+    if answer.pull_request is not None:
+        lines.append(f"opened {answer.pull_request}")
     return lines
 
 
