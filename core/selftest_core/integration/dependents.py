@@ -27,6 +27,7 @@ type Simulations = dict[tuple[object, ...], dict[str, tuple[tuple[str, ...], tup
 """By group, and in it by the item that was dropped: the items that broke, and those that were let in."""
 
 _MOST_GROUPS = 2_000
+_MOST_ORDERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Simulated(Protocol):
     """What simulating needs of git."""
 
     simulations: Simulations
+    related: dict[tuple[str, ...], list[list[Item]]]
 
     def try_on(self, tree: str, items: Sequence[Item]) -> Ground:
         """A ground for laying that nobody keeps."""
@@ -67,7 +69,13 @@ def find_dependents(
     known = objects.simulations
     answered = frozenset(answers.values())
     is_whole = True
-    for group in sorted(_related(items, paths), key=len):
+    order = tuple(item.oid for item in items)
+    groups = objects.related.get(order)
+    if groups is None:
+        if len(objects.related) >= _MOST_ORDERS:
+            objects.related.clear()
+        groups = objects.related[order] = sorted(_related(items, paths), key=len)
+    for group in groups:
         reverted = frozenset(item.oid for item in group if decisions.get(item.oid) is Decision.REVERT)
         key = (base_tree, tuple((item.oid, item.tree) for item in group), reverted, answered)
         if key not in known and len(known) >= _MOST_GROUPS:

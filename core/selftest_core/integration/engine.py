@@ -46,6 +46,7 @@ class Engine:
         self._cache = None if is_plain else PathCache(self)
         self._counter = LineCounter(self)
         self.simulations: Simulations = {}
+        self.related: dict[tuple[str, ...], list[list[Item]]] = {}
 
     @classmethod
     def open(cls, folder: Path, source: Path, environ: Mapping[str, str], *, is_plain: bool = False) -> Self:

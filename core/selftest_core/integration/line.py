@@ -7,11 +7,10 @@ more is void. Nothing in here knows git: trees are merged and commits written th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from selftest_core.integration.objects import Commit
 from selftest_core.integration.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
@@ -103,8 +102,8 @@ class Ground(Protocol):
         """The same, at the end of the line."""
         ...
 
-    def commit(self, commit: Commit) -> str:
-        """The id of this commit of the tree as it is now; stored where the ground stores what is laid."""
+    def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
+        """The id of a commit of the tree as it is now; stored where the ground stores what is laid."""
         ...
 
 
@@ -135,17 +134,16 @@ def lay(
     """
     ground = objects.stand_on(base_tree, [*joint, *items], stored=stored)
     tip = base
-    members = [_put(ground, item, decisions, answers) for item in joint]
-    laid = [member.item for member in members if member.status is Status.LAID]
-    if laid:
-        tip = _commit(ground, tip, _joint_author(laid), joint_message(laid))
-        members = [replace(one, commit=tip) if one.status is Status.LAID else one for one in members]
+    placings = [(item, _put(ground, item, decisions, answers)) for item in joint]
+    together = [item for item, placing in placings if placing.status is Status.LAID]
+    if together:
+        tip = _commit(ground, tip, _joint_author(together), joint_message(together))
+    members = [_laid(item, placing, tip) for item, placing in placings]
     for item in items:
-        placed = _put(ground, item, decisions, answers)
-        if placed.status is Status.LAID:
+        placing = _put(ground, item, decisions, answers)
+        if placing.status is Status.LAID:
             tip = _commit(ground, tip, item.author, item.message)
-            placed = replace(placed, commit=tip)
-        members.append(placed)
+        members.append(_laid(item, placing, tip))
     return Line(base, tip, ground.finish(), tuple(members), len(joint))
 
 
@@ -162,17 +160,23 @@ def store(objects: Objects, line: Line, base_tree: str) -> None:
         raise RuntimeError("laying a line again gave another line")
 
 
-def _put(ground: Ground, item: Item, decisions: Mapping[str, Decision], answers: Answers) -> Laid:
-    if decisions.get(item.oid, Decision.UNDECIDED) is Decision.REVERT:
-        return Laid(item, Status.DROPPED)
-    placing = ground.put(item, answers)
-    return Laid(item, placing.status, None, placing.conflicts, placing.answers)
+_DROPPED = Placing(Status.DROPPED)
+
+
+def _put(ground: Ground, item: Item, decisions: Mapping[str, Decision], answers: Answers) -> Placing:
+    is_reverted = decisions.get(item.oid) is Decision.REVERT
+    return _DROPPED if is_reverted else ground.put(item, answers)
+
+
+def _laid(item: Item, placing: Placing, tip: str) -> Laid:
+    commit = tip if placing.status is Status.LAID else None
+    return Laid(item, placing.status, commit, placing.conflicts, placing.answers)
 
 
 def _commit(ground: Ground, tip: str, author: bytes, message: bytes) -> str:
     # The committer's date is the author's: the same decisions must give the same ids on any day and machine.
-    date = b" ".join(author.split()[-2:])
-    return ground.commit(Commit(ground.seal(), (tip,), author, COMMITTER + b" " + date, message))
+    date = b" ".join(author.rsplit(maxsplit=2)[-2:])
+    return ground.commit(tip, author, COMMITTER + b" " + date, message)
 
 
 def joint_message(items: Sequence[Item]) -> bytes:

@@ -32,13 +32,17 @@ class LineCounter:
         self._trees = TreeReader(engine)
         self._running: Running | None = None
         self._known: dict[tuple[str | None, str | None], tuple[int, int]] = {}
+        self._before: dict[tuple[str, Parts], str | None] = {}
 
     def count(self, before: str, after: str, laid: Mapping[Parts, Entry | None] | None) -> tuple[int, int]:
         """Lines added and removed. `laid`: the files that may differ and what they have in `after`, None: look."""
         changed = dict(self._trees.changes(before, after)) if laid is None else laid
         pairs = []
         for parts, entry in changed.items():
-            pair = (_blob(self._trees.find(before, parts)), _blob(entry))
+            place = (before, parts)
+            if place not in self._before:
+                self._before[place] = _blob(self._trees.find(before, parts))
+            pair = (self._before[place], _blob(entry))
             if pair[0] != pair[1]:
                 pairs.append(pair)
         missing = list(dict.fromkeys(pair for pair in pairs if pair not in self._known))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from selftest_core.integration.line import Placing, Status
-from selftest_core.integration.objects import TREE_MODE, encode_commit, is_oid, object_id
+from selftest_core.integration.objects import TREE_MODE, Commit, encode_commit, is_oid, object_id
 from selftest_core.integration.resolutions import settle
 from selftest_core.integration.trees import LiveTree, TreeReader, parts_of, path_of
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from selftest_core.integration.engine import Engine
     from selftest_core.integration.line import Item
     from selftest_core.integration.merging import Conflict, Side
-    from selftest_core.integration.objects import Commit
     from selftest_core.integration.resolutions import Answer, Answers
     from selftest_core.integration.trees import Entry, Parts
 
@@ -38,6 +37,8 @@ _MOST_LINES = 64
 _NOTHING = "000000"
 _FILES = (b"100644", b"100755")
 _NAME = b"selftest-tui-path"
+_LAID = Placing(Status.LAID)
+_VOID = Placing(Status.VOID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class PathCache:
         self.engine = engine
         self.reader = TreeReader(engine)
         self.steps: dict[tuple[str, str, str], _Step] = {}
+        self.commits: dict[tuple[str, str, bytes, bytes], str] = {}
         self._changes: dict[tuple[str, str], tuple[_Change, ...]] = {}
         self._contents: dict[tuple[Entry, Entry, Entry], _Content] = {}
         # The files of the trees that were laid last, and what they have there.
@@ -161,10 +163,12 @@ class PathGround:
         self._apply(delta)
         self._tree = step.after if delta and not settled else None if delta else before
         if self.seal() == before:
-            return Placing(Status.VOID, (), settled)
-        if not settled and step.after is None:
+            return Placing(Status.VOID, (), settled) if settled else _VOID
+        if settled:
+            return Placing(Status.LAID, (), settled)
+        if step.after is None:
             self._cache.remember(key, replace(step, after=self.seal()))
-        return Placing(Status.LAID, (), settled)
+        return _LAID
 
     def _try(self, item: Item, answers: Answers) -> Placing:
         """The same without a tree's id for each step."""
@@ -210,12 +214,21 @@ class PathGround:
             del laid[next(iter(laid))]
         return tree
 
-    def commit(self, commit: Commit) -> str:
+    def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
         """The id of a commit of the tree as it is now."""
+        tree = self.seal()
         if self._is_stored:
             self._live.flush()
-            return self._engine.write_commit(commit)
-        return object_id(b"commit", encode_commit(commit))
+            return self._engine.write_commit(Commit(tree, (parent,), author, committer, message))
+        known = self._cache.commits
+        key = (tree, parent, author, message)
+        oid = known.get(key)
+        if oid is None:
+            if len(known) >= _MOST_STEPS:
+                known.clear()
+            oid = object_id(b"commit", encode_commit(Commit(tree, (parent,), author, committer, message)))
+            known[key] = oid
+        return oid
 
     def _pick(self, item: Item) -> _Step | None:
         """What a change comes to, path by path; None where that is for git to say."""
@@ -354,9 +367,9 @@ class PlainGround:
         """The same."""
         return self._tree
 
-    def commit(self, commit: Commit) -> str:
+    def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
         """Store a commit of it."""
-        return self._engine.write_commit(commit)
+        return self._engine.write_commit(Commit(self._tree, (parent,), author, committer, message))
 
     def _with_answers(self, tree: str, conflicts: Sequence[Conflict], answers: Sequence[Answer]) -> str:
         live = LiveTree(TreeReader(self._engine), tree)
