@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from textual.worker import Worker
 
     from selftest_core.config import Config
+    from selftest_core.errors import SelftestError
+    from selftest_core.integration.inputs import Request
     from selftest_core.run.offer import Offer
     from selftest_core.run.preparing import Prepared
     from selftest_core.run.store import RunFolder
     from selftest_core.view import FleetView
     from selftest_tui.feed import MakeWatch, Watch
-    from selftest_tui.messages import RunWanted
+    from selftest_tui.messages import ReviewFailed, ReviewWanted, RunWanted
+    from selftest_tui.screens.review import ReviewScreen
     from selftest_tui.screens.run import RunScreen
     from selftest_tui.screens.start import StartScreen
 
@@ -56,8 +59,12 @@ class FleetApp(App[None]):
         place: str | None = None,
         run: RunFolder | None = None,
         start: tuple[Offer, Begin] | None = None,
+        review: Request | None = None,
     ) -> None:
         super().__init__()
+        self.review_error: SelftestError | None = None
+        self._first_review = review
+        self._reviews: dict[Request, ReviewScreen] = {}
         self._first_run = run
         self._start = start
         self._runs: dict[Path, RunScreen] = {}
@@ -77,6 +84,8 @@ class FleetApp(App[None]):
             self.push_screen(StartScreen(*self._start))
         elif self._first_run is not None:
             self.show_run(self._first_run)
+        elif self._first_review is not None:
+            self.open_review(self._first_review)
         if self._wanted_theme and self._wanted_theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
@@ -128,6 +137,33 @@ class FleetApp(App[None]):
         """A run was asked for."""
         self.show_run(event.folder)
 
+    def open_review(self, request: Request) -> None:
+        """Go to a review's screen. It is kept, so that it is found again as it was left."""
+        from selftest_tui.screens.review import ReviewScreen  # not needed for the fleet
+
+        screen = self._reviews.get(request)
+        if screen is None:
+            screen = self._reviews[request] = ReviewScreen(request, self.fleet, clock=self.fleet.clock)
+            self.install_screen(screen, f"review {len(self._reviews)}")
+        if screen not in self.screen_stack:
+            self.push_screen(screen)
+
+    def on_review_wanted(self, event: ReviewWanted) -> None:
+        """A review was asked for."""
+        self.open_review(event.request)
+
+    def on_review_failed(self, event: ReviewFailed) -> None:
+        """It could not be opened: its screen goes, and what was asked for on the command line is told there."""
+        screen = self._reviews.pop(event.request, None)
+        if event.request == self._first_review:
+            self.review_error = event.error
+            self.exit()
+        elif screen is not None:
+            while screen in self.screen_stack:
+                self.pop_screen()
+            self.uninstall_screen(screen)
+            self.main_screen.show_error(event.error)
+
     def on_start_screen_begun(self, event: StartScreen.Begun) -> None:
         """What was offered has begun: the question goes, its run comes."""
         self.pop_screen()
@@ -177,6 +213,12 @@ class FleetApp(App[None]):
             return
         self.exit()
 
+    @property
+    def open_changes(self) -> int:
+        """How many changes of the review that was asked for on the command line still need a person."""
+        screen = self._reviews.get(self._first_review) if self._first_review is not None else None
+        return screen.state.open if screen is not None and screen.state is not None else 0
+
 
 type Begin = Callable[[Callable[[str], None]], RunFolder]
 """Makes a run and starts its conductor, in a thread; says what it is doing."""
@@ -189,8 +231,8 @@ def run(config: Config, environ: Mapping[str, str], *, run: RunFolder | None = N
 
 def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
     """Show what a run would do. After a yes it is begun and shown; without one nothing is started."""
-    from selftest_core.run.conductor_session import start_conductor
     from selftest_core.run.preparing import begin
+    from selftest_tui.conducting import start_conductor
 
     made: list[RunFolder] = []
 
@@ -205,6 +247,15 @@ def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) ->
     return _run(config, environ, start=(prepared.offer, begin_and_conduct))
 
 
+def run_review(request: Request, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """Review on the screen. Returns 0 where nothing is left open, else 1; raises what hinders it from being opened."""
+    app = _make(config, environ, cwd, review=request)
+    _show(app)
+    if app.review_error is not None:
+        raise app.review_error
+    return app.return_code or (1 if app.open_changes else 0)
+
+
 def _run(
     config: Config,
     environ: Mapping[str, str],
@@ -212,15 +263,7 @@ def _run(
     run: RunFolder | None = None,
     start: tuple[Offer, Begin] | None = None,
 ) -> int:
-    from selftest_core.watch import FleetWatch, watch_settings  # not needed to drive the screen without agents
-
-    folder = Path.cwd()
-    settings = watch_settings(config, folder)
-
-    def make_watch(publish: Callable[[FleetView], None]) -> Watch:
-        return FleetWatch(settings, environ, publish)
-
-    app = FleetApp(make_watch, environ, folder=folder, theme=config.theme, run=run, start=start)
+    app = _make(config, environ, Path.cwd(), run=run, start=start)
     _show(app)
     return app.return_code or 0
 
@@ -231,3 +274,22 @@ def _show(app: FleetApp) -> None:
         app.run()
     finally:
         app.fleet.wait_for_end()
+
+
+def _make(
+    config: Config,
+    environ: Mapping[str, str],
+    folder: Path,
+    *,
+    run: RunFolder | None = None,
+    start: tuple[Offer, Begin] | None = None,
+    review: Request | None = None,
+) -> FleetApp:
+    from selftest_core.watch import FleetWatch, watch_settings  # not needed to drive the screen without agents
+
+    settings = watch_settings(config, folder)
+
+    def make_watch(publish: Callable[[FleetView], None]) -> Watch:
+        return FleetWatch(settings, environ, publish)
+
+    return FleetApp(make_watch, environ, folder=folder, theme=config.theme, run=run, start=start, review=review)
