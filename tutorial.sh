@@ -106,6 +106,12 @@ selftest-tui stop
 # From many branches to one
 ##################################################
 
+# Two branches on the screen, as one line: `y` keeps, `d` drops, `z` takes back, `P` publishes; `q` leaves it as it is.
+selftest-tui review --base main ada bob
+
+# What was decided there, done again without a screen: on another machine, or in CI.
+selftest-tui review --batch --base main ada bob --decisions .selftest/runs/review-*/decisions.json --publish kept
+
 # What would the branches of two agents be as one line? 1 says that something is undecided or held.
 selftest-tui review --batch --base main ada bob > review.jsonl || test $? = 1
 
@@ -116,6 +122,15 @@ selftest-tui review --batch --base main ada bob --decisions decisions.json --pub
 # A branch on its own keeps its order; one commit of it is left out here.
 echo "{\"default\": \"keep\", \"items\": {\"$(git rev-parse ada)\": \"revert\"}}" > decisions.json
 selftest-tui review --batch main..ada --decisions decisions.json --publish less
+
+# What the newest run of this repository brought back, as one line.
+selftest-tui review --batch > review.jsonl || test $? = 1
+
+# Agents that are there, whoever started them: their branches are fetched from wherever they work.
+selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
+
+# Publish what is kept, and open a pull request of it with gh.
+selftest-tui review --batch main..ada --decisions decisions.json --publish fixes --pr
 
 ##################################################
 # Recordings
