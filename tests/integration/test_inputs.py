@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +23,6 @@ from selftest_core.integration.session import ReviewSession
 from selftest_core.observations import Listed, ListingError
 from selftest_core.run.events import End
 from selftest_core.run.store import register
-from worlds import World, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,40 +128,6 @@ def test_a_run_without_a_branch_can_be_waited_for_on_the_screen_only(desk: Repos
         assert (session.state.total, session.state.publishable != "") == (0, True)
         arrive(desk, story, 0, "bob", "normal")
         assert session.refresh().total == 2
-
-
-WORK = """#!/bin/sh
-git config user.name "$1" && git config user.email "$1@example.org"
-echo "$1" > "$1.py" && git add "$1.py" && git commit -q -m "[FIX_IMPL] Mend $1"
-touch "$2"
-exec sleep 100000
-"""
-
-
-@pytest.mark.real
-def test_agents_that_are_there_become_a_line_wherever_they_work(world: World) -> None:
-    repository = world.make_repository()
-    work = world.script("work", WORK)
-    for name, transfer in (("ada", "git-mirror"), ("bob", "git-worktree")):
-        more = ["--transfer", transfer, "--id", f"agent-{uuid.uuid4().hex}"]
-        world.create(name, work, name, world.root / f"done-{name}", more=more)
-    # What main got since is no agent's work.
-    world.run(["git", "commit", "-q", "--allow-empty", "-m", "Go on"], env={
-        "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.org",
-        "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.org",
-    })  # fmt: skip
-    eve = world.create("eve", "sleep", "100000", more=["--id", f"agent-{uuid.uuid4().hex}"])
-    for name in ("ada", "bob"):
-        eventually((world.root / f"done-{name}").exists, f"{name} has committed")
-    answer = review(Request(agents=("ada", "bob", eve)), repository, world.environment)
-    start = world.run(["git", "rev-parse", "main~1"]).stdout.strip()
-    assert answer.reviewed.plan.base == start
-    found = {(change.agents, change.subject) for change in answer.reviewed.order}
-    assert found == {((name,), f"[FIX_IMPL] Mend {name}") for name in ("ada", "bob")}
-    assert answer.reviewed.plan.left_out == (("eve", "it works in your own checkout: It has no branch of its own."),)
-    refs = world.run(["git", "for-each-ref", "--format=%(refname)"]).stdout.split()
-    assert {ref for ref in refs if not ref.startswith("refs/selftest/")} == {"refs/heads/main", "refs/heads/mngr/bob"}
-    assert world.run(["git", "status", "--porcelain"]).stdout == ""
 
 
 def test_agents_are_meant_by_name_id_or_address_and_never_guessed() -> None:

@@ -1,0 +1,158 @@
+"""The blocks of tutorial.sh that review: on the screen, a run, agents that are there, and a pull request."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import run_scenes
+from integration.desks import make_desk
+from selftest_core.run.events import End
+from worlds import World, eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from integration.repositories import Repository
+    from selftest_core.tools.process import Completed
+    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Repository:
+    return make_desk(tmp_path / "a desk")
+
+
+def done(block: TutorialBlock, world: World, folder: Path) -> Completed:
+    """Run a block that must succeed."""
+    completed = block.run(environment=world.environment, cwd=folder)
+    assert completed.exit_status == 0, f"{completed.stdout}\n{completed.stderr}"
+    return completed
+
+
+def summary(text: str) -> dict[str, Any]:
+    """The last of the lines that a batch printed."""
+    found: dict[str, Any] = json.loads(text.splitlines()[-1])
+    assert found["event"] == "summary"
+    return found
+
+
+def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    screen = e2e.write_tutorial_block("""
+        # Two branches on the screen, as one line: `y` keeps, `d` drops, `z` takes back, `P` publishes; `q` leaves it as it is.
+        selftest-tui review --base main ada bob
+    """)  # noqa: E501 -- the block's own line
+    again = e2e.write_tutorial_block("""
+        # What was decided there, done again without a screen: on another machine, or in CI.
+        selftest-tui review --batch --base main ada bob --decisions .selftest/runs/review-*/decisions.json --publish kept
+    """)  # noqa: E501 -- the block's own line
+    with screen.open(environment=world.environment, cwd=desk.folder, columns=120) as session:
+        session.wait_for("Mend b")
+        (log,) = desk.folder.glob(".selftest/runs/review-*/review.jsonl")
+        # One after the other, each fix is kept; what is laid together is kept already.
+        session.send_keys("Tab")
+        session.send_keys("y")
+        eventually(lambda: log.read_text().count('"event":"decided"') == 1, "one is decided")
+        session.send_keys("Tab")
+        session.send_keys("y")
+        eventually(lambda: log.read_text().count('"event":"decided"') == 2, "both are decided")
+        session.send_keys("q")
+        assert session.wait_for_end() == 0
+    decided = json.loads(log.with_name("decisions.json").read_text())["items"]
+    assert decided == {desk.git("rev-parse", name): "keep" for name in ("ada", "bob")}
+    found = summary(done(again, world, desk.folder).stdout)
+    assert found["published"] == "refs/heads/kept"
+    assert desk.git("rev-parse", "kept") == found["tip"]
+    assert desk.git("diff", "--name-only", "main", "kept").split() == [
+        "src/a.py", "src/b.py", "tests/test_ada.py", "tests/test_bob.py",
+    ]  # fmt: skip
+
+
+def test_review_of_the_newest_run(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block("""
+        # What the newest run of this repository brought back, as one line.
+        selftest-tui review --batch > review.jsonl || test $? = 1
+    """)
+    base = desk.git("rev-parse", "main")
+    story = run_scenes.story(desk.folder / ".selftest" / "runs", 1, repository=str(desk.folder), base=base)
+    story.launch(0, 0.0)
+    agent = story.plan.tests[0].agent_name
+    desk.git("update-ref", f"refs/selftest/{story.plan.run}/agents/{agent}", "eve")
+    story.end(0, 100.0, End.SUCCEEDED, "Done", commits=2, outcome=run_scenes.FIXED)
+    story.write()
+    done(block, world, desk.folder)
+    found = summary((desk.folder / "review.jsonl").read_text())
+    assert (found["run"], found["review"]) == (story.plan.run, story.plan.run)
+    assert [(item["agents"], item["kind"]) for item in found["items"]] == [
+        ([agent], "test"), ([agent], "implementation"),
+    ]  # fmt: skip
+    assert found["items"][1]["why"].startswith("high importance")
+
+
+WORK = """#!/bin/sh
+git config user.name "$1" && git config user.email "$1@example.org"
+echo "$1" > "$1.py" && git add "$1.py" && git commit -q -m "[FIX_IMPL] Mend $1"
+touch "$2"
+exec sleep 100000
+"""
+
+
+@pytest.mark.real
+def test_review_of_agents_wherever_they_work(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # Agents that are there, whoever started them: their branches are fetched from wherever they work.
+        selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
+    """)
+    repository = world.make_repository()
+    start = world.run(["git", "rev-parse", "main"]).stdout.strip()
+    work = world.script("work", WORK)
+    for name, transfer in (("ada", "git-mirror"), ("bob", "git-worktree")):
+        more = ["--transfer", transfer, "--id", f"agent-{uuid.uuid4().hex}"]
+        world.create(name, work, name, world.root / f"done-{name}", more=more)
+    for name in ("ada", "bob"):
+        eventually((world.root / f"done-{name}").exists, f"{name} has committed")
+    # What main got since is no agent's work.
+    (repository / "README").write_text("changed\n")
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    world.run(["git", *identity, "commit", "-q", "-a", "-m", "Go on"])
+    before = world.run(["git", "status", "--porcelain"]).stdout
+    done(block, world, repository)
+    found = summary((repository / "review.jsonl").read_text())
+    assert (found["base"], found["left_out"]) == (start, [])
+    items = {(*item["agents"], item["subject"], item["status"]) for item in found["items"]}
+    assert items == {(name, f"[FIX_IMPL] Mend {name}", "laid") for name in ("ada", "bob")}
+    files = world.run(["git", "diff", "--name-only", start, found["candidate"]]).stdout.split()
+    assert files == ["ada.py", "bob.py"]
+    refs = world.run(["git", "for-each-ref", "--format=%(refname)"]).stdout.split()
+    assert {ref for ref in refs if not ref.startswith("refs/selftest/")} == {"refs/heads/main", "refs/heads/mngr/bob"}
+    assert world.run(["git", "status", "--porcelain"]).stdout == f"{before}?? review.jsonl\n"
+
+
+GH = """#!/bin/sh
+printf '%s\\n' "$@" > "$HOME/gh-arguments"
+cat > "$HOME/gh-text"
+echo https://example.org/pull/7
+"""
+
+
+def test_review_with_a_pull_request(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block("""
+        # Publish what is kept, and open a pull request of it with gh.
+        selftest-tui review --batch main..ada --decisions decisions.json --publish fixes --pr
+    """)
+    world.extra["PATH"] = f"{world.script('gh', GH).parent}:{world.environment['PATH']}"
+    remote = desk.folder.parent / "remote.git"
+    desk.git("init", "-q", "--bare", str(remote))
+    desk.git("remote", "add", "origin", str(remote))
+    notes = {desk.git("rev-parse", "ada"): "as the block says"}
+    (desk.folder / "decisions.json").write_text(json.dumps({"default": "keep", "notes": notes}))
+    found = summary(done(block, world, desk.folder).stdout)
+    assert found["pull_request"] == "https://example.org/pull/7"
+    assert desk.git("--git-dir", str(remote), "rev-parse", "fixes") == found["tip"] == desk.git("rev-parse", "fixes")
+    said = (world.home / "gh-arguments").read_text().splitlines()
+    assert said[:2] == ["pr", "create"]
+    assert {"--base=main", "--head=fixes"} <= set(said)
+    assert "as the block says" in (world.home / "gh-text").read_text()
