@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,13 @@ from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolError
 from selftest_core.run.events import RUNNING, End, Event, Phase
-from selftest_core.run.mngr_commands import place_of, provider_of, work_dir
-from selftest_core.run.recording import LIVE, NOT_RECORDED, TERMINAL, live_recording
+from selftest_core.run.mngr_commands import OUT, place_of, provider_of, work_dir
+from selftest_core.run.recording import LIVE, NOT_RECORDED, TERMINAL, Provision, live_recording
 from selftest_core.tools import process
 from selftest_core.tools.tmux import default_socket
+from selftest_recorder.onhost.__main__ import PATTERNS
 from selftest_recorder.onhost.masking import USUAL_PATTERNS
+from selftest_recorder.packing import make_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,12 +35,14 @@ if TYPE_CHECKING:
     from selftest_core.config import Config
     from selftest_core.journal import Entry
     from selftest_core.run.fold import Member, Run, RunRow
-    from selftest_core.run.recording import Provision
     from selftest_core.run.store import RunFolder
     from selftest_core.tools.process import Running
 
 _LOOK_AGAIN = 0.5
 _PATIENCE = 10.0
+_FAR = ".selftest/recorder"
+_FAR_PATIENCE = 900.0
+"""Seconds after its making in which a far agent's session must appear."""
 _MOST_STARTS = 20
 _PASSED = {End.SUCCEEDED: "passed", End.UNCHANGED: "passed: no change needed", End.BLOCKED: "blocked"}
 
@@ -93,8 +98,26 @@ class RunRecorder:
             self._finish(member)
 
     def provision(self, member: Member, work_dir: PurePosixPath) -> Provision:
-        """What a far agent needs so that its terminal is recorded there."""
-        return NOT_RECORDED
+        """What a far agent needs so that its terminal is recorded there: the same collector, for its one pane."""
+        try:
+            program = make_program(self._home / "recorder.pyz")
+            orders = self._home / f"{member.test}-attempt-{member.attempt}.orders"
+            place = work_dir / _FAR
+            order = {
+                "do": "record", "name": _name(member), "file": str(work_dir / OUT / TERMINAL),
+                "agent_id": member.agent_id, "title": member.node_id, "repository": str(work_dir),
+            }  # fmt: skip
+            orders.write_text(f"{json.dumps(order)}\n", encoding="utf-8")
+        except OSError:
+            return NOT_RECORDED
+        words = [
+            "python3", str(place / "recorder.pyz"), "--detach", "--socket", "", "--orders", str(place / "orders"),
+            "--fifos", str(place / "fifos"), "--patience", f"{_FAR_PATIENCE:g}",
+            *(word for name in self._names for word in ("--mask", name)),
+        ]  # fmt: skip
+        patterns = shlex.quote(json.dumps(self._patterns))
+        command = f"{PATTERNS}={patterns} {shlex.join(words)} </dev/null >/dev/null 2>&1 || true"
+        return Provision(((program, place / "recorder.pyz"), (orders, place / "orders")), command)
 
     async def leave(self, *, is_over: bool) -> None:
         """Have the collector end with a run that is over; else it goes on as long as its agents do."""
@@ -148,7 +171,7 @@ class RunRecorder:
             "--owner", str(self._folder.journal), *masks,
         )  # fmt: skip
         environ = {name: value for name, value in self._environ.items() if name not in ("TMUX", "TMUX_PANE")} | {
-            "SELFTEST_RECORDER_PATTERNS": json.dumps(self._patterns)
+            PATTERNS: json.dumps(self._patterns)
         }
         with contextlib.suppress(ToolError):
             self._collector = process.spawn(argv, cwd=self._home, env=environ, output=self._home / "collector.log")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .collector import LIMIT, Collector, Orders
-from .masking import Secrets, make_secrets
+from .masking import Masks
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -31,23 +31,27 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--owner", type=Path, help="file that is locked as long as orders may come")
     parser.add_argument("--limit", type=int, default=LIMIT, help="bytes of one recording")
     parser.add_argument("--mask", action="append", default=[], metavar="NAME", help="mask the value of this variable")
-    parser.add_argument("--mask-file", action="append", default=[], type=Path, metavar="FILE", help="look there too")
+    parser.add_argument("--patience", type=float, default=float("inf"), help="seconds to wait for panes")
+    parser.add_argument("--detach", action="store_true", help="go on by itself, for one who does not wait")
     arguments = parser.parse_args(argv)
     os.umask(0o077)
     fifos = arguments.fifos.resolve()
     fifos.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if arguments.detach:
+        _detach(fifos / "log")
     lock = os.open(fifos / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return 0  # another one does it already
     for left in fifos.iterdir():
-        if left.name != "lock":  # of one that was killed
+        if left.name not in ("lock", "log"):  # of one that was killed
             with contextlib.suppress(OSError):
                 left.unlink()
     collector = Collector(
         arguments.socket, fifos, Orders(arguments.orders),
-        _secrets(arguments.mask, arguments.mask_file), arguments.limit, arguments.owner, _say,
+        Masks(arguments.mask, json.loads(os.environ.get(PATTERNS, "[]")), os.environ),
+        arguments.limit, arguments.owner, arguments.patience, _say,
     )  # fmt: skip
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -60,23 +64,18 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _secrets(names: list[str], files: list[Path]) -> Secrets:
-    values = [os.environ[name] for name in names if os.environ.get(name)]
-    for file in files:
-        values += read_values(file, names)
-    patterns = json.loads(os.environ.get(PATTERNS, "[]"))
-    return make_secrets(values, patterns)
-
-
-def read_values(file: Path, names: list[str]) -> list[str]:
-    """The values of these variables in a file of NAME=VALUE lines, quoted or not."""
-    found = []
-    with contextlib.suppress(OSError), file.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
-            name, equals, value = line.strip().partition("=")
-            if equals and name.replace("export ", "", 1).strip() in names:
-                found.append(value.strip("'\""))
-    return found
+def _detach(log: Path) -> None:
+    """Become a process of its own that holds nothing of whoever started us."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for source, target in ((nothing, 0), (out, 1), (out, 2)):
+        os.dup2(source, target)
+    os.closerange(3, 256)
 
 
 def _say(line: str) -> None:

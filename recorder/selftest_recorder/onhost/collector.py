@@ -27,7 +27,7 @@ from .recording import Order, Recording
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .masking import Secrets
+    from .masking import Masks
 
 _SCAN = 0.5
 _FLUSH = 0.25
@@ -74,16 +74,22 @@ class Collector:
         socket: str,
         fifos: Path,
         orders: Orders,
-        secrets: Secrets,
+        masks: Masks,
         limit: int = LIMIT,
         owner: Path | None = None,
+        patience: float = float("inf"),
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`owner`: a file that whoever orders holds locked; once nobody does, the collector ends with its panes."""
+        """`owner`: a file that whoever orders holds locked; once nobody does, the collector ends with its panes.
+
+        `patience`: seconds to wait for a pane that never comes.
+        """
         self._socket = socket
         self._fifos = fifos
         self._orders = orders
-        self._secrets = secrets
+        self._masks = masks
+        self._patience = patience
+        self._began = time.monotonic()
         self._limit = limit
         self._owner = owner
         self._say = say
@@ -126,7 +132,8 @@ class Collector:
 
     def _is_owned(self) -> bool:
         if self._owner is None:
-            return any(not one.is_over for one in self._recordings.values())
+            is_late = time.monotonic() - self._began > self._patience
+            return any(not one.is_over for one in self._recordings.values()) and not is_late
         try:
             handle = os.open(self._owner, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -165,7 +172,7 @@ class Collector:
             if what == "record" and recording is None and order.get("file"):
                 words = [str(order.get(key, "")) for key in ("agent_id", "session", "title", "repository")]
                 self._recordings[name] = Recording(
-                    Order(name, Path(str(order["file"])), *words), self._socket, self._fifos, self._secrets, self._limit
+                    Order(name, Path(str(order["file"])), *words), self._socket, self._fifos, self._masks, self._limit
                 )
             elif what == "mark" and recording is not None and not recording.is_over:
                 recording.mark(str(order.get("label", "")), float(order.get("at") or 0.0), ordered=True)

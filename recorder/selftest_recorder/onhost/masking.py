@@ -9,11 +9,13 @@ a risk, and does not remove it.
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 SHORTEST = 4
 """Characters of a value that is masked: shorter ones are in every other word."""
@@ -44,6 +46,9 @@ class Secrets(NamedTuple):
         return bool(self.values) or self.shapes is not None
 
 
+NO_SECRETS = Secrets((), None)
+
+
 def make_secrets(values: Iterable[str], patterns: Iterable[str]) -> Secrets:
     """Prepare them. A value of several lines is masked line by line. Raises re.error for a pattern that is none."""
     parts: list[bytes] = []
@@ -54,6 +59,54 @@ def make_secrets(values: Iterable[str], patterns: Iterable[str]) -> Secrets:
     shapes = [f"(?:{pattern})".encode() for pattern in patterns if pattern]
     longest_first = sorted(set(parts), key=lambda part: (-len(part), part))
     return Secrets(tuple(longest_first), re.compile(b"|".join(shapes)) if shapes else None)
+
+
+class Masks:
+    """What to mask, before the values are known: names of variables, which a pane's program may have from elsewhere."""
+
+    def __init__(self, names: Iterable[str], patterns: Iterable[str], environ: Mapping[str, str]) -> None:
+        self._names = tuple(names)
+        self._patterns = tuple(patterns)
+        self._values = [environ[name] for name in self._names if environ.get(name)]
+
+    def secrets(self, pid: int) -> Secrets:
+        """The secrets of a pane whose program is this process. Raises re.error for a pattern that is none."""
+        return make_secrets([*self._values, *_values_of(pid, self._names)], self._patterns)
+
+
+def _values_of(pid: int, names: Iterable[str]) -> list[str]:
+    """The values of these variables that a process was started with, and those of the file that mngr gives to agents.
+
+    Linux shows a process's environment; elsewhere the file alone is found, where our own environment says its place.
+    """
+    found: dict[str, str] = {}
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        data = b""
+    for part in data.split(b"\0"):
+        name, _, value = part.decode("utf-8", "surrogateescape").partition("=")
+        found[name] = value
+    values = [found[name] for name in names if found.get(name)]
+    state = found.get("MNGR_AGENT_STATE_DIR", "")
+    return values + (read_values(Path(state) / "env", names) if state else [])
+
+
+def read_values(file: Path, names: Iterable[str]) -> list[str]:
+    """The values of these variables in a file of NAME=VALUE lines, as shells write them."""
+    wanted, found = set(names), []
+    try:
+        lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        name, _, value = line.strip().partition("=")
+        if name.rpartition(" ")[2] in wanted:
+            try:
+                found += shlex.split(value)
+            except ValueError:
+                found.append(value)
+    return found
 
 
 class Masker:

@@ -19,7 +19,7 @@ _DEADLINE = 10.0
 _SEPARATOR = "␞"
 _FIELDS = (
     "pane_id", "pane_width", "pane_height", "pane_dead", "pane_dead_status", "pane_pipe", "pane_active",
-    "window_active", "session_created", "session_id", f"n:{PIPE_OPTION}", "n:@mngr_agent_id", "n:@mngr_agent_pane",
+    "window_active", "pane_pid", "session_id", f"n:{PIPE_OPTION}", "n:@mngr_agent_id", "n:@mngr_agent_pane",
     PIPE_OPTION, "@mngr_agent_id", "@mngr_agent_pane", "session_name",
 )  # fmt: skip
 _FORMAT = _SEPARATOR.join(f"#{{{field}}}" for field in _FIELDS)
@@ -45,7 +45,7 @@ class Pane(NamedTuple):
     exit_status: int | None
     has_pipe: bool
     is_active: bool
-    session_created: int
+    pid: int
     session_id: str
     pipe: str
     agent_id: str
@@ -62,8 +62,8 @@ class Screen(NamedTuple):
 
 
 def ask(socket: str, *words: str) -> str:
-    """What tmux prints. Raises TmuxError. It never starts a server."""
-    argv = ["tmux", "-u", "-N", "-S", socket, *words]
+    """What tmux prints. Raises TmuxError. It never starts a server. `socket` "" is the one that tmux finds itself."""
+    argv = ["tmux", "-u", "-N", *(("-S", socket) if socket else ()), *words]
     environ = {name: value for name, value in os.environ.items() if name not in ("TMUX", "TMUX_PANE")}
     try:
         done = subprocess.run(

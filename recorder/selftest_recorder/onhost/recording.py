@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .markers import CommitFinder, MarkerFinder, clean_label
-from .masking import Masker, Secrets
+from .masking import NO_SECRETS, Masker, Masks
 from .panes import Pane, close_pipe, open_pipe
 from .writing import LineWriter, read_left, third_header
 
@@ -38,7 +38,7 @@ class Order(NamedTuple):
 class Recording:
     """A recording that is being made. `limit`: bytes after which the output is left out."""
 
-    def __init__(self, order: Order, socket: str, fifos: Path, secrets: Secrets, limit: int) -> None:
+    def __init__(self, order: Order, socket: str, fifos: Path, masks: Masks, limit: int) -> None:
         self.order = order
         self.socket = socket
         self.pane_id = ""
@@ -48,10 +48,10 @@ class Recording:
         self.is_kept_out = False
         self._fifos = fifos
         self._fifo: Path | None = None
-        self._secrets = secrets
+        self._masks = masks
         self._limit = limit
         self._size = (0, 0)
-        self._masker = Masker(secrets)
+        self._masker = Masker(NO_SECRETS)
         self._finder = MarkerFinder()
         self._commits = CommitFinder(Path(order.repository)) if order.repository else None
         self._writer: LineWriter | None = None
@@ -91,13 +91,14 @@ class Recording:
         writer = self._writer
         assert writer is not None
         self._give(self._masker.close(), now)
-        self._masker, self._finder = Masker(self._secrets), MarkerFinder()
+        secrets = self._masks.secrets(pane.pid)
+        self._masker, self._finder = Masker(secrets), MarkerFinder()
         writer.end_text()
         if size != self._size:
             writer.resize(self._at(now), *size)
         self._size = size
         if not self.is_cut:
-            drawing = Masker(self._secrets)
+            drawing = Masker(secrets)
             shown = screen.drawing.encode("utf-8", "replace")
             writer.output(self._at(now), drawing.feed(shown) + drawing.close())
         writer.flush()
