@@ -55,7 +55,7 @@ class _Call:
 
 
 def conductor(agents: int) -> dict[str, Result]:
-    """CPU of a conductor and of all it starts but mngr, beside the calls of mngr that it makes; real command agents."""
+    """CPU of a conductor that records and of all it starts but mngr, beside its calls of mngr; real command agents."""
     with a_world() as world:
         log = world.root / "calls"
         log.mkdir()
@@ -70,7 +70,7 @@ def conductor(agents: int) -> dict[str, Result]:
         folder = make_run_folder(_a_plan(agents, repository, base, agent, agents), environ)
         with Stopwatch() as watch:
             done = run(
-                (sys.executable, "-P", "-m", "selftest_core.run.conducting", str(folder.path)),
+                (sys.executable, "-P", "-m", "selftest_tui.conducting", str(folder.path)),
                 timeout=3600, cwd=repository, env=environ,
             )  # fmt: skip
         ended = folder.read()
@@ -85,8 +85,8 @@ def conductor(agents: int) -> dict[str, Result]:
             own / mngr_cpu * 100, "%", 5.0,
             against=f"the same {len(calls)} calls of mngr ({by_hand}), which take {mngr_cpu:.0f} s CPU, so no less "
             f"wall time when made by hand; in this run, several at once, they took {mngr_wall:.0f} s in all",
-            note=f"{agents} real command agents, a run of {watch.wall:.0f} s, {_ends(ended)}; the conductor and its "
-            f"git, tmux and ps {own:.2f} s CPU, {own / watch.wall * 100:.1f} % of a core; "
+            note=f"{agents} real command agents, a run of {watch.wall:.0f} s, {_ends(ended)}; the conductor, its "
+            f"recorder, git, tmux and ps {own:.2f} s CPU, {own / watch.wall * 100:.1f} % of a core; "
             f"load {os.getloadavg()[0]:.1f}",
         ),
     }  # fmt: skip

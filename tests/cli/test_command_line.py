@@ -103,6 +103,8 @@ def test_a_traceback_is_shown_on_request_alone(shared_world: World) -> None:
 
 
 def test_every_command_prints_its_json(shared_world: World) -> None:
+    # Demos that anybody keeps on this machine are none of this test's.
+    shared_world.extra["TMPDIR"] = str(shared_world.home)
     schema = json.loads(ours(shared_world, "schema", check=True).stdout)
     assert "list --json" in schema["documents"]
     batch = json.loads(ours(shared_world, "schema", "--batch", check=True).stdout)

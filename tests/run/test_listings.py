@@ -59,6 +59,9 @@ async def test_an_answer_serves_again_but_not_for_one_that_it_would_end(world: W
     assert find(by_id(answers["local"]), MEMBER) is None
     assert len(calls(world)) == 2
     assert asked.begun("local") == 1001.0
+    # That it is not there was told from a new answer: until that is old, it is not asked for again.
+    await asked.of({"local": (MEMBER,)})
+    assert len(calls(world)) == 2
     clock.passed = 9999.0
     await asked.of({"local": ()})
     assert len(calls(world)) == 3

@@ -2,7 +2,8 @@
 
 Each provider is asked apart, so that one that is down or slow hides and delays no agent of another: while others have
 answered, a slow one is waited for a little only, and its answer serves the look that it is there for. What would end
-a test is never taken from an old answer. Nothing here judges an agent.
+a test is never taken from an old answer; once it was told from a new one, an old one may repeat it, so that an agent
+that is gone for good does not cost a listing with every look. Nothing here judges an agent.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Listings:
         self._newest: dict[str, Listed] = {}
         self._asked_at: dict[str, float] = {}
         self._begun: dict[str, float] = {}
+        self._told: dict[str, State | None] = {}  # by agent id: the state that ends, or None where it was not there
         self._asking: dict[str, asyncio.Task[Answer]] = {}
 
     def newest(self, provider: str) -> Listed | None:
@@ -76,7 +78,9 @@ class Listings:
             if provider in answers:
                 continue
             if self._asking[provider].done():
-                answers[provider] = self._asking.pop(provider).result()
+                answer = answers[provider] = self._asking.pop(provider).result()
+                if not isinstance(answer, str):
+                    self._tell(answer, wanted[provider])
             else:
                 answers[provider] = f"mngr has not answered for {provider} yet"
         return answers
@@ -97,7 +101,21 @@ class Listings:
         if listed is None or self._clock.elapsed() - self._asked_at[provider] >= max(_LEAST_AGE, 4.0 * listed.seconds):
             return None
         agents = by_id(listed)
-        return listed if all(_stands(listed, agents, member) for member in members) else None
+        return listed if all(self._may_serve(listed, agents, member) for member in members) else None
+
+    def _may_serve(self, listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Member) -> bool:
+        if _stands(listed, agents, member):
+            return True
+        return member.agent_id in self._told and self._told[member.agent_id] == _state(find(agents, member))
+
+    def _tell(self, listed: Listed, members: Sequence[Member]) -> None:
+        """Note what this answer, which was asked for them, says of those that it may end."""
+        agents = by_id(listed)
+        for member in members:
+            if _stands(listed, agents, member):
+                self._told.pop(member.agent_id, None)
+            else:
+                self._told[member.agent_id] = _state(find(agents, member))
 
 
 def by_id(listed: Listed) -> dict[str, list[Agent]]:
@@ -112,6 +130,10 @@ def find(agents: Mapping[str, Sequence[Agent]], member: Member) -> Agent | None:
     """The member's agent: on its host where that is known."""
     found = agents.get(member.agent_id, ())
     return next((agent for agent in found if member.host_id in ("", agent.host.id)), None)
+
+
+def _state(agent: Agent | None) -> State | None:
+    return None if agent is None else agent.state
 
 
 def _stands(listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Member) -> bool:

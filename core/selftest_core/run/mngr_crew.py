@@ -93,9 +93,11 @@ class MngrCrew:
         self._stamps_asked: dict[str, tuple[float, float]] = {}  # by provider: when, and how long it took
         self._waiting_since: dict[str, float] = {}
         self._not_made_since: dict[str, float] = {}
+        self._making_seen_at = 0.0
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
+        self._not_made_since.pop(member.agent_id, None)
         prompt = self._folder.path / "prompts" / f"{member.test}.md"
         if not prompt.is_file():
             prompt.parent.mkdir(exist_ok=True)
@@ -298,6 +300,10 @@ class MngrCrew:
         if not unknown:
             return
         now = self._clock.elapsed()
+        is_known = all(member.agent_id in self._not_made_since for member in unknown)
+        if is_known and now - self._making_seen_at < _LEAST_AGE:
+            return
+        self._making_seen_at = now
         try:
             done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
         except ToolError:
