@@ -7,7 +7,7 @@ keys do in `fleet_keys`, what reaches agents in `acting`.
 from __future__ import annotations
 
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container, Horizontal
@@ -54,10 +54,12 @@ if TYPE_CHECKING:
 NARROW = 100
 """Columns below which the right pane is a key away."""
 SECONDS_OF_REST = 0.05
+SECONDS_TO_LOAD = 0.5
+"""After the first frame, what keys need is loaded: not before the agents had their chance to be seen."""
 
 
 def _load_acts() -> None:
-    """In a thread, once the first frame is there: the first key shall not wait for it."""
+    """In a thread: the first key shall not wait for it."""
     import selftest_tui.screens.acting
     import selftest_tui.screens.fleet_keys  # noqa: F401 -- loaded, and used where it is wanted
 
@@ -125,7 +127,7 @@ class FleetScreen(KeyedScreen):
 
     def _begin(self) -> None:
         self._feed.start()
-        self.run_worker(_load_acts, thread=True, group="loading")
+        self.set_timer(SECONDS_TO_LOAD, partial(self.run_worker, _load_acts, thread=True, group="loading"))
         if self._place is None:
             feed.find_place(self.folder, self.environ, self.post_message)
         self.set_interval(1.0, self._tick)

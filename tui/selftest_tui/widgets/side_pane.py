@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, assert_never, cast, get_args
 
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.app import ComposeResult
+    from textual.widget import Widget
 
     from selftest_core.agents import AgentKey
     from selftest_core.observations import TmuxSession
@@ -110,9 +111,6 @@ class SidePane(Vertical, can_focus=False):
                 yield _TabName(tab)
         with ContentSwitcher(initial="preview"):
             yield Preview()
-            yield Details(self._clock)
-            yield Explain(self._clock)
-            yield AgentMessages(self._ask_messages)
         yield Typist()
 
     def on_mount(self) -> None:
@@ -139,14 +137,46 @@ class SidePane(Vertical, can_focus=False):
         if typist.is_typing and pane != typist.pane:
             typist.stop("The pane that you typed into is no longer the one shown: typing has ended.")
         self.query_one(Preview).show(pane, "" if pane else self._words(row))
-        self.query_one(Explain).show(row, partial(_evidence, view, row.key) if row else tuple)
-        if row is not None:
-            self.query_one(Details).show(partial(row_facts, row, view))
-        elif session is not None:
-            self.query_one(Details).show(partial(session_facts, session, view))
-        else:
-            self.query_one(Details).show(lambda now: ())
-        self.query_one(AgentMessages).show(row)
+        for part in self.query_one(ContentSwitcher).children:
+            self._tell(part)
+
+    def _tell(self, part: Widget) -> None:
+        """Let one of the parts show what is selected."""
+        row, session, view = self._row, self._session, self._view
+        if view is None:
+            return
+        if isinstance(part, Explain):
+            part.show(row, partial(_evidence, view, row.key) if row else tuple)
+        elif isinstance(part, AgentMessages):
+            part.show(row)
+        elif isinstance(part, Details):
+            if row is not None:
+                part.show(partial(row_facts, row, view))
+            elif session is not None:
+                part.show(partial(session_facts, session, view))
+            else:
+                part.show(lambda now: ())
+
+    def _make(self, tab: Tab) -> None:
+        """Make a part when it is first wanted: the first frame does not wait for those that most never look at."""
+        switcher = self.query_one(ContentSwitcher)
+        if any(part.id == tab for part in switcher.children):
+            return
+        part: Widget
+        match tab:
+            case "preview":
+                return  # it is there from the beginning
+            case "details":
+                part = Details(self._clock)
+            case "explain":
+                part = Explain(self._clock)
+            case "messages":
+                part = AgentMessages(self._ask_messages)
+            case _:
+                assert_never(tab)
+        part.display = False
+        switcher.mount(part)
+        self._tell(part)
 
     def toggle(self, tab: Tab) -> None:
         """Show this tab; if it is shown already, the preview. Asking for what is shown asks for it anew."""
@@ -202,6 +232,7 @@ class SidePane(Vertical, can_focus=False):
         if tab != "preview" and self.is_typing:
             self.query_one(Typist).stop()
         self._tab = tab
+        self._make(tab)
         self.query_one(ContentSwitcher).current = tab
         for name in self.query(_TabName):
             name.set_class(name.id == f"tab-{tab}", "-shown")
