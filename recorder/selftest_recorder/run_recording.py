@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN = 0.5
 _PATIENCE = 10.0
+_NOT_OURS = ("TMUX", "TMUX_PANE", "MNGR_AGENT_ID")
 _FAR = ".selftest/recorder"
 _FAR_PATIENCE = 900.0
 """Seconds after its making in which a far agent's session must appear."""
@@ -100,6 +101,7 @@ class RunRecorder:
     def provision(self, member: Member, work_dir: PurePosixPath) -> Provision:
         """What a far agent needs so that its terminal is recorded there: the same collector, for its one pane."""
         try:
+            self._home.mkdir(mode=0o700, exist_ok=True)
             program = make_program(self._home / "recorder.pyz")
             orders = self._home / f"{member.test}-attempt-{member.attempt}.orders"
             place = work_dir / _FAR
@@ -110,9 +112,10 @@ class RunRecorder:
             orders.write_text(f"{json.dumps(order)}\n", encoding="utf-8")
         except OSError:
             return NOT_RECORDED
+        # mngr ends every process that carries the id of an agent, when it starts and when it stops that.
         words = [
-            "python3", str(place / "recorder.pyz"), "--detach", "--socket", "", "--orders", str(place / "orders"),
-            "--fifos", str(place / "fifos"), "--patience", f"{_FAR_PATIENCE:g}",
+            "env", "-u", "MNGR_AGENT_ID", "python3", str(place / "recorder.pyz"), "--detach", "--socket", "",
+            "--orders", str(place / "orders"), "--fifos", str(place / "fifos"), "--patience", f"{_FAR_PATIENCE:g}",
             *(word for name in self._names for word in ("--mask", name)),
         ]  # fmt: skip
         patterns = shlex.quote(json.dumps(self._patterns))
@@ -170,7 +173,7 @@ class RunRecorder:
             "--orders", str(self._home / "orders"), "--fifos", str(self._home / ".pipes"),
             "--owner", str(self._folder.journal), *masks,
         )  # fmt: skip
-        environ = {name: value for name, value in self._environ.items() if name not in ("TMUX", "TMUX_PANE")} | {
+        environ = {name: value for name, value in self._environ.items() if name not in _NOT_OURS} | {
             PATTERNS: json.dumps(self._patterns)
         }
         with contextlib.suppress(ToolError):

@@ -110,7 +110,8 @@ def open_pipe(socket: str, pane_id: str, fifo: str) -> Screen:
 
     Replaces a pipe that is there. The FIFO must be open for reading.
     """
-    command = f"exec cat >{shlex.quote(fifo)}".replace("#", "##").replace("%", "%%")
+    # mngr ends every process that carries the id of an agent that it stops, and tmux may have been started by one.
+    command = f"exec env -u MNGR_AGENT_ID cat >{shlex.quote(fifo)}".replace("#", "##").replace("%", "%%")
     said = ask(
         socket,
         "pipe-pane", "-O", "-t", pane_id, command, ";",
