@@ -142,6 +142,13 @@ selftest-tui record build
 # The same for several, without a word, into a folder that is there; what was made is the answer.
 selftest-tui record --batch build watch --to recordings > recorded.json
 
+# Play a recording, of a file or of an agent by its name: space plays, ← → wind, / searches, ] is the next mark.
+selftest-tui replay build.cast
+
+# One moment of it, as it was on the screen: as text, and as a picture of its end.
+selftest-tui replay build.cast --at 0:02 --format text > then.txt
+selftest-tui replay build.cast --format svg > end.svg
+
 ##################################################
 # For programs
 ##################################################

@@ -286,10 +286,11 @@ def _documents() -> dict[str, type[Shape]]:
     """Every document by the command that prints it. The commands' own modules of shapes build on this one."""
     from selftest_core.check_shapes import CheckDocument, CheckLine
     from selftest_core.integration.review_shapes import ReviewLine
+    from selftest_core.recording_shapes import RecordDocument, RecordLine
+    from selftest_core.replay_shapes import ReplayLine
     from selftest_core.run.detail_shapes import RunDetailDocument, RunDetailLine
     from selftest_core.run.offer_shapes import OfferDocument, OfferLine
     from selftest_core.run.run_shapes import RunLine, RunsDocument, RunsLine, RunSummary
-    from selftest_core.recording_shapes import RecordDocument, RecordLine
     from selftest_core.sweep_shapes import SweepDocument, SweepLine
 
     return {
@@ -298,6 +299,7 @@ def _documents() -> dict[str, type[Shape]]:
         "check --batch": CheckLine,
         "record --json": RecordDocument,
         "record --batch": RecordLine,
+        "replay --batch": ReplayLine,
         "review --batch": ReviewLine,
         "run --dry-run --json": OfferDocument,
         "run --dry-run --batch": OfferLine,

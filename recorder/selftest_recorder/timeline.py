@@ -91,13 +91,6 @@ class Timeline:
         """The recording says that its program has ended: no more will come."""
         return bool(self._source.index.exit_status)
 
-    def was_touched_within(self, seconds: float, now: float) -> bool:
-        """Somebody wrote into the file not long before `now` (seconds since the epoch)."""
-        try:
-            return now - self.recording.data_path.stat().st_mtime < seconds
-        except OSError:
-            return False
-
     @property
     def index(self) -> Index:
         """For searches, which read it in a thread of their own. It only ever grows."""

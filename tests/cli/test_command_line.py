@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from worlds import World
 
-COMMANDS = ("list", "run", "runs", "resume", "stop", "check", "review", "record", "doctor", "schema", "demo", "sweep")
+COMMANDS = (
+    "list", "run", "runs", "resume", "stop", "check", "review", "record", "replay", "doctor", "schema", "demo", "sweep",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -57,7 +59,7 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["--socket", "/x", "sweeep"], "Did you mean `selftest-tui sweep`?"),
         (
             ["qqqq"],
-            "The commands are: list, run, runs, resume, stop, check, review, record, doctor, schema, demo, sweep.",
+            f"The commands are: {', '.join(COMMANDS)}.",
         ),
         (["list", "--jsn"], "--jsn"),
         (["list", "\x1b[31mred"], "See `selftest-tui"),

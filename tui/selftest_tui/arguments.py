@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from selftest_core import __version__
 from selftest_core.errors import UsageError
 from selftest_tui.recording_arguments import add_record
+from selftest_tui.replay_arguments import add_replay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,6 +182,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         )
     )
     add_record(command)
+    add_replay(command)
     doctor = command(
         "doctor",
         "Say what is missing or misconfigured, and the command that mends it.\nEnds with 1 where something is wrong.",

@@ -92,6 +92,8 @@ def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
             return commands.demo(arguments, config, environ)
         case "record":
             return commands.record(arguments, config, environ, cwd)
+        case "replay":
+            return commands.replay(arguments, config, environ, cwd)
         case "sweep":
             return commands.sweep(arguments, environ, cwd)
         case _:

@@ -148,6 +148,13 @@ def record(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
     return recording.run(arguments, config, environ, cwd)
 
 
+def replay(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """A recording, on the screen or one moment of it printed."""
+    from selftest_tui import replaying
+
+    return replaying.replay(arguments, config, environ, cwd, has_terminal=_has_terminal())
+
+
 def schema(arguments: argparse.Namespace) -> int:
     """The JSON Schema of everything that we print for programs."""
     from selftest_core import shapes

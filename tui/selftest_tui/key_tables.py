@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from selftest_tui.keys import APP
 from selftest_tui.keys_fleet import FLEET
+from selftest_tui.keys_replay import REPLAY
 from selftest_tui.keys_review import REVIEW
 from selftest_tui.keys_run import RUN, START
 from selftest_tui.keys_tutorial import TUTORIAL
 
-TABLES = (FLEET, RUN, START, REVIEW, TUTORIAL)
+TABLES = (FLEET, RUN, START, REVIEW, REPLAY, TUTORIAL)
 
 
 def readme_table() -> str:

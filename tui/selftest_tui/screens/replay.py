@@ -44,16 +44,25 @@ _AT_ONCE = frozenset({"go_to", "search", "prompt_cancel", "full_screen", "back",
 
 
 class ReplayScreen(KeyedScreen):
-    """Shows one recording. `at`: seconds, None for its beginning, or its end while it is written."""
+    """Shows one recording. `at`: seconds, None for its beginning; `follows`: at its end, while it grows."""
 
     CSS_PATH = "replay.tcss"
     KEYS = REPLAY
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REPLAY.of(Where.SCREEN))]
     AUTO_FOCUS = "TerminalView"
 
-    def __init__(self, path: Path, environ: Mapping[str, str], *, at: float | None = None, title: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        environ: Mapping[str, str],
+        *,
+        at: float | None = None,
+        title: str = "",
+        follows: bool = False,
+    ) -> None:
         super().__init__()
         self.path = path
+        self._follows = follows
         self._environ = environ
         self._at = at
         self._title = title or path.name
@@ -72,7 +81,7 @@ class ReplayScreen(KeyedScreen):
         self.player = self.query_one(Player)
         self.prompt = self.query_one(Prompt)
         self._show_title()
-        self.call_after_refresh(self.player.open, self.path, self._at)
+        self.call_after_refresh(self.player.open, self.path, self._at, follows=self._follows)
 
     @property
     def field(self) -> Prompt:
@@ -145,7 +154,7 @@ class ReplayScreen(KeyedScreen):
         if player.head.speed != 1:
             words.append(f"{player.head.speed:g}x")
         words.append(f"{clock_text(player.time, like=player.duration)} / {clock_text(player.duration)}")
-        if player.is_following and player.is_live:
+        if player.is_following:
             words.append("● live")
         else:
             words.append("▶ playing" if player.head.is_playing else "‖ paused")

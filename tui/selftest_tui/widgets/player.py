@@ -82,7 +82,8 @@ class Player(Vertical):
         self._polls: Timer | None = None
         self._grew_at: float | None = None
         self._at: float | None = None
-        self._plays_at_once = False
+        self._follows_at_once = False
+        self._told_live = False
 
     def compose(self) -> ComposeResult:
         """The terminal above, the bar below."""
@@ -100,10 +101,10 @@ class Player(Vertical):
 
     # opening
 
-    def open(self, path: Path, at: float | None = None, *, plays: bool = False) -> None:
-        """Show a recording at `at` seconds. None: its beginning, or the end of one that is still being written."""
+    def open(self, path: Path, at: float | None = None, *, follows: bool = False) -> None:
+        """Show a recording at `at` seconds, None its beginning; or at its end, and stay there while it grows."""
         self.close()
-        self.path, self._at, self._plays_at_once = path, at, plays
+        self.path, self._at, self._follows_at_once = path, at, follows
         self.view.say("Reading the recording …", clean(path.name))
         self.run_worker(partial(self._open, path), thread=True, group="open", description="open a recording")
 
@@ -135,15 +136,11 @@ class Player(Vertical):
         timeline = self.timeline = event.timeline
         limit = timeline.header.idle_time_limit
         self.head = replace(self.head, time=0.0, idle=limit if limit else IDLE)
-        if timeline.was_touched_within(_LIVE_FOR, clocks.time()):
-            self._grew_at = clocks.monotonic()
         self._polls = self.set_interval(_POLL, self._poll)
-        if self._at is None and self.is_live and not self._plays_at_once:
+        if self._follows_at_once and timeline.recording.can_grow and not timeline.has_ended:
             self.go_live()
         else:
             self.seek(self._at or 0.0)
-        if self._plays_at_once and not self.is_live:
-            self.play()
 
     def close(self) -> None:
         """Let go of the recording."""
@@ -178,10 +175,11 @@ class Player(Vertical):
 
     @property
     def is_live(self) -> bool:
-        """The recording is being written just now."""
-        if self.timeline is None or self._grew_at is None or self.timeline.has_ended:
+        """The recording is being written just now, or somebody waits at its end for that."""
+        if self.timeline is None or self.timeline.has_ended or not self.timeline.recording.can_grow:
             return False
-        return self.timeline.recording.can_grow and clocks.monotonic() - self._grew_at < _LIVE_FOR
+        grew_lately = self._grew_at is not None and clocks.monotonic() - self._grew_at < _LIVE_FOR
+        return self.is_following or grew_lately
 
     # acts
 
@@ -325,7 +323,7 @@ class Player(Vertical):
         timeline = self.timeline
         if timeline is None:
             return
-        was_complete, was_live = timeline.is_complete, self.is_live
+        was_complete = timeline.is_complete
         is_more = timeline.poll()
         if is_more and was_complete:
             self._grew_at = clocks.monotonic()
@@ -339,7 +337,7 @@ class Player(Vertical):
                 self.pause()
                 self.seek(hit)
             self._tell()
-        elif is_more or was_complete != timeline.is_complete or was_live != self.is_live:
+        elif is_more or was_complete != timeline.is_complete or self._told_live != self.is_live:
             self._tell()
 
     def _show(self, time: float) -> None:
@@ -356,6 +354,7 @@ class Player(Vertical):
         self._tell()
 
     def _tell(self) -> None:
+        self._told_live = self.is_live
         self.refresh_bar()
         self.post_message(self.Changed(self))
 

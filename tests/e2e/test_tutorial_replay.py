@@ -1,0 +1,109 @@
+"""The tutorial's blocks that replay: a real agent, recorded, and replayed in a real terminal as tmux showed it then."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+from recorder.collecting import Collecting
+from selftest_recorder.cast_shapes import Header
+from selftest_recorder.cast_writing import write_cast
+from selftest_recorder.session import open_session
+from worlds import BIN, eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selftest_recorder.end_to_end import EndToEnd
+    from selftest_recorder.session import Session
+    from worlds import World
+
+AGENT = """#!/bin/sh
+stage() {
+    printf '\\033[2J\\033[H\\033[3%sm== stage %s ==\\033[0m\\n' "$1" "$2"
+    for line in 1 2 3 4 5; do printf '%s: 日本語 of %s, line %s\\n' "$line" "$2" "$line"; done
+    printf '\\033[10;20Hat a place: %s' "$2"
+    until [ -e "$HOME/after-$2" ]; do sleep 0.05; done
+}
+stage 1 alpha
+stage 2 beta
+stage 3 gamma
+exec sleep 100000
+"""
+
+
+def shown(session: Session) -> list[str]:
+    """The recorded terminal's part of the screen: below the title, above the bar."""
+    return [line.rstrip() for line in session.screen().splitlines()[1:25]]
+
+
+@pytest.mark.real
+def test_a_real_agent_is_replayed_as_tmux_showed_it(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block("""
+        # Play a recording, of a file or of an agent by its name: space plays, ← → wind, / searches, ] is the next mark.
+        selftest-tui replay build.cast
+    """)
+    world.create("build", world.script("agent", AGENT))
+    home = Collecting(world, tmp_path)
+    then: dict[str, list[str]] = {}
+    argv = [str(BIN / "selftest-tui"), "record", "build"]
+    with open_session(argv, environment=world.environment, cwd=tmp_path) as recorder:
+        recorder.wait_for("recording")
+        home.wait_until_recorded("mngr-build")
+        for stage in ("alpha", "beta", "gamma"):
+            eventually(lambda stage=stage: f"at a place: {stage}" in home.text("mngr-build"), stage)  # type: ignore[misc]
+            eventually(lambda: home.shows_what_tmux_shows("mngr-build"), "the recording")
+            then[stage] = world.tmux("capture-pane", "-p", "-t", "=mngr-build:").split("\n")[:-1]
+            (world.home / f"after-{stage}").touch()
+        recorder.send_keys("C-c")
+        recorder.wait_for_end()
+    (tmp_path / "mngr-build.cast").rename(tmp_path / "build.cast")
+    rows = {stage: [line.rstrip() for line in lines][:24] for stage, lines in then.items()}
+    with block.open(environment=world.environment, cwd=tmp_path, columns=140, lines=60) as session:
+        session.wait_for("paused")
+
+        def see(stage: str) -> None:
+            """The player shows what tmux showed at that stage."""
+            wanted = rows[stage]
+            session.wait_until(lambda _: shown(session)[: len(wanted)] == wanted, f"{stage} as it was")
+
+        session.type_text("/at a PLACE: beta")
+        session.send_keys("Enter")
+        see("beta")
+        session.wait_for(re.compile(r"/at a PLACE: beta: 1 of 1"))
+        session.send_keys("End")
+        see("gamma")
+        session.send_keys("Home", "n")
+        see("beta")
+        session.send_keys("0")
+        session.type_text("/at a place: alpha")
+        session.send_keys("Enter")
+        see("alpha")
+        session.send_keys("Escape", "Home", "space")
+        session.wait_for("playing")
+        see("gamma")
+        session.wait_for("paused")
+        session.send_keys("q")
+        assert session.wait_for_end() == 0
+
+
+def test_a_moment_is_printed(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block("""
+        # One moment of it, as it was on the screen: as text, and as a picture of its end.
+        selftest-tui replay build.cast --at 0:02 --format text > then.txt
+        selftest-tui replay build.cast --format svg > end.svg
+    """)
+    events = [
+        (1.0, "o", "one\r\n\x1b[31mtwo\x1b[0m  "),
+        (2.0, "o", "\r\n日本 \x1b]52;c;aGk=\x07<&>"),
+        (2.5, "o", "\x1b[2Jend"),
+    ]
+    write_cast(tmp_path / "build.cast", Header(3, 20, 5), events)
+    done = block.run(environment=world.environment, cwd=tmp_path)
+    assert (done.exit_status, done.stderr) == (0, "")
+    assert (tmp_path / "then.txt").read_text() == "one\ntwo\n日本 <&>\n\n\n"
+    picture = ET.fromstring((tmp_path / "end.svg").read_text())
+    assert [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.text] == [" " * 8 + "end"]
