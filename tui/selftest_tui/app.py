@@ -44,6 +44,8 @@ class FleetApp(App[None]):
     """Shows the fleet that `make_watch`'s watch publishes. Returns when the person quits; agents go on."""
 
     TITLE = TITLE
+    # The first screen's, read with all else: a screen that brings its own lets everything be parsed a second time.
+    CSS_PATH = "screens/fleet.tcss"
     # The palette is opened by a row of the key table, without the priority that would take ctrl+p from an agent.
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(APP)]

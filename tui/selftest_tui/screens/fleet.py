@@ -65,9 +65,11 @@ def _load_acts() -> None:
 
 
 class FleetScreen(KeyedScreen):
-    """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are."""
+    """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are.
 
-    CSS_PATH = "fleet.tcss"
+    Its style sheet, `fleet.tcss`, is the app's, which is parsed once.
+    """
+
     KEYS = FLEET
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.SCREEN))]
     AUTO_FOCUS = "AgentTable"
