@@ -11,6 +11,8 @@ import pytest
 
 from run.far_hosts import far_hosts
 from run.rehearsals import a_plan
+from selftest_core.integration.headless import review
+from selftest_core.integration.inputs import Request
 from selftest_core.journal import Journal
 from selftest_core.run.bundles import GitBundles, agent_ref
 from selftest_core.run.clock import WallClock
@@ -165,6 +167,16 @@ def test_a_machine_that_dies_costs_its_own_test_alone_which_goes_to_the_other_wh
         assert {agent["state"] for agent in listed} == {"STOPPED"}
         assert {agent["labels"]["selftest_test"] for agent in listed} == {test.node_id for test in plan.tests}
         assert not world.host_dir.joinpath("copies").exists()  # nothing of the agents is on this machine
+
+        # A copy of the repository that never saw the run gets the branch from over there, to review it.
+        copy = world.root / "copy"
+        world.run(["git", "clone", "-q", "--no-local", "--branch", "main", "--", repository, copy])
+        answer = review(Request(agents=(first.member.address,)), copy, environ)
+        (change,) = answer.reviewed.order
+        assert (change.oid, change.agents, answer.reviewed.plan.base) == (first.tip, (first.member.name,), base)
+        assert (
+            world.run(["git", "show", f"{answer.candidate}:README"], cwd=copy).stdout.strip() == plan.tests[0].node_id
+        )
 
 
 def _files_with(folder: Path, text: str, but: tuple[str, ...] = ()) -> list[Path]:

@@ -9,8 +9,10 @@ by `mngr rsync`. Nothing is started, nothing is written into an agent's work tre
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from selftest_core.observations import Listed
     from selftest_core.tools.git import Place
 
+_ADDRESS = re.compile(r"agent-[0-9a-f]{32}@[^@]+\.([^.@]+)")
 MOST_COMMITS = 1000
 """Commits of one agent that this repository does not have."""
 
@@ -50,7 +53,7 @@ def agents_inputs(
     """
     say("asking mngr")
     mngr = Mngr(find_mngr(environ), environ, place.top)
-    agents = choose(names, asyncio.run(mngr.list()))
+    agents = choose(names, asyncio.run(_list(mngr, names)))
     labels = _labels(agents)
     user = Git(place.git_dir, environ)
     tips: dict[str, str] = {}
@@ -71,6 +74,15 @@ def agents_inputs(
     key = " ".join(sorted(agent.address for agent in agents))
     targets = Targets(base, ground, branches, is_linear=False)
     return Inputs("agents", key, place, targets, base_name, left_out=tuple(left_out))
+
+
+async def _list(mngr: Mngr, names: Sequence[str]) -> Listed:
+    """Who is there. Where only addresses are given, their providers alone are asked: another may be down."""
+    found = [_ADDRESS.fullmatch(name) for name in names]
+    providers = {match[1] if match is not None else None for match in found}
+    answers = [await mngr.list(one) for one in ((None,) if None in providers else sorted(filter(None, providers)))]
+    agents = tuple(agent for answer in answers for agent in answer.agents)
+    return replace(answers[0], agents=agents, errors=tuple(error for answer in answers for error in answer.errors))
 
 
 def choose(names: Sequence[str], listed: Listed) -> tuple[Agent, ...]:
