@@ -70,9 +70,10 @@ def lay_line(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDocument | 
         return None
     try:
         answer = review(Request(run=folder.run), folder.path, environ)
-    except SelftestError as error:
-        # The run is what was asked for, and it is done: its summary must come.
-        sys.stderr.write(f"the line is not laid: {plain(str(error))}\n")
+    except Exception as error:
+        # The run is what was asked for, and it is done: its summary must come, whatever its branches are.
+        says = str(error) if isinstance(error, SelftestError) else f"{type(error).__name__}: {error}"
+        sys.stderr.write(f"the line is not laid: {plain(says)}\n")
         return None
     return review_document(answer.reviewed, answer.candidate, None)
 

@@ -213,12 +213,18 @@ class ReviewSession:
             if not self.state.reviewed.dependents.is_whole:
                 self.state = self._build(_IDLE_PATIENCE)
             return self.state
-        if folder is not None:
-            self._journal_size = folder.journal.stat().st_size
-            self._inputs = run_inputs(folder.run, self._inputs.place.top, self._environ)
-        self._arrive(self._now())
-        self._around = self._look_around()
-        made = self._build()
+        before = self._around, self._journal_size
+        try:
+            if folder is not None:
+                self._journal_size = folder.journal.stat().st_size
+                self._inputs = run_inputs(folder.run, self._inputs.place.top, self._environ)
+            self._arrive(self._now())
+            self._around = self._look_around()
+            made = self._build()
+        except BaseException:
+            # The next look finds it all again.
+            self._around, self._journal_size = before
+            raise
         if made != self.state:
             self.state = made
         return self.state
@@ -285,11 +291,11 @@ class ReviewSession:
         self._append(event, **fields)
         try:
             state = self._build()
+            self._write_decisions()
         except BaseException:
             self._append(back)
             raise
         self.state = state
-        self._write_decisions()
         return state
 
     def _append(self, event: str, **fields: Any) -> None:
