@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,14 +59,17 @@ def test_commits_are_found_as_they_are_made(world: World, kind: str) -> None:
     if kind == "worktree":
         place = world.root / "w"
         world.run(["git", "worktree", "add", "-q", place])
-    finder = CommitFinder(place)
-    assert finder.new() == []
     commit = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m"]
+    began = time.time() + 3600  # what was committed by now is of before
+    finder = CommitFinder(place, began)
+    world.extra["GIT_COMMITTER_DATE"] = f"{int(began)} +0000"
     world.run([*commit, "Fix: the total\n\nBody"], cwd=place)
-    world.run([*commit, "Then that"], cwd=place)
-    assert finder.new() == ["commit: Fix: the total", "commit: Then that"]
+    assert finder.new() == ["commit: Fix: the total"]
     assert finder.new() == []
+    world.run([*commit, "Then that"], cwd=place)
+    world.run([*commit, "And this"], cwd=place)
+    assert finder.new() == ["commit: Then that", "commit: And this"]
 
 
 def test_a_folder_without_commits_has_none(world: World) -> None:
-    assert CommitFinder(world.root / "nowhere").new() == []
+    assert CommitFinder(world.root / "nowhere", 0.0).new() == []

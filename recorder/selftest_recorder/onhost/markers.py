@@ -79,20 +79,23 @@ class MarkerFinder:
 class CommitFinder:
     """Finds new commits in the log that git keeps of a work tree's HEAD; there may be none yet."""
 
-    def __init__(self, repository: Path) -> None:
+    def __init__(self, repository: Path, since: float) -> None:
+        """`since`: seconds since the epoch; what was committed before is not new."""
         self._repository = repository
+        self._since = int(since)  # the log's times are whole seconds
         self._log: Path | None = None
         self._offset = -1
 
     def new(self) -> list[str]:
-        """The labels of the commits since the last call; of those before the first call none."""
+        """The labels of the commits since the last call."""
         try:
             if self._log is None:
                 self._log = _head_log(self._repository)
             size = self._log.stat().st_size
-            if self._offset < 0 or size < self._offset:
+            if self._offset < 0:
+                self._offset = max(size - _LONGEST_LOG, 0)
+            elif size < self._offset:
                 self._offset = size
-                return []
             if size == self._offset:
                 return []
             with self._log.open("rb") as file:
@@ -104,11 +107,17 @@ class CommitFinder:
         self._offset += len(whole)
         labels = []
         for line in whole.splitlines():
-            _, _, says = line.partition(b"\t")
+            about, _, says = line.partition(b"\t")
             what, _, subject = says.partition(b": ")
-            if what.startswith(b"commit"):
+            if what.startswith(b"commit") and _time_of(about) >= self._since:
                 labels.append(clean_label("commit: " + subject.decode("utf-8", "replace")))
         return labels
+
+
+def _time_of(about: bytes) -> int:
+    """When the line was written: the second last of its words."""
+    words = about.rsplit(b" ", 2)
+    return int(words[1]) if len(words) == 3 and words[1].isdigit() else 0
 
 
 def _head_log(repository: Path) -> Path:

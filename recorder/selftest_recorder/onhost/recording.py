@@ -53,7 +53,7 @@ class Recording:
         self._size = (0, 0)
         self._masker = Masker(NO_SECRETS)
         self._finder = MarkerFinder()
-        self._commits = CommitFinder(Path(order.repository)) if order.repository else None
+        self._commits = CommitFinder(Path(order.repository), time.time()) if order.repository else None
         self._writer: LineWriter | None = None
         self._began = 0.0
         self._told: list[str] = []
