@@ -12,6 +12,8 @@ from selftest_recorder.session import open_session
 from worlds import a_world, eventually
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from selftest_recorder.session import Session
     from worlds import World
 
@@ -24,6 +26,11 @@ echo "$1" > "$1.py" && git add "$1.py" && git commit -q -m "[FIX_IMPL] Mend what
 touch "$2"
 exec sleep 100000
 """
+
+
+def in_terminal(world: World, *argv: str) -> AbstractContextManager[Session]:
+    """The program in a terminal of its own."""
+    return open_session(argv, environment=world.environment, cwd=world.repository, columns=140, lines=32)
 
 
 def marked_and_reviewed(session: Session) -> str:
@@ -58,8 +65,7 @@ def test_three_agents_are_reviewed_through_a_kill_to_a_published_branch() -> Non
             eventually((world.root / f"done-{name}").exists, f"{name} has committed")
         head = world.run(["git", "rev-parse", "HEAD"]).stdout
         argv = (sys.executable, "-m", "selftest_tui")
-        place = {"environment": world.environment, "cwd": world.repository}
-        with open_session(argv, columns=140, lines=32, **place) as session:
+        with in_terminal(world, *argv) as session:
             marked_and_reviewed(session)
             session.wait_for("0 of 3 decided")
             session.send_keys("Home")
@@ -74,7 +80,7 @@ def test_three_agents_are_reviewed_through_a_kill_to_a_published_branch() -> Non
             reverted = next(name for name in NAMES if number_of(screen, name) == "3")
             session.kill()
             session.wait_for_end()
-        with open_session(argv, columns=140, lines=32, **place) as session:
+        with in_terminal(world, *argv) as session:
             screen = marked_and_reviewed(session)
             assert "2 of 3 decided" in screen, "all that was decided is there after a kill"
             assert row_of(screen, reverted).lstrip(" │").startswith("✗")

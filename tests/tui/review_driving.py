@@ -113,6 +113,10 @@ class Reviewing:
     async def picture(self) -> str:
         """The screen as SVG, the same on every machine and in every run."""
         await self.settled()
+        return await self.picture_of_all()
+
+    async def picture_of_all(self) -> str:
+        """The same with a dialog on top."""
         await self.until(lambda: self.diff.is_coloured, "colours")
         await self.fleet.pilot.pause()
         await self.until(lambda: self.diff.is_coloured, "colours")

@@ -69,7 +69,7 @@ def pay(bank, amount):
 def tax(amount, rate):
     return amount * rate
 '''
-START = {
+START: dict[str, str | bytes | None] = {
     "src/login.py": LOGIN,
     "src/cart.py": CART,
     "src/pay.py": PAY,

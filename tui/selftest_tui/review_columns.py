@@ -47,7 +47,7 @@ class Column:
 WHAT = Column("what", "change", 16, 30, 5, lambda row: subject_of(row.change))
 AGENTS = Column("agents", "agents", 6, 6, 0, lambda row: str(len(row.change.agents)), is_number=True)
 TESTS = Column("tests", "tests", 5, 6, 0, review_words.claim)
-MARKS = Column("marks", "", 8, 12, 0, review_words.marks)
+MARKS = Column("marks", "", 8, 14, 0, review_words.marks)
 KIND = Column("kind", "kind", 5, 5, 0, lambda row: review_words.KINDS[row.change.kind])
 FILES = Column("files", "files", 5, 5, 0, lambda row: str(len(row.change.paths)), is_number=True)
 WHO = Column("who", "by", 10, 18, 1, lambda row: ", ".join(row.change.agents[:3]))

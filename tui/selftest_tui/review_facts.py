@@ -148,8 +148,15 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
     _listed(pieces, "held because of it: reverting it lets in", dependents.lets_in.get(row.oid, ()), rows)
     placed = next((one for one in state.reviewed.line.items if one.item.oid == row.oid), None)
     if placed is not None and placed.status is Status.HELD:
-        lets = [oid for oid, others in dependents.lets_in.items() if row.oid in others]
-        _listed(pieces, "in conflict with", lets, rows)
+        paths = {conflict.path for conflict in placed.conflicts}
+        before = [one.item.oid for one in state.reviewed.line.items if one.status is Status.LAID]
+        ahead = {one.oid: at for at, one in enumerate(state.reviewed.order)}
+        meets = [
+            oid
+            for oid in before
+            if ahead[oid] < ahead[row.oid] and any(path.path in paths for path in rows[oid].change.paths)
+        ]
+        _listed(pieces, "laid before it in the same files", meets, rows)
         _title(pieces, f"conflicts in {present.plural(len(placed.conflicts), 'file')}")
         for conflict in placed.conflicts[:MOST_LISTED]:
             pieces.append(f"{present.clean(conflict.path)}\n")
@@ -172,6 +179,11 @@ def _sides(pieces: Pieces, conflicts: Conflicts) -> None:
         if not file.is_text:
             _title(pieces, f"{path}: no text, so its sides cannot be shown")
             continue
+        if file.merged is not None:
+            _title(pieces, f"{path} · where they meet")
+            for line in _regions(file.merged, file.marker):
+                is_mark = line[: file.marker] in {sign * file.marker for sign in "<|=>"}
+                pieces.append((f"{present.clean(line.expandtabs(4))}\n", "$text-warning" if is_mark else ""))
         for name, side in (("base", file.base), ("ours: the line so far", file.ours), ("theirs", file.theirs)):
             _title(pieces, f"{path} · {name}")
             if side is None:
@@ -180,6 +192,20 @@ def _sides(pieces: Pieces, conflicts: Conflicts) -> None:
             lines = side.decode("utf-8", "replace").splitlines()
             pieces += [f"{present.clean(line.expandtabs(4))}\n" for line in lines[:MOST_LINES_OF_A_SIDE]]
             _rest(pieces, len(lines), MOST_LINES_OF_A_SIDE)
+
+
+def _regions(merged: bytes, marker: int) -> list[str]:
+    """What stands between markers, with two lines around each such place."""
+    lines = merged.decode("utf-8", "replace").splitlines()
+    kept: set[int] = set()
+    is_inside = False
+    for number, line in enumerate(lines):
+        begins, ends = line.startswith("<" * marker), line.startswith(">" * marker)
+        is_inside = is_inside or begins
+        if is_inside:
+            kept.update(range(max(0, number - 2), min(len(lines), number + 3)) if begins or ends else (number,))
+        is_inside = is_inside and not ends
+    return [lines[number] for number in sorted(kept)[:MOST_LINES_OF_A_SIDE]]
 
 
 # alternatives

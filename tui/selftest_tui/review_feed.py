@@ -30,6 +30,9 @@ MOST_DIFFS = 24
 MOST_LINES = 60_000
 """Lines of diffs that are kept, all together."""
 
+SECONDS_TO_CLOSE = 5.0
+"""Closing puts the candidate's ref where the line is. What was decided is in the log long before."""
+
 
 class ReviewFeed:
     """Opens what was asked for, and does acts on it. `post` must be safe to call from any thread."""
@@ -116,7 +119,7 @@ class ReviewFeed:
                 self._session.close()
 
         self._reads.end(close_reader, patience=0)
-        self._acts.end(close_session)
+        self._acts.end(close_session, patience=SECONDS_TO_CLOSE)
 
     def _say(self, text: str) -> None:
         self._post(ReviewSaid(text))

@@ -196,6 +196,11 @@ class ReviewScreen(KeyedScreen):
             self._is_looking = False
 
     @property
+    def field(self) -> Prompt:
+        """What is typed behind `/` or `P` is for it."""
+        return self.prompt
+
+    @property
     def is_settled(self) -> bool:
         """No act is under way, and what is shown is what the log says."""
         return not self._under_way and not self._pending
@@ -220,7 +225,7 @@ class ReviewScreen(KeyedScreen):
         if row is None:
             return ()
         names = set(row.change.agents)
-        return tuple(one for one in self.fleet.view.rows if one.agent.name in names)
+        return tuple(one for one in self.fleet.view.rows if {one.agent.name, one.agent.address} & names)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -382,10 +387,3 @@ class ReviewScreen(KeyedScreen):
     def on_resize(self, event: events.Resize) -> None:
         """Narrow terminals are one class."""
         self.set_class(event.size.width < NARROW, "-narrow")
-
-    def on_key(self, event: events.Key) -> None:
-        """Text that nobody took, while the prompt is open, was typed for the prompt before it had the focus."""
-        if event.is_printable and event.character and self.prompt.is_open:
-            self.prompt.take(event.character)
-            event.stop()
-            event.prevent_default()

@@ -18,7 +18,7 @@ from selftest_core.integration.line import Decision, Status
 from selftest_core.steering import target_of
 from selftest_core.terminal import hand_over
 from selftest_tui import present, review_words
-from selftest_tui.review_lines import scopes
+from selftest_tui.review_lines import scopes, subject_of
 from selftest_tui.screens.acting import Acting
 from selftest_tui.screens.choose import Choose
 from selftest_tui.screens.composer import Composer
@@ -88,9 +88,9 @@ class ReviewKeys(ReviewMoves):
             # By itself: keys that came behind this one wait for a dialog, and there is none.
             self._screen.perform(lambda: self._decide(rows, Decision.REVERT))
             return
-        about = f"“{present.clean(rows[0].change.subject)}”" if len(rows) == 1 else present.plural(len(rows), "change")
-        lines = [f"needs it:   {present.clean(change.subject)}" for change in needing]
-        lines += [f"let in:     {present.clean(change.subject)}" for change in let_in]
+        about = f"“{subject_of(rows[0].change)}”" if len(rows) == 1 else present.plural(len(rows), "change")
+        lines = [f"needs it:   {subject_of(change)}" for change in needing]
+        lines += [f"let in:     {subject_of(change)}" for change in let_in]
         says = []
         ways = []
         if needing:
@@ -162,7 +162,7 @@ class ReviewKeys(ReviewMoves):
         if chosen is None:
             return
         rows = named[chosen]
-        lines = [f"{f'{row.number:>3}' if row.number else '  ∑'}  {row.change.subject}" for row in rows]
+        lines = [f"{f'{row.number:>3}' if row.number else '  ∑'}  {subject_of(row.change)}" for row in rows]
         says = "z takes it back in one step."
         if decision is Decision.REVERT:
             needing, let_in = await self._consequences(rows) if len(rows) > 1 else ((), ())
@@ -181,7 +181,7 @@ class ReviewKeys(ReviewMoves):
         await self._decide_each(decisions)
         self._screen.say(
             f"{present.plural(len(decisions) - 1, 'other')} like it reverted; z takes it back.",
-            present.clean(row.change.subject),
+            subject_of(row.change),
         )
 
     async def undo(self) -> None:
@@ -201,7 +201,7 @@ class ReviewKeys(ReviewMoves):
         row = self._row
         before = self._state.notes.get(row.oid, "")
         lines = [
-            present.clean(row.change.subject),
+            subject_of(row.change),
             "It goes into the pull request; an empty one goes away.",
         ]
         composed = await self._screen.app.push_screen_wait(Composer("Note", lines, before, may_be_empty=True))
@@ -269,7 +269,7 @@ class ReviewKeys(ReviewMoves):
         """Send the authors the hunk that is chosen, and the note."""
         row, screen = self._row, self._screen
         note = self._state.notes.get(row.oid, "")
-        parts = [note or f"About “{present.clean(row.change.subject)}”:", screen.pane.diff.hunk_text]
+        parts = [note or f"About “{subject_of(row.change)}”:", screen.pane.diff.hunk_text]
         targets = tuple(target_of(agent) for agent in screen.authors(row))
         missing = len(row.change.agents) - len({target.name for target in targets})
         more = [f"not possible: {present.plural(missing, 'other author')} not in the fleet any more"] if missing else []
@@ -305,7 +305,7 @@ class ReviewKeys(ReviewMoves):
             f"{present.plural(len(kept), 'change')} on {state.plan.base[:12]}: +{state.stat[0]} -{state.stat[1]} lines."
         )
         says += f"\n{left[:1].upper()}{left[1:]}." if left else "\nNothing is left out."
-        lines = [f"{row.number or '∑':>3}  {row.change.subject}" for row in kept]
+        lines = [f"{row.number or '∑':>3}  {subject_of(row.change)}" for row in kept]
         question = Question(f"Publish as {branch}?", says, lines, yes="Publish")
         if await screen.app.push_screen_wait(question) is not True:
             return

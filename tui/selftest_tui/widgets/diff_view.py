@@ -80,6 +80,8 @@ class DiffView(ScrollView, can_focus=False):
         self._asked: set[_Chunk] = set()
         self._worker = Worker("colours")
         self._tasks: set[asyncio.Task[None]] = set()
+        self.painted = 0
+        """Rows that were painted so far: a diff of any size paints what is on the screen."""
 
     # what is shown
 
@@ -115,6 +117,11 @@ class DiffView(ScrollView, can_focus=False):
     def is_coloured(self) -> bool:
         """Nothing that was drawn waits for its colours."""
         return self._worker.is_idle and not self._tasks
+
+    @property
+    def coloured_lines(self) -> int:
+        """Lines whose colours were found so far."""
+        return len(self._colours)
 
     @property
     def hunk_text(self) -> str:
@@ -222,6 +229,7 @@ class DiffView(ScrollView, can_focus=False):
         row = now.row(self.scroll_offset.y + y)
         if row is None:
             return painter.blank()
+        self.painted += 1
         if isinstance(row, Unified | Sides):
             self._want_colours(row.place, row.index)
         return painter.row(row, digits=now.digits, pan=self.pan, here=self.here, colours=self._colours)

@@ -67,6 +67,7 @@ class ReviewPane(Vertical, can_focus=False):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self.tab: ReviewTab = "diff"
+        self.title = ""
         self._shown: dict[str, Content] = {}
 
     def compose(self) -> ComposeResult:
@@ -97,7 +98,8 @@ class ReviewPane(Vertical, can_focus=False):
 
     def show_title(self, title: str) -> None:
         """What it is about. Made harmless by who calls."""
-        if title != str(self.border_title or ""):
+        if title != self.title:
+            self.title = title
             self.border_title = Content(title)
 
     def show_text(self, part: str, text: Content) -> None:

@@ -1,0 +1,215 @@
+"""What a review's screen shows: at once what was decided, then the line for it; whatever commits say, as text."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+from selftest_core.integration.inputs import Request
+from selftest_core.integration.line import Decision, Status
+from selftest_tui.screens.help import Page
+from selftest_tui.screens.options import Options
+from tui.driving import compare, driven
+from tui.review_driving import ALL, environ_of, reviewing
+from tui.review_scenes import QUERY, shop, shop_once
+
+__all__ = ["shop", "shop_once"]
+
+if TYPE_CHECKING:
+    from integration.repositories import Repository
+    from selftest_core.integration.session import ReviewSession
+    from selftest_core.integration.session_state import ReviewState
+
+import scenes
+
+
+async def test_deciding(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        await one.press("y", "j", "j", "d")
+        await one.go_to("Retry a payment")
+        assert "6 of 12 decided" in one.head
+        assert "safe to publish" in one.head
+        assert any(line.startswith(" ✗") and "Keep the query" in line for line in one.lines)
+        assert any("+     if answer.status == 500:" in line for line in one.diff_lines)
+        compare("review-deciding", await one.picture())
+
+
+async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        may_go_on = threading.Event()
+
+        def wait(session: ReviewSession) -> ReviewState:
+            may_go_on.wait(60)
+            return session.state
+
+        slow = asyncio.create_task(one.screen.act(wait))
+        await one.fleet.pilot.press("y")
+        await one.until(lambda: one.row("Guard").decision is Decision.KEEP, "at once")
+        assert one.row("Guard").is_settling
+        assert any("✓ …" in line and "Guard" in line for line in one.lines)
+        assert one.state.decisions.items == {}, "nothing was obeyed yet"
+        assert one.screen.under_way, "quitting now asks twice"
+        await one.fleet.pilot.press("j", "z")
+        may_go_on.set()
+        await slow
+        await one.settled()
+        assert one.row("Guard").decision is Decision.UNDECIDED, "acts are done in their order"
+
+
+async def test_what_is_held(shop: Repository) -> None:
+    async with reviewing(shop, size=(140, 40)) as one:
+        await one.go_to("Round taxes up")
+        assert one.row("Round taxes up").status is Status.HELD
+        assert "2 held" in one.head
+        await one.press("c")
+        await one.until(lambda: "ours: the line so far" in one.pane.text_of("needs"), "both sides")
+        assert any("↯" in line and "held" in line for line in one.lines)
+        compare("review-held", await one.picture())
+        await one.go_to("Round taxes to cents")
+        await one.press("d")
+        options = one.top
+        assert isinstance(options, Options), "what it would let in is said first"
+        assert any(line.startswith("let in:") for line in options.listed)
+        compare("review-revert", await one.picture_of_all())
+        await one.press("d")
+        await one.until(lambda: one.top is one.screen, "reverted")
+        await one.settled()
+        assert one.row("Round taxes, in cents").status is Status.LAID
+
+
+async def test_what_is_there_already_is_void(shop: Repository) -> None:
+    shop.commit("Keep the query", {"src/login.py": QUERY})
+    async with reviewing(shop, Request(targets=ALL.targets, base="release", onto="main")) as one:
+        assert one.row("Keep the query").status is Status.VOID
+        assert "1 void" in one.head
+        await one.go_to("Keep the query")
+        assert any("∅" in line and "void" in line for line in one.lines)
+        compare("review-void", await one.picture())
+
+
+async def test_alternatives(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        await one.go_to("Round taxes up")
+        await one.press("5")
+        assert "3 ways to do nearly the same" in one.pane.text_of("alternatives")
+        compare("review-alternatives", await one.picture())
+        await one.press("p")
+        taxes = {row.change.subject: row.decision for row in one.screen.rows if "Round taxes" in row.change.subject}
+        assert taxes == {
+            "[FIX_IMPL] Round taxes up": Decision.KEEP,
+            "[FIX_IMPL] Round taxes to cents": Decision.REVERT,
+            "[FIX_IMPL] Round taxes, in cents": Decision.REVERT,
+        }
+        assert one.row("Round taxes up").status is Status.LAID
+
+
+async def test_narrow(shop: Repository) -> None:
+    async with reviewing(shop, size=(80, 24)) as one:
+        assert not one.screen.pane_is_open
+        assert "? help" in one.key_line
+        compare("review-small", await one.picture())
+        await one.press("enter")
+        assert any("def mean(self):" in line for line in one.diff_lines)
+        compare("review-small-diff", await one.picture())
+
+
+async def test_wide(shop: Repository) -> None:
+    async with reviewing(shop, size=(250, 70)) as one:
+        await one.go_to("Keep the query")
+        assert one.diff.is_split
+        assert any("Response(302, url)" in line and "query(self.request)" in line for line in one.diff_lines)
+        compare("review-wide", await one.picture())
+
+
+async def test_empty(shop: Repository) -> None:
+    shop.git("branch", "nothing", "release")
+    async with reviewing(shop) as one:
+        await one.press("slash", *"no such thing", "enter")
+        assert any("Nothing matches" in line for line in one.lines)
+        compare("review-empty", await one.picture())
+
+
+async def test_what_cannot_be_opened_is_said_where_one_was(shop: Repository) -> None:
+    shop.git("branch", "nothing", "release")
+    async with driven(scenes.few().view, environ=environ_of(shop), folder=shop.folder) as fleet:
+        for request in (Request(targets=("nothing",), base="release"), Request(targets=("gone",), base="release")):
+            fleet.app.open_review(request)
+            await fleet.until(lambda: len(fleet.screen.said) > 0, "why not")
+            assert fleet.app.screen is fleet.screen
+            fleet.screen.said.clear()
+
+
+async def test_leaving_and_coming_back_finds_everything(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        await one.press("y", "j", "j", "d", "j", "J")
+        await one.press("slash", *"kind:impl", "enter")
+    async with reviewing(shop) as one:
+        assert one.row("Guard").decision is Decision.KEEP
+        assert one.row("Keep the query").decision is Decision.REVERT
+        await one.press("z", "z")
+        assert {row.decision for row in one.screen.rows if row.number} == {Decision.UNDECIDED}, "undo after a restart"
+
+
+async def test_two_reviews_of_the_same_are_not(shop: Repository) -> None:
+    async with reviewing(shop), driven(scenes.few().view, environ=environ_of(shop), folder=shop.folder) as other:
+        other.app.open_review(ALL)
+        await other.until(lambda: len(other.screen.said) > 0, "why not")
+        assert "review" in f"{other.screen.said[0].title} {other.screen.said[0].text}"
+
+
+async def test_what_commits_say_is_text(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        await one.go_to("Draw the logo")
+        svg = await one.picture()
+        assert "\x1b" not in svg
+        assert "Draw the logo anew [bold]" in one.pane.title, "markup is shown, not obeyed"
+        assert any("binary: 28 bytes → 34 bytes" in line for line in one.diff_lines)
+
+
+async def test_a_big_diff_is_drawn_where_one_looks(shop: Repository) -> None:
+    shop.git("checkout", "-q", "-b", "big", "release")
+    lines = [f"value_{number} = {number}" for number in range(20_000)]
+    shop.commit("[FIX_IMPL] Write it out", {"src/table.py": "\n".join(lines) + "\n", "src/long.py": "x" * 100_000})
+    shop.git("checkout", "-q", "main")
+    async with reviewing(shop, Request(targets=("big",), base="release")) as one:
+        assert one.diff.layout_of_rows.height > 20_000
+        drawn = one.diff.painted
+        await one.press("J")
+        assert one.diff.painted - drawn < 500, "what is not on the screen is not made"
+        await one.press("greater_than_sign")
+        assert any("value_0 = 0" in line for line in one.diff_lines)
+        one.diff.scroll_lines(19_990)
+        await one.press()
+        assert any("value_19980" in line for line in one.diff_lines)
+        await one.until(lambda: one.diff.is_coloured, "colours of what is seen")
+        assert one.diff.coloured_lines < 1_000
+
+
+async def test_main_moves_and_one_key_lays_the_line_anew(shop: Repository) -> None:
+    async with reviewing(shop, Request(targets=ALL.targets, base="main")) as one:
+        shop.commit("Keep the query", {"src/login.py": QUERY})
+        await one.press("R")
+        await one.until(lambda: "main +1 (O re-lay)" in one.head, "that main has moved")
+        await one.press("O")
+        await one.until(lambda: "Re-laid" in one.toasts, "laid anew")
+        assert one.row("Keep the query").status is Status.VOID
+        assert "main +1" not in one.head
+
+
+async def test_what_was_left_out_is_told(shop: Repository) -> None:
+    shop.git("checkout", "-q", "-b", "merged", "ada")
+    shop.git("merge", "-q", "--no-edit", "eve")
+    shop.git("checkout", "-q", "main")
+    async with reviewing(shop, Request(targets=("bob", "merged"), base="release")) as one:
+        assert "1 branch was left out" in "".join(problem.title for problem in one.screen.problems)
+        await one.press("e")
+        assert isinstance(one.top, Page)
+
+
+async def test_a_group_is_decided_as_one(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        await one.press("home", "d")
+        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.REVERT}
+        await one.press("z")
+        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.KEEP}, "one act, one undo"
