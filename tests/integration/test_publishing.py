@@ -167,13 +167,16 @@ def test_two_that_publish_at_once_leave_one_winner(bench: Bench, tmp_path: Path)
     for line in lines:
         transfer(bench.engine, bench.user, line.tip, line.base)
     outcomes: list[str] = []
+    source = bench.repository.folder / ".git"
 
     def go(number: int) -> None:
-        try:
-            publish(bench.engine, bench.user, f"r{number}", "fixes", lines[number])
-            outcomes.append(lines[number].tip)
-        except RefusedError:
-            outcomes.append("refused")
+        # An engine is one thread's.
+        with Engine.open(tmp_path / f"engine{number}.git", source, os.environ) as engine:
+            try:
+                publish(engine, bench.user, f"r{number}", "fixes", lines[number])
+                outcomes.append(lines[number].tip)
+            except RefusedError:
+                outcomes.append("refused")
 
     threads = [threading.Thread(target=go, args=(number,)) for number in range(2)]
     for thread in threads:

@@ -13,11 +13,12 @@ from selftest_core.integration.merging import Side
 from selftest_core.integration.objects import is_oid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from selftest_core.tools.git import Git
 
 _NOTHING = "000000"
+_SUBMODULE = "160000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,16 @@ def read_changes(git: Git, oids: Sequence[str]) -> dict[str, tuple[PathChange, .
         "--no-textconv", "--no-ext-diff", text="".join(f"{oid}\n" for oid in oids),
     )  # fmt: skip
     return parse_changes(out, oids)
+
+
+def missing_contents(git: Git, changes: Iterable[PathChange]) -> frozenset[str]:
+    """The ids of files that these changes name and that are not there, as in a partial clone."""
+    sides = (side for change in changes for side in (change.before, change.after))
+    oids = dict.fromkeys(side.oid for side in sides if side is not None and side.mode != _SUBMODULE)
+    if not oids:
+        return frozenset()
+    out = git.ask("cat-file", "--batch-check=%(objectname)", text="".join(f"{oid}\n" for oid in oids))
+    return frozenset(line.split()[0] for line in out.splitlines() if line.endswith(" missing"))
 
 
 def parse_changes(out: str, oids: Sequence[str]) -> dict[str, tuple[PathChange, ...]]:

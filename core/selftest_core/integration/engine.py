@@ -33,18 +33,21 @@ _TIMEOUT = 60.0
 
 
 class Engine:
-    """Reads commits, merges trees and writes commits, in a repository of its own."""
+    """Reads commits, merges trees and writes commits, in a repository of its own. For one thread at a time."""
 
     def __init__(self, git: Git, *, is_plain: bool = False) -> None:
         self.git = git
-        self.merger = Merger(git, self.write)
+        self.merger = Merger(git, self.write, self.has_tree)
         self._reader: Running | None = None
         self._unread = bytearray()
         self._written: set[str] = set()
+        self._seen: set[str] = set()
         self._merges: dict[tuple[str, str, str], Merge] = {}
         self._united: dict[tuple[str, str, str], bytes | None] = {}
         self._cache = None if is_plain else PathCache(self)
         self._counter = LineCounter(self)
+        self.is_partial = False
+        self._whole: set[str] = set()
         self.simulations: Simulations = {}
         self.related: dict[tuple[str, ...], list[list[Item]]] = {}
 
@@ -74,7 +77,9 @@ class Engine:
         shallow = source / "shallow"
         if shallow.is_file():
             (folder / "shallow").write_bytes(shallow.read_bytes())
-        return cls(Git(folder, environ), is_plain=is_plain)
+        engine = cls(Git(folder, environ), is_plain=is_plain)
+        engine.is_partial = user.run("config", "--get-regexp", r"^remote\..*\.promisor$").ok
+        return engine
 
     def __enter__(self) -> Self:
         return self
@@ -147,6 +152,18 @@ class Engine:
         """The tree of a commit."""
         return self.commit(oid).tree
 
+    def has_tree(self, oid: str) -> bool:
+        """True for a tree that is there; what is below it may still be missing."""
+        if oid not in self._seen and oid not in self._written:
+            try:
+                kind, _ = self.read(oid)
+            except KeyError:
+                return False
+            if kind != b"tree":
+                raise ValueError(f"{oid} is a {kind.decode()}, not a tree")
+            self._seen.add(oid)
+        return True
+
     def empty_tree(self) -> str:
         """The tree without files, which a first commit builds on."""
         return self.write(b"tree", b"")
@@ -181,13 +198,29 @@ class Engine:
         known = self._merges.get(key)
         if known is None:
             known = self._merges[key] = self.merger.merge(base, ours, theirs)
+            self._seen.add(known.tree)
         return known
 
     def stand_on(self, tree: str, items: Sequence[Item], *, stored: bool) -> Ground:
-        """A ground for `line.lay`; a plain engine always stores what is laid."""
+        """A ground for `line.lay`; a plain engine always stores what is laid.
+
+        Raises RefusedError where the repository is a partial clone that left away folders of this tree.
+        """
+        self._require_whole(tree)
         if self._cache is None:
             return PlainGround(self, tree)
         return self._cache.stand_on(tree, items, stored=stored)
+
+    def _require_whole(self, tree: str) -> None:
+        """In a partial clone: no folder below this tree may be missing, since git would take it for an empty one."""
+        if not self.is_partial or tree in self._whole:
+            return
+        listed = self.git.run("rev-list", "--objects", "--filter=blob:none", "--missing=print", "--no-walk", tree)
+        missing = sum(line.startswith("?") for line in listed.stdout.splitlines())
+        if missing or not listed.ok:
+            hint = "Fetch the rest first: `git fetch --refetch --no-filter`."
+            raise RefusedError("This is a partial clone without some of the folders", f"below {tree}", hint)
+        self._whole.add(tree)
 
     def try_on(self, tree: str, items: Sequence[Item]) -> Ground:
         """The same for a line that nobody keeps."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
 from selftest_core.integration.cautions import forbidden_path
-from selftest_core.integration.changes import PathChange, read_changes
+from selftest_core.integration.changes import PathChange, missing_contents, read_changes
 from selftest_core.integration.kinds import Kind, kind_of_commit
 from selftest_core.integration.line import Item
 from selftest_core.integration.objects import Commit, is_oid, trailers
@@ -108,7 +108,14 @@ def gather(engine: Engine, base: str, branches: Sequence[Branch]) -> Gathered:
         except UsageError as error:
             left_out.append((branch.agent, f"{error.title}: {error.detail}"))
     paths = read_changes(engine.git, list(dict.fromkeys(source.oid for source in met)))
+    missing = missing_contents(engine.git, (change for changes in paths.values() for change in changes))
     for source in met:
+        lost = [
+            one.path for one in paths[source.oid] if missing & {side.oid for side in (one.before, one.after) if side}
+        ]
+        if lost and source.agent not in dict(left_out):
+            why = f"{source.oid}: the contents of {lost[0]!r} are not here (a partial clone): `git fetch --refetch`"
+            left_out.append((source.agent, why))
         path = forbidden_path(paths[source.oid])
         if path and source.agent not in dict(left_out):
             left_out.append((source.agent, f"{source.oid} has a path that no checkout may write: {path!r}"))
@@ -148,6 +155,10 @@ def _groups(
             leader.setdefault(key, place)
         groups[place].append(source)
     return groups
+
+
+def _oids(change: PathChange) -> list[str]:
+    return [side.oid for side in (change.before, change.after) if side is not None]
 
 
 def _mode(side: Side | None) -> str | None:

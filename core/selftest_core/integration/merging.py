@@ -65,11 +65,16 @@ class Merge:
 
 
 class Merger:
-    """Merges trees of one engine repository; `write` stores an object there and returns its id."""
+    """Merges trees of one engine repository; `write` stores an object there and returns its id.
 
-    def __init__(self, git: Git, write: Callable[[bytes, bytes], str]) -> None:
+    `has` tells whether a tree is there: git before 2.45 takes one that is missing for an empty one, and would delete
+    every file of it.
+    """
+
+    def __init__(self, git: Git, write: Callable[[bytes, bytes], str], has: Callable[[str], bool]) -> None:
         self._git = git
         self._write = write
+        self._has = has
         self._running: Running | None = None
         self._can_talk = shutil.which("stdbuf", path=git.environment.get("PATH")) is not None
         self._roots: dict[str, str] = {}
@@ -81,6 +86,9 @@ class Merger:
             return Merge(ours, True)
         if ours == base:
             return Merge(theirs, True)
+        missing = [tree for tree in (base, ours, theirs) if not self._has(tree)]
+        if missing:
+            raise ToolFailedError("A tree to merge is not there", f"It is {missing[0]}.", "Fetch what is missing.")
         left, right = self._child(base, ours), self._child(base, theirs)
         if not (is_oid(left) and is_oid(right)):
             raise ValueError("only full object ids may reach git")
@@ -183,7 +191,8 @@ def _read_merge(words: _Words | _Said, names: Mapping[str, str], *, is_clean: bo
     if is_clean:
         return Merge(tree, True)
     says: dict[str, list[str]] = {}
-    while count := words.next():
+    # Where submodules clash, git 2.39 puts plain advice behind the messages, and ends it as it ends an answer.
+    while (count := words.next()).isdigit():
         paths = [words.next().decode("utf-8", "surrogateescape") for _ in range(int(count))]
         kind = words.next()
         message = words.next().decode("utf-8", "replace").strip()

@@ -8,9 +8,11 @@ must be what laying everything again without any cache gives. Objects arrive bef
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,11 +30,14 @@ if TYPE_CHECKING:
     from selftest_core.tools.git import Git
 
 _NOWHERE = "0" * 40
+_OWN = "refs/selftest/"
+_STALE = 60.0
+"""Seconds: moving refs takes milliseconds."""
 
 
 def own_ref(review: str, name: str) -> str:
     """A ref of ours. Everything below `refs/selftest/` belongs to this tool."""
-    return f"refs/selftest/{review}/{name}"
+    return f"{_OWN}{review}/{name}"
 
 
 def keep_candidate(engine: Engine, user: Git, review: str, line: Line) -> str:
@@ -123,6 +128,8 @@ def transfer(engine: Engine, user: Git, tip: str, base: str) -> None:
 
 def _update(user: Git, updates: Sequence[tuple[str, str, str]], why: str) -> None:
     """Move all refs from their expected old ids to the new ones, or none. Raises RefusedError where one moved."""
+    for ref, _, _ in updates:
+        _clear_stale_lock(user, ref)
     lines = ["start\0", *(f"update {ref}\0{new}\0{old}\0" for ref, new, old in updates), "prepare\0", "commit\0"]
     done = user.run(
         "-c", "user.name=selftest-tui", "-c", "user.email=selftest-tui@localhost",
@@ -132,3 +139,16 @@ def _update(user: Git, updates: Sequence[tuple[str, str, str]], why: str) -> Non
     if not done.ok:
         names = ", ".join(ref for ref, _, _ in updates)
         raise RefusedError(f"git would not move {names}", done.stderr_end, "Nothing was changed; try again.")
+
+
+def _clear_stale_lock(user: Git, ref: str) -> None:
+    """Take away the lock of a git of ours that was killed between preparing and committing.
+
+    Only below our own refs, and only long after any git of ours could still be at it.
+    """
+    if not ref.startswith(_OWN):
+        return
+    lock = user.git_dir / f"{ref}.lock"
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - lock.stat().st_mtime > _STALE:
+            lock.unlink()
