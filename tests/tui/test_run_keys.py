@@ -49,7 +49,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     ),
     "looking": ("outcome", "preview", "details", "artifacts", "zoom", "scroll_down", "scroll_up"),
     "acting": ("attach", "message", "retry", "skip", "stop_one", "shell", "end_run"),
-    "pages": ("tutorial", "review", "problems", "theme", "help", "palette"),
+    "pages": ("tutorial", "review", "replay", "problems", "theme", "help", "palette"),
     "pausing": ("pause",),
     "going back": ("clear",),
     "to the fleet": ("fleet",),
@@ -57,11 +57,13 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "leaving by ctrl+c": ("interrupt",),
 }  # fmt: skip
 """Keys that are pressed one after the other in one app, since each app takes a second."""
+SIZES = {"moving": (80, 24), "finding": (80, 24), "acting": (80, 24)}
+"""Where the right pane is away, which each press would draw anew."""
 
 
 @pytest.mark.parametrize("together", TOGETHER)
 async def test_every_key_does_what_the_table_says(tmp_path: Path, together: str) -> None:
-    async with shown(run_scenes.halfway(tmp_path, 48), view=VIEW, size=(110, 26)) as one:
+    async with shown(run_scenes.halfway(tmp_path, 48), view=VIEW, size=SIZES.get(together, (110, 26))) as one:
         for action in TOGETHER[together]:
             for name in RUN.row(action).keys:
                 await as_it_was(one)
@@ -228,6 +230,13 @@ async def _(one: RunDriven, key: str) -> None:
 async def _(one: RunDriven, key: str) -> None:
     await one.press(key)
     await one.until(lambda: one.toasts, "why there is no review: there is no git here")
+    assert one.top is one.screen
+
+
+@does("replay")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: "has no recording" in one.toasts, "why nothing is played")
     assert one.top is one.screen
 
 
