@@ -11,7 +11,7 @@ import run_scenes
 import scenes
 from selftest_core.run.events import End, Event
 from selftest_core.run.fold import RunRow
-from selftest_tui.run_lines import RunGroup, changed_places, lay_out
+from selftest_tui.run_lines import RunGroup, changed_places, lay_out, said_of
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.run import RunScreen
 from selftest_tui.widgets.run_pane import Report
@@ -209,6 +209,23 @@ def test_only_what_looks_different_is_painted_again(tmp_path: Path) -> None:
     after = lay_out(story.run)
     assert [after.lines[place] for place in changed_places(before, after)] == [story.row(number)]
     assert list(changed_places(after, lay_out(story.run))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tells"),
+    [
+        (run_scenes.RED, "red: AssertionError: assert 107.00 == 106.99"),
+        ("E   ValueError: no\nE   \nE   Use -v to get more diff\n1 failed", "red: ValueError: no"),
+        ("Segmentation fault\n\n", "red: Segmentation fault"),
+        ("\x1b[31mE   [red]evil", "red: E   [red]evil"),
+        ("", "red"),
+    ],
+)
+def test_of_a_failure_the_line_that_tells_most_is_shown(tmp_path: Path, text: str, tells: str) -> None:
+    story = run_scenes.story(tmp_path, 1)
+    story.launch(0, 1.0)
+    story.fail(0, 2.0, End.RED, text, "test")
+    assert said_of(story.row(0)) == tells
 
 
 async def test_a_run_that_cannot_be_read_says_why(tmp_path: Path) -> None:

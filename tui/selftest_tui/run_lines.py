@@ -24,7 +24,7 @@ type RunLine = RunGroup | RunRow
 
 _TAIL = 8_000
 _PYTEST = re.compile(r"^E\s+")
-_PYTEST_MORE = re.compile(r"^E\s+\+")
+_PYTEST_MORE = re.compile(r"^E\s+(?:\+|Use -v )")
 """How pytest marks the lines of an error, and of those the ones that only explain it."""
 
 _OF_STATE: tuple[tuple[str, End | Phase], ...] = (
