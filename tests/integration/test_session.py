@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -12,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.desks import make_desk
+from integration.desks import ALL, environ, held_one, looks, make_desk, oid, opened, settled, status
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.integration.conflict_files import choose
 from selftest_core.integration.headless import review
 from selftest_core.integration.inputs import Request
 from selftest_core.integration.line import Decision, Status
-from selftest_core.integration.session import ReviewSession
 from worlds import ROOT, eventually
 
 if TYPE_CHECKING:
@@ -26,50 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from integration.repositories import Repository
+    from selftest_core.integration.session import ReviewSession
     from selftest_core.integration.session_state import ReviewState
-
-ALL = Request(("ada", "bob", "eve"), base="main")
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Repository:
     return make_desk(tmp_path / "a desk")
-
-
-def environ(desk: Repository) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(desk.folder.parent / "home")}
-
-
-def opened(desk: Repository, request: Request = ALL) -> ReviewSession:
-    return ReviewSession.open(request, desk.folder, environ(desk), lambda text: None)
-
-
-def oid(desk: Repository, name: str) -> str:
-    return desk.git("rev-parse", name)
-
-
-def status(state: ReviewState, change: str) -> Status:
-    return {one.item.oid: one.status for one in state.reviewed.line.items}[change]
-
-
-def looks(state: ReviewState) -> tuple[object, ...]:
-    """All that a decision can change."""
-    order = [change.oid for change in state.reviewed.order]
-    return (
-        dict(state.reviewed.decided), order, dict(state.notes), state.reviewed.line.tip, state.reviewed.line.tree,
-        state.stat, state.held, state.open, state.plan.base,
-    )  # fmt: skip
-
-
-def settled(session: ReviewSession) -> ReviewState:
-    """The state when it is known who needs whom, which is found out bit by bit."""
-    eventually(lambda: session.refresh().reviewed.dependents.is_whole, "all dependents")
-    return session.state
-
-
-def held_one(desk: Repository, state: ReviewState) -> str:
-    (held,) = (one for one in (oid(desk, "ada"), oid(desk, "eve")) if status(state, one) is Status.HELD)
-    return held
 
 
 def test_a_review_begins_with_everything_open(desk: Repository) -> None:
@@ -183,100 +144,6 @@ def test_picking_one_of_several_is_one_act(desk: Repository) -> None:
         assert looks(session.undo()) == before
 
 
-def test_a_branch_that_moves_brings_what_is_new_and_changes_no_decision(desk: Repository) -> None:
-    with opened(desk) as session:
-        session.decide([oid(desk, "bob")], Decision.REVERT)
-        reverted = oid(desk, "bob")
-        desk.git("checkout", "-q", "bob")
-        added = desk.commit("[FIX_IMPL] Mend c", {"src/c.py": "1\n"}, "bob")
-        desk.git("checkout", "-q", "main")
-        state = session.refresh()
-        assert (state.new, state.total) == (frozenset({added}), 7)
-        assert state.reviewed.decided[reverted] is Decision.REVERT
-        state = settled(session)
-        assert session.refresh() is state
-    # It moves while nobody looks, and one of its commits goes.
-    desk.git("branch", "-f", "bob", "bob~2")
-    with opened(desk) as session:
-        state = session.state
-        assert state.total == 5
-        assert set(state.gone) == {reverted}
-        assert state.undo_says.startswith("revert")
-        assert session.decide([oid(desk, "ada")], Decision.KEEP).decided == 4
-
-
-def test_a_branch_that_is_deleted_can_still_be_reviewed(desk: Repository) -> None:
-    tip = oid(desk, "bob")
-    opened(desk).close()
-    desk.git("branch", "-D", "bob")
-    desk.git("reflog", "expire", "--expire=now", "--all")
-    desk.git("gc", "-q", "--prune=now")
-    with opened(desk) as session:
-        assert status(session.decide([tip], Decision.KEEP), tip) is Status.LAID
-
-
-def test_on_a_newer_main_what_is_there_already_is_void(desk: Repository) -> None:
-    with opened(desk) as session:
-        first = session.state.plan.base
-        desk.git("cherry-pick", oid(desk, "bob"))
-        state = session.refresh()
-        assert (state.main_moved, state.plan.base) == (1, first)
-        state = session.lay_onto(state.main)
-        assert (state.main_moved, state.plan.base) == (0, oid(desk, "main"))
-        assert status(state, oid(desk, "bob")) is Status.VOID
-        assert session.lay_onto("main") is state
-    with opened(desk) as session:
-        assert session.state.plan.base == oid(desk, "main")
-        assert status(session.undo(), oid(desk, "bob")) is Status.LAID
-    with opened(desk, Request(ALL.targets, base="main", onto="main")) as session:
-        assert session.state.plan.base == oid(desk, "main")
-
-
-def test_a_branch_that_was_rebased_takes_its_base_along(desk: Repository) -> None:
-    request = Request(("main..bob",))
-    with opened(desk, request) as session:
-        assert session.state.total == 2
-        desk.commit("Go on", {"other.txt": "1\n"})
-        desk.git("rebase", "-q", "main", "bob")
-        desk.git("checkout", "-q", "main")
-        assert session.refresh().total == 2
-        assert session.state.plan.base == oid(desk, "main")
-
-
-def test_publishing_is_told_and_found_again(desk: Repository) -> None:
-    with opened(desk) as session:
-        session.decide([oid(desk, name) for name in ("ada~1", "bob~1", "eve~1")], Decision.REVERT)
-        assert session.state.publishable != ""
-        with pytest.raises(RefusedError, match="nothing to publish"):
-            session.publish("fixes")
-        state = session.decide([oid(desk, "bob")], Decision.KEEP)
-        assert (state.publishable, state.stat) == ("", (1, 1))
-        published = session.publish("fixes")
-        assert desk.git("diff", "--name-only", "main", "fixes") == "src/b.py"
-        assert session.state.published == published
-        with pytest.raises(RefusedError, match="checked out"):
-            session.publish("main")
-        assert session.decide([oid(desk, "ada")], Decision.KEEP).published is not None
-    with opened(desk) as session:
-        again = session.state.published
-        assert again is not None
-        assert (again.ref, again.tip, again.is_current) == ("refs/heads/fixes", published.tip, False)
-        session.publish("fixes")
-        assert session.refresh().published == session.state.published
-    assert desk.git("status", "--porcelain") == ""
-
-
-def test_a_second_review_of_the_same_is_refused(desk: Repository) -> None:
-    with opened(desk) as session:
-        with pytest.raises(RefusedError, match="under review in another process") as refused:
-            opened(desk)
-        assert refused.value.exit_status == 4
-        with pytest.raises(RefusedError, match="under review in another process"):
-            review(ALL, desk.folder, environ(desk))
-        with session.open_reader() as reader:
-            assert reader.commit(oid(desk, "bob")).subject == "[FIX_IMPL] Mend b"
-
-
 def test_a_file_of_decisions_is_taken_in_once_and_can_be_undone(desk: Repository, tmp_path: Path) -> None:
     path = tmp_path / "decisions.json"
     path.write_text(json.dumps({"default": "keep", "items": {oid(desk, "bob"): "revert"}}))
@@ -291,6 +158,30 @@ def test_a_file_of_decisions_is_taken_in_once_and_can_be_undone(desk: Repository
     path.write_text(json.dumps({"items": {"f" * 40: "revert"}}))
     with pytest.raises(UsageError, match="f is not in the plan"):
         opened(desk, request)
+
+
+def test_an_act_that_fails_leaves_everything_as_it_was(desk: Repository) -> None:
+    with opened(desk) as session:
+        before = session.decide([oid(desk, "bob")], Decision.KEEP)
+        # What is decided cannot be written beside the log.
+        file = before.home / "decisions.json"
+        file.unlink()
+        (file / "in the way").mkdir(parents=True)
+        acts: list[Callable[[], ReviewState]] = [
+            lambda: session.decide([oid(desk, "ada")], Decision.REVERT),
+            session.undo,
+            lambda: session.note(oid(desk, "ada"), "why"),
+        ]
+        for act in acts:
+            with pytest.raises(OSError, match="decisions"):
+                act()
+            assert session.state is before
+        (file / "in the way").rmdir()
+        file.rmdir()
+        assert looks(session.refresh()) == looks(before)
+    with opened(desk) as session:
+        assert looks(session.state) == looks(before)
+        assert session.undo().undo_says == ""
 
 
 WORK = """
