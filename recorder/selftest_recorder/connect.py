@@ -34,8 +34,8 @@ from selftest_core.run.store import run_folders
 from selftest_core.run.telling import plain
 from selftest_core.tools import process
 from selftest_core.tools.tmux import Tmux, exact_session, sockets_of
-from selftest_recorder.masking_files import mask_file
 from selftest_recorder.onhost.masking import USUAL_PATTERNS, make_secrets
+from selftest_recorder.rewriting import mask_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -18,23 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER
-from selftest_core.errors import ToolError
+from selftest_core.errors import SelftestError, ToolError
+from selftest_core.journal import read
 from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.mngr_commands import OUT, place_of, provider_of, work_dir
 from selftest_core.run.recording import LIVE, NOT_RECORDED, TERMINAL, Provision, live_recording
 from selftest_core.tools import process
 from selftest_core.tools.tmux import default_socket
 from selftest_recorder.onhost.__main__ import PATTERNS
+from selftest_recorder.onhost.markers import clean_label
 from selftest_recorder.onhost.masking import USUAL_PATTERNS
 from selftest_recorder.packing import make_program
+from selftest_recorder.rewriting import add_markers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import PurePosixPath
+    from pathlib import Path, PurePosixPath
 
     from selftest_core.config import Config
     from selftest_core.journal import Entry
-    from selftest_core.run.fold import Member, Run, RunRow
+    from selftest_core.run.fold import Member, Run
     from selftest_core.run.store import RunFolder
     from selftest_core.tools.process import Running
 
@@ -45,7 +48,12 @@ _FAR = ".selftest/recorder"
 _FAR_PATIENCE = 900.0
 """Seconds after its making in which a far agent's session must appear."""
 _MOST_STARTS = 20
-_PASSED = {End.SUCCEEDED: "passed", End.UNCHANGED: "passed: no change needed", End.BLOCKED: "blocked"}
+_ENDS: Mapping[str, str] = {
+    End.SUCCEEDED: "passed",
+    End.UNCHANGED: "passed: no change needed",
+    End.BLOCKED: "blocked",
+    End.STOPPED: "stopped",
+}
 
 
 def make_recorder(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> RunRecorder:
@@ -66,6 +74,7 @@ class RunRecorder:
         self._collector: Running | None = None
         self._starts = 0
         self._keeping: asyncio.Task[None] | None = None
+        self._marking: list[asyncio.Future[None]] = []
 
     def begin(self, run: Run) -> None:
         """Start the collector where there is none, and order what is to be recorded now."""
@@ -90,7 +99,7 @@ class RunRecorder:
             return
         if member is None:
             return
-        label = _label(entry, row)
+        label = _label(entry)
         if entry.event == Event.LAUNCHING:
             self._record(member)
         if label:
@@ -128,6 +137,7 @@ class RunRecorder:
             self._keeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._keeping
+        await asyncio.gather(*self._marking)
         if not is_over or self._collector is None:
             return
         self._order(do="end")
@@ -137,7 +147,7 @@ class RunRecorder:
         self._collector.end(0.0)
 
     def _record(self, member: Member) -> None:
-        if provider_of(place_of(self._plan, member)) != LOCAL_PROVIDER:
+        if self._is_far(member):
             return  # it is recorded on its own host
         folder = work_dir(LOCAL_PROVIDER, member, host_dir_of(self._environ))
         self._order(
@@ -146,7 +156,30 @@ class RunRecorder:
         )  # fmt: skip
 
     def _finish(self, member: Member) -> None:
-        self._order(do="finish", name=_name(member), link=str(self._folder.attempt(member) / TERMINAL))
+        path = self._folder.attempt(member) / TERMINAL
+        if not self._is_far(member):
+            self._order(do="finish", name=_name(member), link=str(path))
+        elif path.is_file():
+            self._marking.append(asyncio.ensure_future(asyncio.to_thread(self._mark_far, member, path)))
+
+    def _mark_far(self, member: Member, path: Path) -> None:
+        """Put what happened to a far agent into its recording, which knows of none of it."""
+        try:
+            entries = read(self._folder.journal.read_bytes()).entries
+            markers = [
+                (entry.at, clean_label(label))
+                for entry in entries
+                if entry.fields.get("agent") == member.test and entry.fields.get("attempt") == member.attempt
+                for label in (_label(entry),)
+                if label
+            ]
+            add_markers(path, markers)
+        except (SelftestError, OSError) as error:
+            with contextlib.suppress(OSError), (self._home / "collector.log").open("a", encoding="utf-8") as log:
+                log.write(f"{_name(member)}: {error}\n")
+
+    def _is_far(self, member: Member) -> bool:
+        return provider_of(place_of(self._plan, member)) != LOCAL_PROVIDER
 
     def _order(self, **fields: Any) -> None:
         """Write one line. A disk that takes no more costs a recording, not the run."""
@@ -185,7 +218,7 @@ def _name(member: Member) -> str:
     return f"{member.test}/{member.attempt}"
 
 
-def _label(entry: Entry, row: RunRow) -> str:
+def _label(entry: Entry) -> str:
     """The marker that a line of the journal is worth; empty where it is worth none."""
     match entry.event:
         case Event.LAUNCHED:
@@ -198,7 +231,8 @@ def _label(entry: Entry, row: RunRow) -> str:
             return f"held up: {entry.fields['reason']}"
         case Event.REMINDING:
             return "reminded"
-        case Event.ENDED if row.end is not None:
-            return _PASSED.get(row.end, f"failed: {row.end.replace('_', ' ')}")
+        case Event.ENDED:
+            end = str(entry.fields.get("end", ""))
+            return _ENDS.get(end, f"failed: {end.replace('_', ' ')}")
         case _:
             return ""
