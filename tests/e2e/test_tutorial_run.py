@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from run.shop import FILES, commit
+from selftest_recorder.cast import read_cast
+from selftest_recorder.cast_shapes import MARKER
 from worlds import World, a_world
 
 if TYPE_CHECKING:
@@ -94,7 +97,18 @@ def test_a_run(e2e: EndToEnd, shop: World) -> None:
     assert (summary["event"], summary["tests"], summary["outcomes"]["succeeded"]) == ("summary", 1, 1)
     assert f"[1/1] {TEST} succeeded" in said
     refs = shop.run(["git", "for-each-ref", "--format=%(refname) %(subject)"]).stdout.splitlines()
-    (ours,) = [ref for ref in refs if ref.startswith(f"refs/selftest/{summary['run']}/")]
+    (ours,) = [ref for ref in refs if ref.startswith(f"refs/selftest/{summary['run']}/") and "/candidate " not in ref]
     assert ours.endswith("[FIX_IMPL] Round the tax")
     assert not [ref for ref in refs if ref.startswith("refs/heads/mngr")]
     assert [agent["state"] for agent in shop.listing()["agents"]] == ["STOPPED"]
+    # Its terminal was recorded, with what happened to it, and nothing of the recorder is left.
+    folder = shop.repository / ".selftest" / "runs" / summary["run"]
+    (path,) = folder.glob("agents/*/attempt-1/terminal.cast")
+    recording = read_cast(path)
+    labels = [event.data for event in recording.events() if event.code == MARKER]
+    assert sorted(labels) == ["commit: [FIX_IMPL] Round the tax", "launched", "outcome", "passed"]
+    assert labels[-2:] == ["outcome", "passed"]
+    assert recording.problems == []
+    assert (folder / "recordings" / "collector.log").read_text() == ""
+    assert [path.name for path in (folder / "recordings" / ".pipes").iterdir()] == ["lock"]
+    assert not any("selftest_recorder" in Path(f"/proc/{pid}/cmdline").read_text() for pid in shop.processes())
