@@ -4,6 +4,11 @@
 
 Small histories are compared with `git cherry-pick` in a work tree, longer ones with merges of whole trees. The seed
 of a history is printed when a line differs, and the same seed makes the same history and the same acts.
+
+    make fuzz ARGS="--history /path/to/repository --topics 100"
+
+takes the commits of the last topic branches that were merged into HEAD of any repository, lays them on the commit
+before the first of these merges, and compares the line with cherry-pick. The repository is only read.
 """
 
 from __future__ import annotations
@@ -20,15 +25,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from integration.random_histories import CherryPicks, make_history  # noqa: E402 -- the tests' own, from where it is
+from integration.random_histories import CherryPicks, RandomHistory, make_history  # noqa: E402 -- the tests' own, from where it is
+from integration.repositories import Repository  # noqa: E402
 from integration.test_line_properties import Walk, check, items_of  # noqa: E402
 from selftest_core.integration.engine import Engine  # noqa: E402
 from selftest_core.integration.line import lay  # noqa: E402
+
+_LISTS = ("CHANGES", "CHANGELOG", "HISTORY", "NEWS")
 
 
 def main() -> int:
     """Fuzz until the time is over; 1 where a line differs from git's."""
     arguments = _arguments()
+    if arguments.history is not None:
+        return _real(arguments.history, arguments.topics)
     until = time.monotonic() + arguments.seconds
     seed, lines, told = arguments.seed, 0, Counter[str]()
     while time.monotonic() < until or lines == 0:
@@ -87,11 +97,49 @@ def _long(dice: random.Random, told: Counter[str]) -> int:
     return 20
 
 
+def _real(source: Path, topics: int) -> int:
+    """Topic branches of a real history, transplanted by both."""
+    with tempfile.TemporaryDirectory(prefix="fuzz ") as made:
+        repository = Repository(Path(made) / "r")
+        Repository(Path(made)).git("clone", "-q", "--shared", "--no-checkout", str(source.resolve()), "r")
+        merges = repository.git(
+            "rev-list", "--first-parent", "--merges", "--parents", f"-{topics}", "HEAD"
+        ).splitlines()
+        oids: dict[str, None] = {}
+        for merge in reversed(merges):
+            _, first, second, *more = merge.split()
+            commits = repository.git("rev-list", "--reverse", "--parents", second, f"^{first}").splitlines()
+            if not more and all(len(commit.split()) == 2 for commit in commits):
+                oids.update(dict.fromkeys(commit.split()[0] for commit in commits))
+        base = merges[-1].split()[1]
+        history = RandomHistory(repository, base, {"topics": list(oids)})
+        picks = CherryPicks(history, Path(made) / "picked")
+        # Our rule for changelogs, in git's own words.
+        attributes = "".join(f"{name}*.{end} merge=union\n" for name in _LISTS for end in ("md", "rst", "txt"))
+        (picks.folder / ".git" / "info" / "attributes").write_text(attributes)
+        with Engine.open(Path(made) / "engine.git", repository.folder / ".git", os.environ) as engine:
+            items = items_of(engine, history.oids)
+            began = time.perf_counter()
+            line = lay(engine, base, engine.tree_of(base), list(items.values()), {})
+            took = time.perf_counter() - began
+        began = time.perf_counter()
+        became, tree = picks.lay(history.oids)
+        beside = time.perf_counter() - began
+    told = Counter(placed.status.value for placed in line.items)
+    is_same = ({one.item.oid: one.status.value for one in line.items}, line.tree) == (became, tree)
+    words = ", ".join(f"{count} {word}" for word, count in sorted(told.items()))
+    print(f"{len(items)} commits of {len(merges)} merges on {base[:10]}: {words}")
+    print(f"laid in {took:.2f} s, cherry-picked in {beside:.2f} s: {'the same' if is_same else 'NOT THE SAME'}")
+    return 0 if is_same else 1
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=120.0, help="how long to go on")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="of the first history")
     parser.add_argument("--commits", type=int, default=6, help="at most so many in a history for cherry-pick")
+    parser.add_argument("--history", type=Path, help="a repository whose merged topic branches are transplanted")
+    parser.add_argument("--topics", type=int, default=100, help="how many of its last merges")
     return parser.parse_args()
 
 

@@ -228,9 +228,12 @@ def test_answers_are_remembered_for_the_next_run_and_forgotten(clash: Clash, tmp
     (file,) = (tmp_path / "state" / "selftest-tui" / "resolutions").iterdir()
     assert file.stat().st_mode & 0o077 == 0
     file.write_text('{"answers": [')
-    assert memory.recall(conflicts) is None
+    assert ResolutionMemory(file.parent).recall(conflicts) is None
     memory.forget(recalled)
     assert memory.recall(conflicts) is None
+    # Another review's answer is seen without a new start.
+    ResolutionMemory(file.parent).remember(recalled)
+    assert memory.recall(conflicts) == recalled
 
 
 def test_a_resolution_survives_json_whatever_its_content_is(clash: Clash) -> None:

@@ -48,13 +48,17 @@ class ResolutionMemory:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # A review asks about each held change after each act: what was read is kept as long as its file is the same.
+        self._known: dict[Meeting, tuple[tuple[int, int], Answer | None]] = {}
 
     def recall(self, conflicts: Sequence[Conflict]) -> Resolution | None:
         """What was answered when exactly these met; None where one of them was never answered."""
         if why_unanswerable(conflicts):
             return None
-        found = [self._read((one.base, one.ours, one.theirs), one.path) for one in conflicts]
-        answers = tuple(answer for answer in found if answer is not None)
+        found = [self._look_up((one.base, one.ours, one.theirs)) for one in conflicts]
+        answers = tuple(
+            replace(answer, path=one.path) for answer, one in zip(found, conflicts, strict=True) if answer is not None
+        )
         return Resolution(answers) if len(answers) == len(found) else None
 
     def remember(self, resolution: Resolution) -> None:
@@ -62,25 +66,38 @@ class ResolutionMemory:
         for answer in resolution.answers:
             text = json.dumps(resolution_json(Resolution((answer,))), ensure_ascii=False)
             if len(text) <= LARGEST:
+                self._known.pop(answer.meeting, None)
                 self._write(self._path(answer.meeting), text)
 
     def forget(self, resolution: Resolution) -> None:
         """Remember these answers no more."""
         for answer in resolution.answers:
+            self._known.pop(answer.meeting, None)
             self._path(answer.meeting).unlink(missing_ok=True)
+
+    def _look_up(self, meeting: Meeting) -> Answer | None:
+        try:
+            status = self._path(meeting).stat()
+        except OSError:
+            return None
+        stamp = (status.st_mtime_ns, status.st_size)
+        known = self._known.get(meeting)
+        if known is None or known[0] != stamp:
+            known = self._known[meeting] = (stamp, self._read(meeting))
+        return known[1]
 
     def _path(self, meeting: Meeting) -> Path:
         words = "\n".join("-" if side is None else f"{side.mode} {side.oid}" for side in meeting)
         return self._folder / f"{hashlib.sha256(words.encode()).hexdigest()[:40]}.json"
 
-    def _read(self, meeting: Meeting, path: str) -> Answer | None:
+    def _read(self, meeting: Meeting) -> Answer | None:
         file = self._path(meeting)
         # Not ours, cut short or meddled with: the conflict is simply asked about again.
         with contextlib.suppress(OSError, ValueError, RecursionError):
             if file.stat().st_size <= 2 * LARGEST:
                 (answer,) = resolution_from_json(json.loads(file.read_text(encoding="utf-8"))).answers
                 if answer.meeting == meeting:
-                    return replace(answer, path=path, by="memory")
+                    return replace(answer, by="memory")
         return None
 
     def _write(self, path: Path, text: str) -> None:
