@@ -36,7 +36,7 @@ from selftest_core.integration.session_around import Around, look_around
 from selftest_core.integration.session_evidence import importance_of
 from selftest_core.integration.session_publishing import open_for
 from selftest_core.integration.session_state import Consequences, Published, ReviewState
-from selftest_core.integration.session_telling import find_consequences, recalled, tell
+from selftest_core.integration.session_telling import Memory, find_consequences, recalled, tell
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from selftest_core.integration.review_log import Subject
     from selftest_core.journal import Journal
 
-_PATIENCE, _IDLE_PATIENCE = 0.02, 0.2
+_PATIENCE, _IDLE_PATIENCE = 0.02, 0.3
 """Seconds for the search for dependents, which nothing waits for: behind an act, and when nothing else is to do."""
 DECISIONS = "decisions.json"
 """Beside the log: what is decided, in the form that `--decisions` reads."""
@@ -74,7 +74,7 @@ class ReviewSession:
         self._log = fold(journal.entries)
         self._named: Mapping[str, Change] = {}
         self._around = Around()
-        self._memory = ResolutionMemory(resolution_folder(environ))
+        self._memory = Memory(ResolutionMemory(resolution_folder(environ)))
         self._journal_size = -1
         self._alternatives: Mapping[str, tuple[str, ...]] = {}
         self._hot: Mapping[str, int] = {}
@@ -204,7 +204,7 @@ class ReviewSession:
     def refresh(self) -> ReviewState:
         """Look for arrivals, moved branches and a moved main; the same state where nothing is new. Asks no mngr.
 
-        Where it is not known yet who needs whom (`dependents.is_whole`), it goes on finding out, for a fifth of a
+        Where it is not known yet who needs whom (`dependents.is_whole`), it goes on finding out, for a third of a
         second at most.
         """
         folder = self._inputs.folder

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from selftest_core.integration.engine import Engine
     from selftest_core.integration.line import Line
+    from selftest_core.integration.merging import Conflict
     from selftest_core.integration.resolution_memory import ResolutionMemory
     from selftest_core.integration.review import Reviewed
     from selftest_core.integration.review_log import ReviewLog
@@ -81,7 +82,7 @@ def why_not(reviewed: Reviewed, kept: Line) -> str:
     return "" if Status.LAID in found else "nothing is kept yet that the base does not have"
 
 
-def recalled(memory: ResolutionMemory, reviewed: Reviewed, log: ReviewLog) -> dict[str, Resolution]:
+def recalled(memory: Memory, reviewed: Reviewed, log: ReviewLog) -> dict[str, Resolution]:
     """What is remembered for the changes that are held, by oid; without what the log has, or had, of it."""
     found: dict[str, Resolution] = {}
     for placed in reviewed.line.items:
@@ -94,3 +95,22 @@ def recalled(memory: ResolutionMemory, reviewed: Reviewed, log: ReviewLog) -> di
         if resolution is not None and any(answer.meeting not in had for answer in resolution.answers):
             found[oid] = Resolution((*before, *resolution.answers))
     return found
+
+
+class Memory:
+    """What earlier reviews resolved, each question asked of the disk once: a line is laid at every act."""
+
+    def __init__(self, memory: ResolutionMemory) -> None:
+        self._memory = memory
+        self._asked: dict[tuple[Conflict, ...], Resolution | None] = {}
+
+    def recall(self, conflicts: tuple[Conflict, ...]) -> Resolution | None:
+        """What was answered when exactly these met."""
+        if conflicts not in self._asked:
+            self._asked[conflicts] = self._memory.recall(conflicts)
+        return self._asked[conflicts]
+
+    def remember(self, resolution: Resolution) -> None:
+        """Keep these answers for later reviews. Raises OSError where that cannot be."""
+        self._memory.remember(resolution)
+        self._asked.clear()
