@@ -293,6 +293,13 @@ async def _(one: Driven, key: str) -> None:
     assert _is_on_top(one)
 
 
+@does("replay")
+async def _(one: Driven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: "has no recording" in one.toasts, "why nothing is played")
+    assert _is_on_top(one)
+
+
 @does("tutorial")
 async def _(one: Driven, key: str) -> None:
     await one.press(key)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
     from selftest_core.view import FleetView
     from selftest_tui.feed import MakeWatch, Watch
-    from selftest_tui.messages import ReviewFailed, ReviewWanted, RunWanted
+    from selftest_tui.messages import ReplayWanted, ReviewFailed, ReviewWanted, RunWanted
     from selftest_tui.screens.review import ReviewScreen
     from selftest_tui.screens.run import RunScreen
     from selftest_tui.screens.start import StartScreen
@@ -165,6 +165,25 @@ class FleetApp(App[None]):
                 self.pop_screen()
             self.uninstall_screen(screen)
             self.main_screen.show_error(event.error)
+
+    def open_replay(
+        self,
+        path: Path,
+        at: float | None = None,
+        title: str = "",
+        *,
+        marker: tuple[str, ...] = (),
+        follows: bool = False,
+    ) -> None:
+        """Play a recording over what is shown now; esc comes back. As `ReplayWanted` says."""
+        from selftest_tui.screens.replay import ReplayScreen  # not needed for the fleet
+
+        environ = self.fleet.environ
+        self.push_screen(ReplayScreen(path, environ, at=at, title=title, marker=marker, follows=follows))
+
+    def on_replay_wanted(self, event: ReplayWanted) -> None:
+        """A recording was asked for."""
+        self.open_replay(event.path, event.at, event.title, marker=event.marker, follows=event.follows)
 
     def on_start_screen_begun(self, event: StartScreen.Begun) -> None:
         """What was offered has begun: the question goes, its run comes."""

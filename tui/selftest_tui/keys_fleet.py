@@ -84,6 +84,8 @@ PROGRAM = (
         Topic.PROGRAM, line=14),
     Key(("v",), "v", "review", "review", "review the commits of the marked agents, or of the one under the cursor",
         Topic.PROGRAM, line=10, why_not=situation.some_target),
+    Key(("r",), "r", "replay", "replay", "play the recording of its terminal, from its end back", Topic.PROGRAM,
+        line=11, why_not=situation.agent_here),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and how these ended",
         Topic.PROGRAM, line=15),
     Key(("R",), "R", "refresh", "refresh", "ask mngr and tmux again, now", Topic.PROGRAM),

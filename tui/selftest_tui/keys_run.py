@@ -40,6 +40,8 @@ CONDUCT = (
     Key(("f",), "f", "fleet", "fleet", "to the fleet, on this agent; the run goes on", _CONDUCT, line=6),
     Key(("v",), "v", "review", "review", "review what its agents committed; more may arrive meanwhile", _CONDUCT,
         line=6),
+    Key(("r",), "r", "replay", "replay", "play the recording of its agent: live while it works, else where it failed",
+        _CONDUCT, line=7, why_not=run_situation.test_here),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks with their tests", _CONDUCT, line=13),
 )  # fmt: skip
 

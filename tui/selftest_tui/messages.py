@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from selftest_core.errors import SelftestError
     from selftest_core.integration.inputs import Request
     from selftest_core.run.store import RunFolder
@@ -79,3 +81,26 @@ class ReviewFailed(Message):
         super().__init__()
         self.request = request
         self.error = error
+
+
+class ReplayWanted(Message):
+    """A recording is to be played: at `at` seconds, or at the last marker that begins with one of the words in
+
+    `marker` (its end where there is none), or at its end while it grows (`follows`); else from its beginning.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        title: str = "",
+        *,
+        at: float | None = None,
+        marker: tuple[str, ...] = (),
+        follows: bool = False,
+    ) -> None:
+        super().__init__()
+        self.path = path
+        self.title = title
+        self.at = at
+        self.marker = marker
+        self.follows = follows

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 def recording_of_agent(name: str, environ: Mapping[str, str], cwd: Path) -> Path | None:
     """The newest recording of the agent of that name or id, or of the test that it stands for; None without one."""
-    repository = repository_of(cwd, environ)
-    if repository is None:
-        return None
-    for folder in own_folders(environ, repository):
+    try:
+        repository = repository_of(cwd, environ)
+        folders = own_folders(environ, repository) if repository is not None else ()
+    except SelftestError:
+        return None  # without git there is no repository to have runs
+    for folder in folders:
         try:
             run = folder.read()
         except SelftestError:

@@ -9,8 +9,10 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import RefusedError
 from selftest_tui.arrangement import Arrangement, Group, GroupBy, SortBy, labels_of
-from selftest_tui.messages import ReviewWanted, RunWanted
+from selftest_tui.messages import ReplayWanted, ReviewWanted, RunWanted
+from selftest_tui.present import clean
 from selftest_tui.screens.choose import Choose
 from selftest_tui.screens.help import problems_page
 
@@ -320,6 +322,20 @@ class FleetKeys:
         from selftest_core.integration.inputs import Request
 
         self._screen.post_message(ReviewWanted(Request(agents=tuple(row.agent.address for row in self._targets))))
+
+    async def replay(self) -> None:
+        """The recording of the agent under the cursor."""
+        from selftest_tui.recordings import recording_of_agent
+
+        screen, agent = self._screen, self._row.agent
+        path = await asyncio.to_thread(recording_of_agent, agent.id, screen.environ, screen.folder)
+        if path is None:
+            name = clean(agent.name)
+            hint = f"`selftest-tui record {name}` records it from now on."
+            raise RefusedError(
+                f"{name} has no recording", "Those of runs have one, where its run was begun here.", hint
+            )
+        screen.post_message(ReplayWanted(path, agent.name, follows=True))
 
     def tutorial(self) -> None:
         """The tutorial's blocks with their tests."""

@@ -44,7 +44,7 @@ _AT_ONCE = frozenset({"go_to", "search", "prompt_cancel", "full_screen", "back",
 
 
 class ReplayScreen(KeyedScreen):
-    """Shows one recording. `at`: seconds, None for its beginning; `follows`: at its end, while it grows."""
+    """Shows one recording, at the moment that `ReplayWanted` tells of."""
 
     CSS_PATH = "replay.tcss"
     KEYS = REPLAY
@@ -58,9 +58,11 @@ class ReplayScreen(KeyedScreen):
         *,
         at: float | None = None,
         title: str = "",
+        marker: tuple[str, ...] = (),
         follows: bool = False,
     ) -> None:
         super().__init__()
+        self._marker = marker
         self.path = path
         self._follows = follows
         self._environ = environ
@@ -81,7 +83,7 @@ class ReplayScreen(KeyedScreen):
         self.player = self.query_one(Player)
         self.prompt = self.query_one(Prompt)
         self._show_title()
-        self.call_after_refresh(self.player.open, self.path, self._at, follows=self._follows)
+        self.call_after_refresh(self.player.open, self.path, self._at, marker=self._marker, follows=self._follows)
 
     @property
     def field(self) -> Prompt:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from selftest_core.attach import AttachPlan, new_window_argv
 from selftest_core.errors import RefusedError
 from selftest_core.run.cluster_view import message_targets, unreachable
-from selftest_core.run.events import Phase
+from selftest_core.run.events import End, Phase
+from selftest_core.run.recording import recording_of
 from selftest_core.run.store import Wish, WishKind
 from selftest_core.tools.tmux import own_server, tmux_environment
 from selftest_tui import present
-from selftest_tui.messages import ReviewWanted
+from selftest_tui.messages import ReplayWanted, ReviewWanted
 from selftest_tui.run_lines import RunGroup
 from selftest_tui.screens.acting import Acting
 from selftest_tui.screens.dialogs import Question
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from selftest_tui.screens.run import RunScreen
 
 _RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
+FAILED_MARKERS = ("failed", "blocked", "pytest: ")
+"""How the markers begin at which something went wrong: the last of them is what one wants to see."""
 _SHELL = 'cd -- "$1" && exec "${SHELL:-/bin/sh}"'
 
 
@@ -113,6 +116,19 @@ class RunKeys(RunMoves):
         from selftest_core.integration.inputs import Request
 
         self._screen.post_message(ReviewWanted(Request(run=self._screen.folder.run)))
+
+    async def replay(self) -> None:
+        """The recording of the agent of this test."""
+        row = self._screen.table.row
+        assert row is not None, "the key table lets this key through on tests only"
+        member = row.member
+        path = None if member is None else await asyncio.to_thread(recording_of, self._screen.folder, member)
+        if member is None or path is None:
+            hint = "`record = false` in the settings turns recording off." if member is not None else ""
+            raise RefusedError(f"{present.clean(row.name)} has no recording", "No agent of it was recorded.", hint)
+        failed = FAILED_MARKERS if row.end is not None and row.end is not End.SUCCEEDED else ()
+        title = f"{member.name} · {present.clean(row.planned.node_id)}"
+        self._screen.post_message(ReplayWanted(path, title, marker=failed, follows=row.end is None))
 
     def tutorial(self) -> None:
         """The tutorial's blocks with their tests."""

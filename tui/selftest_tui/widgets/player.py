@@ -82,6 +82,7 @@ class Player(Vertical):
         self._polls: Timer | None = None
         self._grew_at: float | None = None
         self._at: float | None = None
+        self._marker: tuple[str, ...] = ()
         self._follows_at_once = False
         self._told_live = False
 
@@ -101,10 +102,14 @@ class Player(Vertical):
 
     # opening
 
-    def open(self, path: Path, at: float | None = None, *, follows: bool = False) -> None:
-        """Show a recording at `at` seconds, None its beginning; or at its end, and stay there while it grows."""
+    def open(self, path: Path, at: float | None = None, *, marker: tuple[str, ...] = (), follows: bool = False) -> None:
+        """Show a recording at `at` seconds, None its beginning.
+
+        `marker`: at the last marker that begins with one of these words, else at its end. `follows`: at its end, and
+        stay there while it grows.
+        """
         self.close()
-        self.path, self._at, self._follows_at_once = path, at, follows
+        self.path, self._at, self._marker, self._follows_at_once = path, at, marker, follows
         self.view.say("Reading the recording …", clean(path.name))
         self.run_worker(partial(self._open, path), thread=True, group="open", description="open a recording")
 
@@ -139,8 +144,19 @@ class Player(Vertical):
         self._polls = self.set_interval(_POLL, self._poll)
         if self._follows_at_once and timeline.recording.can_grow and not timeline.has_ended:
             self.go_live()
+        elif self._at is None and (self._marker or self._follows_at_once):
+            self._show(timeline.duration)
+            self._go_to_marker(timeline)
         else:
             self.seek(self._at or 0.0)
+
+    def _go_to_marker(self, timeline: Timeline) -> None:
+        """Once all markers are known, and nothing else was asked for meanwhile."""
+        if not timeline.is_complete:
+            return
+        found = [one.time for one in timeline.markers if one.label.startswith(self._marker)] if self._marker else []
+        self._marker, self._follows_at_once = (), False
+        self.seek(found[-1] if found else timeline.duration)
 
     def close(self) -> None:
         """Let go of the recording."""
@@ -208,7 +224,8 @@ class Player(Vertical):
         """Go to a moment. What is not known yet is shown as soon as it is."""
         if self.timeline is None:
             return
-        self.is_following = False
+        self.is_following = self._follows_at_once = False
+        self._marker = ()
         time = max(time, 0.0)
         is_ahead = time > self.duration and not self.timeline.is_complete
         self._wanted = time if is_ahead else None
@@ -327,6 +344,8 @@ class Player(Vertical):
         is_more = timeline.poll()
         if is_more and was_complete:
             self._grew_at = clocks.monotonic()
+        if is_more and (self._marker or self._follows_at_once):
+            self._go_to_marker(timeline)
         if self._wanted is not None and (self._wanted <= timeline.duration or timeline.is_complete):
             self.seek(self._wanted)
         elif self.is_following and is_more:
