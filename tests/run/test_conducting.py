@@ -54,8 +54,11 @@ sleep 100000
 
 @pytest.fixture
 def secretive() -> Iterator[World]:
-    """A world whose environment has a secret."""
+    """A world whose environment has a secret, and no demo that somebody keeps on this machine."""
     with a_world(SECRET=SECRET) as world:
+        temporary = world.root / "d"
+        temporary.mkdir()
+        world.extra["TMPDIR"] = str(temporary)
         yield world
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from run.rehearsals import POLL, a_rehearsal
@@ -65,6 +66,19 @@ def test_killed_before_it_could_pause_the_next_one_pauses_before_it_makes_anothe
     assert killed.conduct() == "paused"
     assert killed.world.creates == made
     assert killed.run.paused == whole.run.paused
+
+
+def test_a_reminder_that_did_not_arrive_is_sent_again_and_is_still_the_only_one(tmp_path: Path) -> None:
+    sent = Counter[int]()
+    for seed in range(12):  # every third message does not arrive
+        rehearsal = a_rehearsal(tmp_path / f"{seed}", [Role.NEEDS_A_REMINDER], seed=seed, timeout=900.0)
+        rehearsal.world.trouble = 0.3
+        rehearsal.conduct()
+        lines = [entry.event for entry in rehearsal.ledger.entries]
+        assert lines.count(Event.REMINDING) == lines.count(Event.REMINDED) == 1
+        sent[len(rehearsal.world.reminders)] += 1
+    assert 0 not in sent
+    assert max(sent) in (2, 3)
 
 
 def test_stopping_a_run_keeps_what_was_done_and_leaves_nobody(tmp_path: Path) -> None:

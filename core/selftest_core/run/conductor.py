@@ -17,7 +17,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import ToolError
+from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.journal import JournalError
 from selftest_core.run.calling import Calls, call_for
 from selftest_core.run.clock import WallClock, seconds_since
@@ -193,11 +193,19 @@ class Conductor:
     async def _remind(self, row: RunRow, member: Member) -> None:
         self._duty.note_row(Event.REMINDING, row)
         says = ""
-        try:
-            async with asyncio.timeout(self._policy.remind_deadline):
-                await self._duty.crew.remind(member, REMINDER)
-        except (ToolError, TimeoutError) as error:
-            says = short(words_of(error, "it did not arrive in time"))
+        for again in reversed(range(self._policy.remind_tries)):
+            try:
+                async with asyncio.timeout(self._policy.remind_deadline):
+                    await self._duty.crew.remind(member, REMINDER)
+                says = ""
+                break
+            except ToolFailedError as error:  # it did not arrive, so that saying it again is no second reminder
+                says = short(words_of(error))
+                if again:
+                    await self._clock.sleep(self._policy.remind_pause)
+            except (ToolError, TimeoutError) as error:
+                says = short(words_of(error, "it did not arrive in time"))
+                break
         self._reminded[row.name] = self._clock.elapsed()
         self._duty.note_row(Event.REMINDED, row, says=says)
 

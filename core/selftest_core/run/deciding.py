@@ -28,9 +28,9 @@ class Policy:
 
     `last_looks`: fetches that must find no file before an ended agent is called crashed. `lost_after`: how long one
     may be unseen while others are seen, `outage_after` while nobody is. `screen_pause`: between two looks at the
-    screens. `limited_many`: so many agents that a service turns away, and a third of all, slow the launching.
-    `leave_when_paused`: where nobody is there to say go (batch), a run that rests is left. `budget_usd` overrules the
-    plan's.
+    screens. `remind_tries`: how often a reminder that did not arrive is sent. `limited_many`: so many agents that a
+    service turns away, and a third of all, slow the launching. `leave_when_paused`: where nobody is there to say go
+    (batch), a run that rests is left. `budget_usd` overrules the plan's.
     """
 
     poll: float = 1.0
@@ -40,6 +40,8 @@ class Policy:
     screen_deadline: float = 30.0
     screen_pause: float = 20.0
     remind_deadline: float = 60.0
+    remind_tries: int = 3
+    remind_pause: float = 5.0
     stop_deadline: float = 120.0
     creates_at_once: int = 4
     pulls_at_once: int = 4
