@@ -290,9 +290,9 @@ async def _(one: Reviewing, key: str) -> None:
 @does("open")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert one.screen.is_zoomed
+    assert one.screen.has_class("-zoomed")
     await one.press(key)
-    assert not one.screen.is_zoomed
+    assert not one.screen.has_class("-zoomed")
     await one.press("home", key)
     assert isinstance(one.table.line, ReviewGroup)
     assert one.table.line.is_folded

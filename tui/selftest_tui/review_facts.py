@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from selftest_core.integration.cautions import cautions
 from selftest_core.integration.line import Decision, Status
 from selftest_tui import present, review_words
 from selftest_tui.review_lines import subject_of
@@ -49,6 +50,8 @@ def headline(row: ReviewRow) -> Content:
         (place, MUTED), present.clean(row.why) or "as the branch has it", "\n",
         said, (f" · verified {review_words.UNVERIFIED} not re-run", MUTED),
     ]  # fmt: skip
+    for words in cautions(row.change.paths)[:1]:
+        pieces += ["\n", (f"look at: {present.clean(words)}", "$text-warning")]
     return Content.assemble(*pieces)
 
 

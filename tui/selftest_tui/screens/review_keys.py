@@ -275,6 +275,27 @@ class ReviewKeys(ReviewMoves):
         more = [f"not possible: {present.plural(missing, 'other author')} not in the fleet any more"] if missing else []
         await self._acting.message_to(targets, more, text="\n\n".join(part for part in parts if part))
 
+    async def replay(self) -> None:
+        """The recording of its agent, at the moment of this commit; of several the one that is chosen."""
+        from selftest_tui.messages import ReplayWanted
+
+        row, screen = self._row, self._screen
+        evidence = self._state.evidence
+        found = {
+            f"{present.clean(agent)}  {path.name}": (agent, path)
+            for agent in row.change.agents
+            if agent in evidence
+            for path in evidence[agent].recordings
+        }
+        name = next(iter(found))
+        if len(found) > 1:
+            chosen = await screen.app.push_screen_wait(Choose("play", list(found), name, "r"))
+            if chosen is None:
+                return
+            name = chosen
+        agent, path = found[name]
+        screen.post_message(ReplayWanted(path, agent, marker=(f"commit: {row.change.subject}"[:60],)))
+
     # publishing
 
     def publish(self) -> None:
