@@ -25,6 +25,9 @@ SOMETHING_LEFT = 1
 
 def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
     """Record, and say what was recorded. Ends with 1 where a session could not be."""
+    if not arguments.sessions:
+        hint = "`selftest-tui list` shows the agents and the other sessions that there are."
+        raise UsageError("It is not said which session to record", "", hint)
     folder = cwd / arguments.to
     if not folder.is_dir():
         raise UsageError(f"There is no folder {arguments.to}", "", "Make it first, or leave --to out.")

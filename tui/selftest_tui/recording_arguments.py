@@ -20,6 +20,6 @@ def add_record(command: Callable[[str, str, str], argparse.ArgumentParser]) -> N
         "  selftest-tui record ada bob --to recordings\n"
         "  selftest-tui record --batch ada | jq -r '.recordings[].file'",
     )
-    record.add_argument("sessions", nargs="+", metavar="SESSION", help="a tmux session, or an agent of this machine")
+    record.add_argument("sessions", nargs="*", metavar="SESSION", help="a tmux session, or an agent of this machine")
     record.add_argument("--to", metavar="FOLDER", default=".", help="where the files are made; default: here")
     record.add_argument("--json", action="store_true", help="one JSON document on stdout instead of words")
