@@ -13,6 +13,7 @@ from selftest_core.integration.headless import review
 from selftest_core.integration.inputs import Request
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.session import ReviewSession
+from worlds import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,3 +150,16 @@ def test_a_pull_request_is_of_what_was_published(desk: Repository) -> None:
         session.decide([oid(desk, "bob~1")], Decision.REVERT)
         with pytest.raises(RefusedError, match="is not published"):
             session.open_pull_request()
+
+
+def test_the_candidate_follows_when_nothing_is_done_for_a_while(desk: Repository) -> None:
+    with opened(desk) as session:
+        state = session.decide([oid(desk, "bob")], Decision.REVERT)
+        ref = f"refs/selftest/{state.name}/candidate"
+
+        def candidate() -> str:
+            session.refresh()
+            return desk.git("rev-parse", "--verify", "--quiet", ref, check=False)
+
+        eventually(lambda: candidate() == state.reviewed.line.tip, "the candidate")
+        assert "src/b.py" not in desk.git("diff", "--name-only", "main", ref).split()

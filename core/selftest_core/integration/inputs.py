@@ -71,6 +71,11 @@ class Inputs:
         """The id of a new review of this."""
         return self.targets.name
 
+    @property
+    def stamp(self) -> int:
+        """Changes whenever a run goes on: the bytes of its journal; 0 for other reviews."""
+        return 0 if self.folder is None else self.folder.journal.stat().st_size
+
 
 def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None]) -> Inputs:
     """Resolve a request. `say` gets words of what takes long. Raises UsageError, ToolError."""
@@ -153,6 +158,11 @@ def run_inputs(run: str | None, cwd: Path, environ: Mapping[str, str], onto: str
     return Inputs(
         "run", plan.run, place, targets, "", folder, evidence, clusters=clusters, is_live=not standing.is_over
     )
+
+
+def renewed(inputs: Inputs, environ: Mapping[str, str]) -> Inputs:
+    """The same as it stands now, where that costs little: of a run. Raises as `run_inputs` does."""
+    return inputs if inputs.folder is None else run_inputs(inputs.folder.run, inputs.place.top, environ)
 
 
 def find_main(user: Git, base_name: str, base: str) -> str:

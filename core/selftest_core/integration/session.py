@@ -24,7 +24,7 @@ from selftest_core.integration.decisions import (
     without_missing,
 )  # fmt: skip
 from selftest_core.integration.engine import Engine
-from selftest_core.integration.inputs import home_of, run_inputs
+from selftest_core.integration.inputs import home_of, renewed
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.publishing import keep_candidate
 from selftest_core.integration.pull_request import write_pull_request
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from selftest_core.integration.review_log import Subject
     from selftest_core.journal import Journal
 
-_PATIENCE, _IDLE_PATIENCE = 0.02, 0.3
-"""Seconds for the search for dependents, which nothing waits for: behind an act, and when nothing else is to do."""
+_PATIENCE, _IDLE_PATIENCE, _AT_REST = 0.02, 0.3, 5.0
+"""Seconds: to look for dependents behind an act, and when nothing else is to do; after an act until it is at rest."""
 DECISIONS = "decisions.json"
 """Beside the log: what is decided, in the form that `--decisions` reads."""
 
@@ -75,7 +75,9 @@ class ReviewSession:
         self._named: Mapping[str, Change] = {}
         self._around = Around()
         self._memory = Memory(ResolutionMemory(resolution_folder(environ)))
-        self._journal_size = -1
+        self._stamp = -1
+        self._acted = time.monotonic()
+        self._candidate = ""
         self._alternatives: Mapping[str, tuple[str, ...]] = {}
         self._hot: Mapping[str, int] = {}
         self._plan: Plan
@@ -118,8 +120,7 @@ class ReviewSession:
     def close(self) -> None:
         """Leave the review: the candidate's ref is put where the line is, and others may open it."""
         try:
-            if self.state.plan.ranked:
-                keep_candidate(self._engine, self._user, self._name, self.state.reviewed.line)
+            self._keep_candidate()
         finally:
             self._end()
 
@@ -205,25 +206,24 @@ class ReviewSession:
         """Look for arrivals, moved branches and a moved main; the same state where nothing is new. Asks no mngr.
 
         Where it is not known yet who needs whom (`dependents.is_whole`), it goes on finding out, for a third of a
-        second at most.
+        second at most. Where nothing was done for a while, the candidate's ref is put where the line is.
         """
-        folder = self._inputs.folder
-        around = self._look_around(self._around)
-        if around is self._around and (folder is None or folder.journal.stat().st_size == self._journal_size):
+        around, stamp = self._look_around(self._around), self._inputs.stamp
+        if around is self._around and stamp == self._stamp:
             if not self.state.reviewed.dependents.is_whole:
                 self.state = self._build(_IDLE_PATIENCE)
+            elif time.monotonic() - self._acted > _AT_REST:
+                self._keep_candidate()
             return self.state
-        before = self._around, self._journal_size
+        before = self._around, self._stamp
         try:
-            if folder is not None:
-                self._journal_size = folder.journal.stat().st_size
-                self._inputs = run_inputs(folder.run, self._inputs.place.top, self._environ)
+            self._stamp, self._inputs = stamp, renewed(self._inputs, self._environ)
             self._arrive(self._now())
             self._around = self._look_around()
             made = self._build()
         except BaseException:
             # The next look finds it all again.
-            self._around, self._journal_size = before
+            self._around, self._stamp = before
             raise
         if made != self.state:
             self.state = made
@@ -238,7 +238,7 @@ class ReviewSession:
         if self.state.publishable:
             raise RefusedError("There is nothing to publish", self.state.publishable)
         ref, line = publish_review(self._engine, self._user, self.state.reviewed, branch, self._home, self._environ)
-        keep_candidate(self._engine, self._user, self._name, self.state.reviewed.line)
+        self._keep_candidate()
         entry = self._journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree)
         self._log = apply(self._log, entry)
         self._around = self._look_around()
@@ -289,6 +289,7 @@ class ReviewSession:
     def _act(self, event: str, back: str = "withdrawn", **fields: Any) -> ReviewState:
         """Write an act down, then obey it. One that cannot be obeyed is taken back before the error is raised."""
         self._append(event, **fields)
+        self._acted = time.monotonic()
         try:
             state = self._build()
             self._write_decisions()
@@ -377,6 +378,13 @@ class ReviewSession:
         if len(oids) != 1:
             return f"{len(oids)} changes"
         return f"“{self._change(oids[0]).subject[:60]}”"
+
+    def _keep_candidate(self) -> None:
+        """Have the line where it can be seen and tested. Costs more than an act may, so not behind each."""
+        line = self.state.reviewed.line
+        if line.items and line.tip != self._candidate:
+            keep_candidate(self._engine, self._user, self._name, line)
+            self._candidate = line.tip
 
     def _write_decisions(self) -> None:
         """The decisions beside the log, whole or as they were: the log is the truth, so this needs no sync."""
