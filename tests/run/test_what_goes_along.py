@@ -57,7 +57,7 @@ def test_a_file_that_only_this_machine_has_goes_along_under_its_own_name(tmp_pat
     files = carried_files(command)
     assert files == (str(script), str(other))
     assert carried_files(None) == ()
-    there = PurePosixPath("/work/of/agent")
+    there = PurePosixPath("/srv/copies/agent")
     assert carried_to(files, there) == {str(script): there / "0" / "agent.sh", str(other): there / "1" / "agent.sh"}
 
 
