@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from worlds import World
 
 # A deadline for a hang, far beyond what a busy machine needs for a run of fourteen agents.
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
-PATIENT = 800.0
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+PATIENT = 1600.0
 
 
 def processes_in(folder: Path) -> list[int]:
@@ -143,7 +143,7 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
     assert {line["run"] for line in lines} == {summary["run"]}
 
     assert list(temporary.iterdir()) == []
-    assert processes_in(temporary) == []
+    eventually(lambda: not processes_in(temporary), "the end of its last process")
     assert world.run([BIN / "selftest-tui", "sweep"], env=environment, check=False).returncode == 0
 
 
