@@ -67,6 +67,7 @@ class RunScreen(KeyedScreen):
         self.folded: frozenset[str] = frozenset()
         self.is_starting = False
         self._own_problems: tuple[Problem, ...] = ()
+        self._needing: tuple[Run | None, int] = (None, 0)
         self._agents: tuple[FleetView | None, dict[str, Row]] = (None, {})
         self._feed = RunFeed(folder, self.post_message)
         self._frame_words = ("", "")
@@ -165,7 +166,7 @@ class RunScreen(KeyedScreen):
             targets=self.targets,
             tests=len(run.rows) if run else 0,
             shown=len(self.table.shown.group_of),
-            needing=sum(bool(one.attention) and one.end is None for one in run.rows.values()) if run else 0,
+            needing=self._count_needing(),
             problems=len(self.problems) + len(self.said),
             is_live=bool(self.news and self.news.is_live),
             is_over=bool(run and run.is_over),
@@ -177,6 +178,13 @@ class RunScreen(KeyedScreen):
             pane_is_open=self.pane_is_open,
             is_filtered=bool(self.query_text or self.only_open),
         )
+
+    def _count_needing(self) -> int:
+        """The tests whose agents need a person: counted once for each state of the run, asked for with each key."""
+        run = self.run_now
+        if run is not None and self._needing[0] is not run:
+            self._needing = (run, sum(bool(one.attention) and one.end is None for one in run.rows.values()))
+        return self._needing[1]
 
     def do(self, action: str) -> object:
         """Do it."""
