@@ -46,6 +46,9 @@ def test_a_branch_that_moves_brings_what_is_new_and_changes_no_decision(desk: Re
         assert set(state.gone) == {reverted}
         assert state.undo_says.startswith("revert")
         assert session.decide([oid(desk, "ada")], Decision.KEEP).decided == 4
+        line = session.state.reviewed.line
+    replay = Request(ALL.targets, base="main", decisions=state.home / "decisions.json")
+    assert review(replay, desk.folder, environ(desk)).reviewed.line.tip == line.tip
 
 
 def test_a_branch_that_is_deleted_can_still_be_reviewed(desk: Repository) -> None:

@@ -276,7 +276,7 @@ class ReviewSession:
         self._arrive(self._now())
         self._around = self._look_around()
         self.state = self._build()
-        self._write_decisions()
+        self._write_decisions(self.state)
 
     def _import(self, document: dict[str, Any]) -> None:
         """Take in a decisions file, once: asked for again it says nothing new."""
@@ -292,7 +292,7 @@ class ReviewSession:
         self._acted = time.monotonic()
         try:
             state = self._build()
-            self._write_decisions()
+            self._write_decisions(state)
         except BaseException:
             self._append(back)
             raise
@@ -386,12 +386,11 @@ class ReviewSession:
             keep_candidate(self._engine, self._user, self._name, line)
             self._candidate = line.tip
 
-    def _write_decisions(self) -> None:
-        """The decisions beside the log, whole or as they were: the log is the truth, so this needs no sync."""
-        decisions, _ = decisions_of(self._log)
+    def _write_decisions(self, state: ReviewState) -> None:
+        """What holds, beside the log, whole or as it was: the log is the truth, so this needs no sync."""
         path = self._home / DECISIONS
         draft = path.with_name(f".{DECISIONS}.draft")
-        draft.write_text(json.dumps(decisions_json(decisions), indent=1) + "\n", encoding="utf-8")
+        draft.write_text(json.dumps(decisions_json(state.decisions), indent=1) + "\n", encoding="utf-8")
         draft.replace(path)
 
     def _end(self) -> None:
