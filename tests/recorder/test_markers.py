@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from worlds import World
 
 PRINTED = "before\x1b]777;selftest;marker;login works\x07 between \x1b]777;selftest;marker;é 2\x1b\\ end\r\n".encode()
+QUIET = b"\x1b[32m\x1b[32m\x1b[1m3 passed\x1b[0m, \x1b[33m1 skipped\x1b[0m\x1b[32m in 0.01s\x1b[0m\x1b[0m\r\n"
 PYTEST = (
     b"\x1b[1m============ test session starts ============\x1b[0m\r\ncollected 3 items\r\n\r\n"
     b"\x1b[31m=========== \x1b[31m\x1b[1m1 failed\x1b[0m, \x1b[32m2 passed\x1b[0m\x1b[31m in 0.02s\x1b[0m"
@@ -27,12 +28,14 @@ PYTEST = (
 @given(cuts=st.lists(st.integers(0, 300), max_size=8))
 def test_markers_are_found_however_they_are_cut(cuts: list[int]) -> None:
     finder, found = MarkerFinder(), []
-    data = PRINTED + PYTEST + PRINTED
+    data = PRINTED + PYTEST + PRINTED + QUIET
     places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
     for start, end in itertools.pairwise(places):
         found += finder.feed(data[start:end])
     printed = ["login works", "é 2"]
-    assert sorted(found) == sorted([*printed, "pytest begins", "pytest: 1 failed, 2 passed", *printed])
+    assert sorted(found) == sorted(
+        [*printed, "pytest begins", "pytest: 1 failed, 2 passed", *printed, "pytest: 3 passed, 1 skipped"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,7 @@ def test_markers_are_found_however_they_are_cut(cuts: list[int]) -> None:
     [
         b"\x1b]777;selftest;marker;never ends " + b"x" * 5000,
         b"\x1b]777;notify;title;body\x07",
+        b"in all 3 passed in 0.01s\r\n3 passed in 1s or so\r\n",
         b"=== no test session starts, 3 passed in a while ===\r\n",
         b"\x1b]777;selftest;marker;" + b"a" * 601 + b"\x07",
     ],

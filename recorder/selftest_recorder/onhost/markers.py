@@ -22,8 +22,8 @@ _LONGEST_BYTES = 700
 _STYLE = re.compile(rb"\x1b\[[0-9;:]*m")
 _PYTEST_BEGINS = re.compile(rb"={3,} test session starts ={3,}")
 _PYTEST_ENDS = re.compile(
-    rb"={3,} ((?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)(?:, )?)+)"
-    rb" in [0-9.]+s(?: \([0-9:]+\))? ={3,}"
+    rb"(?:={3,} |\A)((?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)(?:, )?)+)"
+    rb" in [0-9.]+s(?: \([0-9:]+\))?(?: ={3,}|\s*\Z)"
 )
 _LONGEST_LOG = 1024 * 1024
 
@@ -48,6 +48,9 @@ class MarkerFinder:
         if not self._carried and b"\x1b" not in data:
             return []
         whole = self._carried + data
+        if b"\x1b]777" not in whole:
+            self._carried = _unfinished(whole[-len(_BEGIN) :])
+            return []
         labels, end = [], 0
         for match in _MARKER.finditer(whole):
             labels.append(clean_label(match.group(1).decode("utf-8", "replace")))
@@ -57,15 +60,15 @@ class MarkerFinder:
 
     def _of_pytest(self, data: bytes) -> list[str]:
         """Told at the end of a line, in which the styles stand between the words."""
-        if b"===" not in data and b"===" not in self._line:
-            self._line = data[data.rfind(b"\n") + 1 :][-_LONGEST_BYTES:]
-            return []
         whole = self._line + data
-        lines = whole.split(b"\n")
-        self._line = lines.pop()[-_LONGEST_BYTES:]
+        end = whole.rfind(b"\n") + 1
+        self._line = whole[end:] if len(whole) - end <= _LONGEST_BYTES else b"x" + whole[-_LONGEST_BYTES:]
+        if b"===" not in whole and b" in " not in whole:
+            return []
+        lines = whole[:end].split(b"\n")
         labels = []
         for line in lines:
-            if b"===" not in line:
+            if b"===" not in line and (b" in " not in line or len(line) > _LONGEST_BYTES):
                 continue
             plain = _STYLE.sub(b"", line)
             ended = _PYTEST_ENDS.search(plain)
