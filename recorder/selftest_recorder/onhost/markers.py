@@ -21,6 +21,7 @@ _MARKER = re.compile(rb"\x1b\]777;selftest;marker;([^\x07\x1b\x9c]{0,600})(?:\x0
 _LONGEST_BYTES = 700
 _STYLE = re.compile(rb"\x1b\[[0-9;:]*m")
 _PYTEST_BEGINS = re.compile(rb"={3,} test session starts ={3,}")
+_TOOK = re.compile(rb" in [0-9]")
 _PYTEST_ENDS = re.compile(
     rb"(?:={3,} |\A)((?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)(?:, )?)+)"
     rb" in [0-9.]+s(?: \([0-9:]+\))?(?: ={3,}|\s*\Z)"
@@ -63,12 +64,12 @@ class MarkerFinder:
         whole = self._line + data
         end = whole.rfind(b"\n") + 1
         self._line = whole[end:] if len(whole) - end <= _LONGEST_BYTES else b"x" + whole[-_LONGEST_BYTES:]
-        if b"===" not in whole and b" in " not in whole:
+        if b"===" not in whole and not _TOOK.search(whole):
             return []
         lines = whole[:end].split(b"\n")
         labels = []
         for line in lines:
-            if b"===" not in line and (b" in " not in line or len(line) > _LONGEST_BYTES):
+            if b"===" not in line and not _TOOK.search(line):
                 continue
             plain = _STYLE.sub(b"", line)
             ended = _PYTEST_ENDS.search(plain)
