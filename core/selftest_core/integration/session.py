@@ -221,6 +221,7 @@ class ReviewSession:
             self._arrive(self._now())
             self._around = self._look_around()
             made = self._build()
+            self._write_decisions(made)
         except BaseException:
             # The next look finds it all again.
             self._around, self._stamp = before
