@@ -235,6 +235,7 @@ async def _(one: RunDriven, key: str) -> None:
 
 @does("replay")
 async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
     await one.press(key)
     await one.until(lambda: "has no recording" in one.toasts, "why nothing is played")
     assert one.top is one.screen
