@@ -126,8 +126,17 @@ def _run_of(request: Request) -> str | None:
     return None if ".." in request.targets[0] else request.targets[0]
 
 
-def run_inputs(run: str | None, cwd: Path, environ: Mapping[str, str], onto: str | None = None) -> Inputs:
-    """The branches of a run as they are there now. Raises UsageError where there is no such run."""
+def run_inputs(
+    run: str | None,
+    cwd: Path,
+    environ: Mapping[str, str],
+    onto: str | None = None,
+    known: Mapping[str, Evidence] | None = None,
+) -> Inputs:
+    """The branches of a run as they are there now. Raises UsageError where there is no such run.
+
+    `known`: evidence that was read before, which is not read again.
+    """
     from selftest_core.run.bundles import agent_ref
     from selftest_core.run.store import find_run
 
@@ -154,7 +163,7 @@ def run_inputs(run: str | None, cwd: Path, environ: Mapping[str, str], onto: str
     from selftest_core.run.alarm import run_clusters
 
     clusters = tuple((one.signature, len(one.tests)) for one in run_clusters(standing))
-    evidence = read_evidence(folder, standing)
+    evidence = read_evidence(folder, standing, known)
     return Inputs(
         "run", plan.run, place, targets, "", folder, evidence, clusters=clusters, is_live=not standing.is_over
     )
@@ -162,7 +171,9 @@ def run_inputs(run: str | None, cwd: Path, environ: Mapping[str, str], onto: str
 
 def renewed(inputs: Inputs, environ: Mapping[str, str]) -> Inputs:
     """The same as it stands now, where that costs little: of a run. Raises as `run_inputs` does."""
-    return inputs if inputs.folder is None else run_inputs(inputs.folder.run, inputs.place.top, environ)
+    if inputs.folder is None:
+        return inputs
+    return run_inputs(inputs.folder.run, inputs.place.top, environ, known=inputs.evidence)
 
 
 def find_main(user: Git, base_name: str, base: str) -> str:

@@ -23,9 +23,21 @@ _TRANSCRIPT = "transcript.txt"
 _MOST_RECORDINGS = 20
 
 
-def read_evidence(folder: RunFolder, run: Run) -> dict[str, Evidence]:
-    """The evidence of each agent that ended with commits, by its planned name."""
-    return {name: _evidence(folder, row) for name, row in run.rows.items() if row.commits}
+def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | None = None) -> dict[str, Evidence]:
+    """The evidence of each agent that ended with commits, by its planned name; what is `known` is not read again."""
+    found: dict[str, Evidence] = {}
+    for name, row in run.rows.items():
+        if row.commits:
+            before = (known or {}).get(name)
+            found[name] = before if before is not None and _is_of(before, folder, row) else _evidence(folder, row)
+    return found
+
+
+def _is_of(evidence: Evidence, folder: RunFolder, row: RunRow) -> bool:
+    """True where it is of the attempt that the test ended with: what that gave back stands for good."""
+    if row.end is None or row.member is None or evidence.outcome is None:
+        return False
+    return evidence.end == row.end and evidence.outcome.parent == folder.attempt(row.member)
 
 
 def importance_of(evidence: Mapping[str, Evidence]) -> dict[str, str]:
