@@ -42,6 +42,7 @@ class Engine:
         self._unread = bytearray()
         self._written: set[str] = set()
         self._seen: set[str] = set()
+        self._tree_of: dict[str, str] = {}
         self._merges: dict[tuple[str, str, str], Merge] = {}
         self._united: dict[tuple[str, str, str], bytes | None] = {}
         self._cache = None if is_plain else PathCache(self)
@@ -149,8 +150,11 @@ class Engine:
         return decode_commit(body)
 
     def tree_of(self, oid: str) -> str:
-        """The tree of a commit."""
-        return self.commit(oid).tree
+        """The tree of a commit. Raises KeyError where it is missing, ValueError where it is none."""
+        tree = self._tree_of.get(oid)
+        if tree is None:
+            tree = self._tree_of[oid] = self.commit(oid).tree
+        return tree
 
     def has_tree(self, oid: str) -> bool:
         """True for a tree that is there; what is below it may still be missing."""
