@@ -78,7 +78,7 @@ def authors() -> FleetView:
 
 @pytest.mark.parametrize("together", TOGETHER)
 async def test_every_key_does_what_the_table_says(shop: Repository, together: str) -> None:
-    size = (110, 14) if together == "the diff" else (120, 30)
+    size = (110, 14) if together == "the diff" else (100, 17)
     async with reviewing(shop, size=size, view=authors(), environ=environ_of(shop, EDITOR="true")) as one:
         for action in TOGETHER[together]:
             for name in REVIEW.row(action).keys:

@@ -33,7 +33,7 @@ async def test_a_live_run_with_its_evidence_and_what_arrives(tmp_path: Path) -> 
         assert any("✔" in line and "Mend a" in line for line in one.lines), "its agent's word, not ours"
         await one.press("3")
         said = one.pane.text_of("evidence")
-        assert run_scenes.FIXED["summary_markdown"].splitlines()[0] in said
+        assert str(run_scenes.FIXED["summary_markdown"]).splitlines()[0] in said
         assert "claimed, not re-run" in said
         assert "recording (r plays it)" in said
         assert "claimed ✔ 1 test" in one.pane.text_of("headline")

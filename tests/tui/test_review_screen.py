@@ -17,11 +17,19 @@ from tui.review_scenes import QUERY, shop, shop_once
 __all__ = ["shop", "shop_once"]
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from integration.repositories import Repository
     from selftest_core.integration.session import ReviewSession
     from selftest_core.integration.session_state import ReviewState
+    from tui.driving import Driven
 
 import scenes
+
+
+def bare_fleet(shop: Repository) -> AbstractAsyncContextManager[Driven]:
+    """The fleet alone, in the shop."""
+    return driven(scenes.few().view, environ=environ_of(shop), folder=shop.folder, size=(100, 24))
 
 
 async def test_deciding(shop: Repository) -> None:
@@ -36,7 +44,7 @@ async def test_deciding(shop: Repository) -> None:
 
 
 async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> None:
-    async with reviewing(shop) as one:
+    async with reviewing(shop, size=(110, 24)) as one:
         may_go_on = threading.Event()
 
         def wait(session: ReviewSession) -> ReviewState:
@@ -88,8 +96,12 @@ async def test_what_is_there_already_is_void(shop: Repository) -> None:
         compare("review-void", await one.picture())
 
 
-async def test_alternatives(shop: Repository) -> None:
+async def test_empty_and_alternatives(shop: Repository) -> None:
     async with reviewing(shop) as one:
+        await one.press("slash", *"none", "enter")
+        assert any("Nothing matches" in line for line in one.lines)
+        compare("review-empty", await one.picture())
+        await one.press("escape")
         await one.go_to("Round taxes up")
         await one.press("5")
         assert "3 ways to do nearly the same" in one.pane.text_of("alternatives")
@@ -104,9 +116,15 @@ async def test_alternatives(shop: Repository) -> None:
         assert one.row("Round taxes up").status is Status.LAID
 
 
-async def test_narrow(shop: Repository) -> None:
-    async with reviewing(shop, size=(80, 24)) as one:
-        assert not one.screen.pane_is_open
+async def test_wide_and_narrow(shop: Repository) -> None:
+    async with reviewing(shop, size=(250, 70)) as one:
+        await one.go_to("Keep the query")
+        assert one.diff.is_split
+        assert any("Response(302, url)" in line and "query(self.request)" in line for line in one.diff_lines)
+        compare("review-wide", await one.picture())
+        await one.fleet.pilot.resize_terminal(80, 24)
+        await one.until(lambda: not one.screen.pane_is_open, "narrow")
+        await one.go_to("Guard the empty cart")
         assert "? help" in one.key_line
         compare("review-small", await one.picture())
         await one.press("enter")
@@ -114,25 +132,9 @@ async def test_narrow(shop: Repository) -> None:
         compare("review-small-diff", await one.picture())
 
 
-async def test_wide(shop: Repository) -> None:
-    async with reviewing(shop, size=(250, 70)) as one:
-        await one.go_to("Keep the query")
-        assert one.diff.is_split
-        assert any("Response(302, url)" in line and "query(self.request)" in line for line in one.diff_lines)
-        compare("review-wide", await one.picture())
-
-
-async def test_empty(shop: Repository) -> None:
-    shop.git("branch", "nothing", "release")
-    async with reviewing(shop) as one:
-        await one.press("slash", *"no such thing", "enter")
-        assert any("Nothing matches" in line for line in one.lines)
-        compare("review-empty", await one.picture())
-
-
 async def test_what_cannot_be_opened_is_said_where_one_was(shop: Repository) -> None:
     shop.git("branch", "nothing", "release")
-    async with driven(scenes.few().view, environ=environ_of(shop), folder=shop.folder) as fleet:
+    async with bare_fleet(shop) as fleet:
         for request in (Request(targets=("nothing",), base="release"), Request(targets=("gone",), base="release")):
             fleet.app.open_review(request)
             await fleet.until(lambda: len(fleet.screen.said) > 0, "why not")
@@ -141,10 +143,9 @@ async def test_what_cannot_be_opened_is_said_where_one_was(shop: Repository) -> 
 
 
 async def test_leaving_and_coming_back_finds_everything(shop: Repository) -> None:
-    async with reviewing(shop) as one:
-        await one.press("y", "j", "j", "d", "j", "J")
-        await one.press("slash", *"kind:impl", "enter")
-    async with reviewing(shop) as one:
+    async with reviewing(shop, size=(100, 24)) as one:
+        await one.press("y", "j", "j", "d")
+    async with reviewing(shop, size=(100, 24)) as one:
         assert one.row("Guard").decision is Decision.KEEP
         assert one.row("Keep the query").decision is Decision.REVERT
         await one.press("z", "z")
@@ -152,19 +153,26 @@ async def test_leaving_and_coming_back_finds_everything(shop: Repository) -> Non
 
 
 async def test_two_reviews_of_the_same_are_not(shop: Repository) -> None:
-    async with reviewing(shop), driven(scenes.few().view, environ=environ_of(shop), folder=shop.folder) as other:
+    async with (
+        reviewing(shop, size=(100, 24)),
+        bare_fleet(shop) as other,
+    ):
         other.app.open_review(ALL)
         await other.until(lambda: len(other.screen.said) > 0, "why not")
         assert "review" in f"{other.screen.said[0].title} {other.screen.said[0].text}"
 
 
-async def test_what_commits_say_is_text(shop: Repository) -> None:
-    async with reviewing(shop) as one:
+async def test_what_commits_say_is_text_and_a_group_is_decided_as_one(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        await one.press("home", "d")
+        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.REVERT}
+        await one.press("z")
+        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.KEEP}, "one act, one undo"
         await one.go_to("Draw the logo")
         svg = await one.picture()
         assert "\x1b" not in svg
         assert "Draw the logo anew [bold]" in one.pane.title, "markup is shown, not obeyed"
-        assert any("binary: 28 bytes → 34 bytes" in line for line in one.diff_lines)
+        assert any("binary: 25 bytes → 33 bytes" in line for line in one.diff_lines)
 
 
 async def test_a_big_diff_is_drawn_where_one_looks(shop: Repository) -> None:
@@ -172,7 +180,7 @@ async def test_a_big_diff_is_drawn_where_one_looks(shop: Repository) -> None:
     lines = [f"value_{number} = {number}" for number in range(20_000)]
     shop.commit("[FIX_IMPL] Write it out", {"src/table.py": "\n".join(lines) + "\n", "src/long.py": "x" * 100_000})
     shop.git("checkout", "-q", "main")
-    async with reviewing(shop, Request(targets=("big",), base="release")) as one:
+    async with reviewing(shop, Request(targets=("big",), base="release"), size=(110, 30)) as one:
         assert one.diff.layout_of_rows.height > 20_000
         drawn = one.diff.painted
         await one.press("J")
@@ -187,7 +195,7 @@ async def test_a_big_diff_is_drawn_where_one_looks(shop: Repository) -> None:
 
 
 async def test_main_moves_and_one_key_lays_the_line_anew(shop: Repository) -> None:
-    async with reviewing(shop, Request(targets=ALL.targets, base="main")) as one:
+    async with reviewing(shop, Request(targets=ALL.targets, base="main"), size=(110, 24)) as one:
         shop.commit("Keep the query", {"src/login.py": QUERY})
         await one.press("R")
         await one.until(lambda: "main +1 (O re-lay)" in one.head, "that main has moved")
@@ -201,15 +209,7 @@ async def test_what_was_left_out_is_told(shop: Repository) -> None:
     shop.git("checkout", "-q", "-b", "merged", "ada")
     shop.git("merge", "-q", "--no-edit", "eve")
     shop.git("checkout", "-q", "main")
-    async with reviewing(shop, Request(targets=("bob", "merged"), base="release")) as one:
+    async with reviewing(shop, Request(targets=("bob", "merged"), base="release"), size=(110, 24)) as one:
         assert "1 branch was left out" in "".join(problem.title for problem in one.screen.problems)
         await one.press("e")
         assert isinstance(one.top, Page)
-
-
-async def test_a_group_is_decided_as_one(shop: Repository) -> None:
-    async with reviewing(shop) as one:
-        await one.press("home", "d")
-        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.REVERT}
-        await one.press("z")
-        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.KEEP}, "one act, one undo"
