@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import core_rows, headless_rows, line_rows, recorder_rows, review_rows, run_rows, screen_rows
+from bench import core_rows, headless_rows, line_rows, recorder_rows, replay_rows, review_rows, run_rows, screen_rows
 from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
 from bench.measure import RESULTS, Result, print_table, write_results
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
-    "check", "run1000", "conductor", "line", "review", "recorder",
+    "check", "run1000", "conductor", "line", "review", "recorder", "replay",
 )  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
 _FAKE = ("refresh1000", "keys")
@@ -55,6 +55,7 @@ def main() -> int:
     take("line", line_rows.line)
     take("review", review_rows.review)
     take("recorder", lambda: recorder_rows.recorder(50, 20.0))
+    take("replay", replay_rows.replay)
     if "paint" in wanted:
         with a_world() as world:
             take("paint", lambda: screen_rows.first_paint(MeasuredFleet(world, world.environ, {}, is_real=True)))
