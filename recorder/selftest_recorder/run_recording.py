@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import shlex
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _LOOK_AGAIN = 0.5
 _PATIENCE = 10.0
 _NOT_OURS = ("TMUX", "TMUX_PANE", "MNGR_AGENT_ID")
+_PIPES = ".pipes"
 _FAR = ".selftest/recorder"
 _FAR_PATIENCE = 900.0
 """Seconds after its making in which a far agent's session must appear."""
@@ -82,6 +84,7 @@ class RunRecorder:
             self._home.mkdir(mode=0o700, exist_ok=True)
         except OSError:
             return  # the conductor will say what is wrong with the disk
+        self._order(do="begin")
         for row in run.rows.values():
             if row.member is not None and row.phase in (*RUNNING, Phase.STOPPING):
                 self._record(row.member)
@@ -138,13 +141,30 @@ class RunRecorder:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._keeping
         await asyncio.gather(*self._marking)
-        if not is_over or self._collector is None:
+        if not is_over:
             return
         self._order(do="end")
         deadline = time.monotonic() + _PATIENCE
-        while self._collector.poll() is None and time.monotonic() < deadline:
+        while self._is_at_work() and time.monotonic() < deadline:
             await asyncio.sleep(0.02)
-        self._collector.end(0.0)
+        if self._collector is not None:
+            self._collector.end(1.0)
+
+    def _is_at_work(self) -> bool:
+        """True while a collector has this run, ours or one that an earlier conductor left."""
+        if self._collector is not None and self._collector.poll() is None:
+            return True
+        try:
+            handle = os.open(self._home / _PIPES / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
 
     def _record(self, member: Member) -> None:
         if self._is_far(member):
@@ -195,15 +215,15 @@ class RunRecorder:
         """Start the collector again where it was killed."""
         while self._starts < _MOST_STARTS:
             await asyncio.sleep(_LOOK_AGAIN)
-            # One that found another at work has ended well, and that one may end at any time.
-            if self._collector is None or self._collector.poll() is not None:
-                await asyncio.to_thread(self._start)
+            self._start()
 
     def _start(self) -> None:
+        if self._is_at_work():
+            return
         masks = [word for name in self._names for word in ("--mask", name)]
         argv = (
             sys.executable, "-P", "-m", "selftest_recorder.onhost", "--socket", default_socket(self._environ),
-            "--orders", str(self._home / "orders"), "--fifos", str(self._home / ".pipes"),
+            "--orders", str(self._home / "orders"), "--fifos", str(self._home / _PIPES),
             "--owner", str(self._folder.journal), *masks,
         )  # fmt: skip
         environ = {name: value for name, value in self._environ.items() if name not in _NOT_OURS} | {

@@ -9,6 +9,7 @@ outputs of a busy pane become one event, and fifty panes cost a few percent of a
     {"do": "mark", "name": NAME, "label": TEXT, "at": SECONDS}
     {"do": "finish", "name": NAME, "link": PATH}        the agent is being stopped: end with its pane, or soon
     {"do": "end"}                                       finish everything, and go
+    {"do": "begin"}                                     go on all the same: somebody has begun to order again
 """
 
 from __future__ import annotations
@@ -182,8 +183,8 @@ class Collector:
                     self._links[name] = Path(str(order["link"]))
                 if recording.is_over:
                     self._link(recording)
-            elif what == "end":
-                self._is_ending = True
+            elif what in ("begin", "end"):
+                self._is_ending = what == "end"
 
     def _scan(self) -> None:
         waiting = [one for one in self._recordings.values() if not one.is_over]
