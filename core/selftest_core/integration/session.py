@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from selftest_core.integration.review_log import Subject
     from selftest_core.journal import Journal
 
-_PATIENCE, _IDLE_PATIENCE, _AT_REST = 0.02, 0.3, 5.0
+_PATIENCE, _IDLE_PATIENCE, _AT_REST = 0.02, 0.3, 2.0
 """Seconds: to look for dependents behind an act, and when nothing else is to do; after an act until it is at rest."""
 DECISIONS = "decisions.json"
 """Beside the log: what is decided, in the form that `--decisions` reads."""
