@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,9 +52,12 @@ class Activity:
             merged = [first + second for first, second in zip(self.counts[::2], self.counts[1::2], strict=True)]
             self.counts = merged + [0] * (BUCKETS - len(merged))
             self.width *= 2
-        counts, scale = self.counts, 1 / self.width
-        for time, one in zip(times, data, strict=True):
-            counts[int(time * scale)] += len(one)
+        first = 0
+        while first < len(times):
+            part = int(times[first] / self.width)
+            last = bisect_left(times, (part + 1) * self.width, first + 1)
+            self.counts[part] += sum(map(len, data[first:last]))
+            first = last
 
     def levels(self, duration: float, cells: int, most: int = 8) -> list[int]:
         """From 0 (nothing) to `most` for each of `cells` equal parts of `duration`, on a logarithmic scale."""
