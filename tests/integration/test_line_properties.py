@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.random_histories import CherryPicks, RandomHistory, make_history
+from integration.repositories import Repository
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.line import Decision, Item, Line, Status, lay, store
 
@@ -111,6 +112,56 @@ def test_any_way_through_a_review_gives_what_cherry_pick_gives(tmp_path: Path, s
         again = lay(plain, history.base, tree, [one.item for one in lines[-1].items], decisions)
         assert again == lines[-1]
     assert history.fingerprint() == before
+
+
+LONG = "".join(f"line {n}\n" for n in range(14))
+TEXTS = {"src/deep/a.txt": "a " + LONG, "src/deep/b.txt": "b " + LONG, "top.txt": LONG, "docs/one.md": "# One\n"}
+GONE = dict.fromkeys(("src/deep/a.txt", "src/deep/b.txt"))
+MOVED = {"lib/a.txt": TEXTS["src/deep/a.txt"], "lib/b.txt": TEXTS["src/deep/b.txt"], **GONE}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(MOVED, {"src/deep/new.txt": "new\n"}, id="folder moved, file added to it"),
+        pytest.param(MOVED, {"src/deep/more/new.txt": "new\n"}, id="folder moved, file added below it"),
+        pytest.param(GONE, {"src/deep/new.txt": "new\n"}, id="folder gone, file added to it"),
+        pytest.param(MOVED, {"src/deep/a.txt": "a " + LONG + "more\n"}, id="file moved, and edited"),
+        pytest.param({"top.txt": None, "moved.txt": LONG}, {"top.txt": "first\n" + LONG}, id="renamed, and edited"),
+        pytest.param({"top.txt": None}, {"top.txt": "first\n" + LONG}, id="file deleted, and edited"),
+        pytest.param({"top.txt": None}, {"top.txt": None, "docs/one.md": "# Two\n"}, id="file deleted twice"),
+        pytest.param(
+            {"top.txt": None, "x.txt": LONG}, {"top.txt": None, "y.txt": LONG + "end\n"}, id="file renamed two ways"
+        ),
+        pytest.param({"new.txt": "one\n"}, {"new.txt": "two\n"}, id="two files of one name"),
+        pytest.param({"new.txt": "one\n"}, {"new.txt": "one\n", "docs/one.md": "# 2\n"}, id="the same file twice"),
+        pytest.param({**GONE, "src/deep": "a file\n"}, {"src/deep/new.txt": "new\n"}, id="folder became a file"),
+        pytest.param({"fresh": "a file\n"}, {"fresh/inside.txt": "new\n"}, id="file and folder of one name"),
+        pytest.param({"top.txt": None, "docs/one.txt": LONG}, {"docs/one.txt": "x\n"}, id="file renamed onto another"),
+    ],
+)
+def test_what_paths_alone_cannot_tell_is_given_to_git(
+    tmp_path: Path, one: dict[str, str | None], other: dict[str, str | None]
+) -> None:
+    repository = Repository.make(tmp_path / "r")
+    base = repository.commit("Start", TEXTS)
+    branches = {}
+    for name, files in (("one", one), ("other", other)):
+        repository.git("checkout", "-q", "-f", "-b", name, base)
+        for path in [path for path, content in files.items() if content is None]:
+            (repository.folder / path).unlink()
+        folder = repository.folder / "src" / "deep"
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+        branches[name] = [repository.commit(name, {path: text for path, text in files.items() if text is not None})]
+    history = RandomHistory(repository, base, branches)
+    picks = CherryPicks(history, tmp_path / "picked")
+    with Engine.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as engine:
+        items = items_of(engine, history.oids)
+        for order in (history.oids, history.oids[::-1]):
+            line = lay(engine, base, picks.commits_tree(base), [items[oid] for oid in order], {})
+            told = {placed.item.oid: placed.status.value for placed in line.items}
+            assert (told, line.tree) == picks.lay(order)
 
 
 @pytest.mark.parametrize("seed", range(12))
