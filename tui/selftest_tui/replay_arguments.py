@@ -22,6 +22,6 @@ def add_replay(command: Callable[[str, str, str], argparse.ArgumentParser]) -> N
         "  selftest-tui replay demo.cast --at 134 --format text\n"
         "  selftest-tui replay st-7f-login --format svg > end.svg",
     )
-    replay.add_argument("recording", metavar="RECORDING", help="a file, or the name of an agent")
+    replay.add_argument("recording", nargs="?", metavar="RECORDING", help="a file, or the name of an agent")
     replay.add_argument("--at", metavar="TIME", help="seconds, M:SS or H:MM:SS; printed: also 50%%, -30; default: end")
     replay.add_argument("--format", choices=("text", "ansi", "svg"), help="print that moment instead of playing")

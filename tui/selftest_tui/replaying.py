@@ -27,6 +27,9 @@ def replay(
     arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path, *, has_terminal: bool
 ) -> int:
     """Show it, or print a moment of it."""
+    if arguments.recording is None:
+        hint = "A file, or the name of an agent: `selftest-tui runs` lists the runs."
+        raise UsageError("It is not said which recording to play", "", hint)
     path, title = _find(arguments.recording, environ, cwd)
     if arguments.format is None and not arguments.batch:
         if not has_terminal:
