@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import run_scenes
+from selftest_core.run.events import End
 from selftest_recorder.cast_shapes import Header
 from selftest_recorder.cast_writing import CastWriter, write_cast
 from selftest_tui.screens.help import Page
+from selftest_tui.screens.replay import ReplayScreen
 from tui.driving import compare
 from tui.replay_driving import replayed, write_story
+from tui.run_driving import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,6 +154,25 @@ async def test_a_recording_that_vanishes_while_it_is_shown_does_no_harm(tmp_path
         path.unlink()
         await one.press("end", "0", "space", "right", "slash", *"bye", "enter", "comma")
         assert one.app.is_running
+
+
+async def test_a_run_plays_the_recording_of_a_test_where_it_failed(tmp_path: Path) -> None:
+    story = run_scenes.halfway(tmp_path / "run", 12)
+    async with shown(story, size=(110, 26)) as one:
+        row = next(row for row in story.folder.read().rows.values() if row.end is End.RED and row.member is not None)
+        assert row.member is not None
+        attempt = story.folder.attempt(row.member)
+        attempt.mkdir(parents=True, exist_ok=True)
+        write_story(attempt / "terminal.cast")
+        await one.go_to(row.name)
+        await one.press("r")
+        await one.until(lambda: isinstance(one.top, ReplayScreen), "the player")
+        screen = one.top
+        assert isinstance(screen, ReplayScreen)
+        await one.until(lambda: screen.player.time == 20.0, "where it failed")
+        assert row.member.name in str(screen.query_one("#title").render())
+        await one.press("escape")
+        assert one.top is one.screen
 
 
 @pytest.mark.parametrize(
