@@ -57,7 +57,9 @@ class Connecting(Collecting):
 
 
 def outputs(path: Path) -> str:
-    """All output of a recording."""
+    """All output of a recording; none where asciinema has not begun to write."""
+    if path.stat().st_size == 0:
+        return ""
     return "".join(event.data for event in read_cast(path).events() if event.code == "o")
 
 

@@ -184,11 +184,9 @@ class Recording:
         left = read_left(self.order.file)
         if left is None:
             self._aside()
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-            handle = os.open(self.order.file, flags, 0o600)
+            handle = _new_file(self.order.file, third_header(*size, now, self.order.title, _terminal()))
             self._began, self._size = float(int(now)), size
-            self._writer = LineWriter(handle, is_relative=True)
-            self._writer.gather(third_header(*size, now, self.order.title, _terminal()))
+            self._writer = LineWriter(handle, is_relative=True, size=os.fstat(handle).st_size)
         else:
             handle = os.open(self.order.file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             os.ftruncate(handle, left.end)
@@ -238,6 +236,27 @@ class Recording:
             with contextlib.suppress(OSError):
                 self._fifo.unlink()
             self._fifo = None
+
+
+def _new_file(path: Path, header: bytes) -> int:
+    """A file open for appending that was never there without its header: whoever follows it may look at any moment."""
+    draft = path.with_name(f".{path.name}.draft")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, header)
+        try:
+            os.link(draft, path)  # not over what is there
+        except FileExistsError:
+            raise
+        except OSError:
+            draft.replace(path)  # a file system without links
+        else:
+            draft.unlink()
+    except BaseException:
+        os.close(handle)
+        draft.unlink(missing_ok=True)
+        raise
+    return handle
 
 
 def _terminal() -> dict[str, str]:
