@@ -10,8 +10,8 @@ from selftest_recorder.cast import read_cast
 from selftest_recorder.cast_shapes import OUTPUT, RESIZE, Header, size_of
 from selftest_recorder.cast_writing import write_cast
 from selftest_recorder.session import open_session
-from selftest_recorder.terminal import open_terminal
-from worlds import BIN
+from selftest_recorder.terminal import open_terminal, text_of
+from worlds import BIN, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +60,17 @@ def played(path: Path, time: float) -> Look:
     return terminal.look(whole=True)
 
 
+def last_lines(path: Path) -> list[str]:
+    """What a terminal shows at the end of a recording, as far as that is written."""
+    look = played(path, float("inf"))
+    return [text_of(look.rows[row]) for row in range(look.lines)]
+
+
+def drawn(screen: str) -> str:
+    """A screen without trailing blanks."""
+    return "\n".join(line.rstrip() for line in screen.splitlines()).rstrip()
+
+
 def record_programs(world: World, path: Path) -> list[str]:
     """Record a shell, vim and less, as far as they are installed; returns screens that tmux showed, in order."""
     text = world.root / "text"
@@ -73,7 +84,13 @@ def record_programs(world: World, path: Path) -> list[str]:
             session.type_text(line)
             if key is not None:
                 session.send_keys(key)
-            seen.append(session.wait_for(wanted))
+            session.wait_for(wanted)
+            seen.append(eventually(settled, f"{wanted!r}, recorded"))
+
+        def settled() -> str:
+            """The screen, once the recording ends with what tmux shows: what a program draws comes in pieces."""
+            screen = drawn(session.screen())
+            return screen if screen == drawn("\n".join(last_lines(path))) else ""
 
         session.wait_for(">")
         for number in range(3):

@@ -105,8 +105,7 @@ def test_real_programs_are_replayed_as_tmux_showed_them(shared_world: World) -> 
             screens.append("\n".join(timeline.lines()).rstrip())
             moments.append((there, timeline.look(whole=True)))
         at = 0
-        for screen in seen:
-            wanted = "\n".join(line.rstrip() for line in screen.splitlines()).rstrip()
+        for wanted in seen:
             assert wanted in screens[at:], f"tmux showed, and the replay never does:\n{wanted}"
             at = screens.index(wanted, at)
         for there, look in random.Random(5).sample(moments, min(30, len(moments))):
