@@ -146,13 +146,15 @@ class ReviewScreen(KeyedScreen):
         self._under_way[number] = says or "laying the line"
         self._pending.update({oid: (number, decision) for oid, decision in (pending or {}).items()})
         self.rearrange()
+        state = self.state
         try:
             state = await self.feed.act(do)
         finally:
+            # Both at once: what was pending must not show for a moment as it was before.
             del self._under_way[number]
             self._pending = {oid: one for oid, one in self._pending.items() if one[0] != number}
-            self.rearrange()
-        self.take(state)
+            self.take(state)
+        assert state is not None, "an act gives a state, or raises"
         return state
 
     async def ask[T](self, ask: Callable[[ReviewSession], T], says: str) -> T:
@@ -167,13 +169,11 @@ class ReviewScreen(KeyedScreen):
             del self._under_way[number]
             self.show_state()
 
-    def take(self, state: ReviewState) -> None:
-        """Go over to a newer state."""
-        if state is self.state:
-            return
-        self.state = state
+    def take(self, state: ReviewState | None) -> None:
+        """Go over to a newer state, or to what is pending no longer."""
+        is_same, self.state = state is self.state, state
         self.rearrange()
-        if not state.reviewed.dependents.is_whole:
+        if state is not None and not is_same and not state.reviewed.dependents.is_whole:
             self.set_timer(SECONDS_TO_THE_REST, self._look)
 
     def _look(self) -> None:
@@ -292,7 +292,7 @@ class ReviewScreen(KeyedScreen):
 
     def before_press(self, key: object) -> None:
         """What acts on what is shown must show what is under the cursor first."""
-        if self.state is not None:
+        if self.state is not None and self.sight.is_due:
             self.sight.show_now()
 
     def action_press(self, action: str) -> None:

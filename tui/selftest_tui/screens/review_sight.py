@@ -42,6 +42,11 @@ class ReviewSight:
         """The right pane shows what is under the cursor, and its diff has been read."""
         return self._rest is None and not self._is_reading
 
+    @property
+    def is_due(self) -> bool:
+        """The right pane shows what was under the cursor before."""
+        return self._rest is not None
+
     def cursor_moved(self) -> None:
         """Show what is there once it rests: drawing the right pane costs several times what a moved cursor does."""
         if self._rest is not None:
