@@ -94,6 +94,7 @@ class MngrCrew:
         self._waiting_since: dict[str, float] = {}
         self._not_made_since: dict[str, float] = {}
         self._making_seen_at = 0.0
+        self._absent_in: dict[str, float] = {}  # by agent id: when the first listing was there that does not have it
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
@@ -138,11 +139,12 @@ class MngrCrew:
                 if isinstance(answer, str):
                     seen[member.agent_id] = Seen(Life.UNSEEN, says=answer)
                 elif agent is not None:
+                    self._absent_in.pop(member.agent_id, None)
                     seen[member.agent_id] = self._seen(agent, answer)
                 elif self._may_be_being_made(member, self._listings.begun(provider)):
                     seen[member.agent_id] = Seen(Life.UNSEEN, says="it may be being made")
                 else:
-                    seen[member.agent_id] = _missing(member, answer)
+                    seen[member.agent_id] = self._missing(member, answer)
         return seen
 
     async def pull(self, member: Member, staging: Path) -> None:
@@ -313,6 +315,14 @@ class MngrCrew:
                 self._not_made_since.pop(member.agent_id, None)
             else:
                 self._not_made_since.setdefault(member.agent_id, now)
+
+    def _missing(self, member: Member, listed: Listed) -> Seen:
+        """One that was made is gone when two listings do not have it: one alone may have been taken at a bad moment."""
+        found = _missing(member, listed)
+        is_first = self._absent_in.setdefault(member.agent_id, listed.at) == listed.at
+        if member.host_id and is_first and found.life is not Life.UNSEEN:
+            return Seen(Life.UNSEEN, says="the last listing does not have it")
+        return found
 
     def _may_be_being_made(self, member: Member, listed_at: float) -> bool:
         since = self._not_made_since.get(member.agent_id)
