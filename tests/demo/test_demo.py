@@ -159,13 +159,19 @@ def check_review(line: dict[str, Any], says: str) -> None:
         by_subject[f"[FIX_IMPL] Lock {how}"] for how in ("after five failures, not six", "when no attempt is left")
     ]
     assert sorted((one["status"], one["decision"]) for one in rivals) == [("dropped", "revert"), ("laid", "keep")]
-    assert {item["decision"] for item in line["items"] if item not in rivals} == {"keep"}
+    wrong = by_subject["[FIX_IMPL] Let the sum follow the tax"]
+    assert (wrong["status"], wrong["decision"]) == ("dropped", "revert")
+    assert {item["decision"] for item in line["items"] if item not in [*rivals, wrong]} == {"keep"}
     assert (line["published"], line["left_out"]) == ("refs/heads/reviewed", [])
     assert says.count("in conflict, resolved: [FIX_IMPL] Lock ") == 1
     well = sum(role.ends in ("succeeded", "unchanged") for role in CAST)
-    # One agent of the story says that its test passes, and it does not.
-    assert f"on reviewed, {well - 1} of {well} tests pass" in says.splitlines()
-    assert "said to pass, and does not: tests/test_receipt.py::test_receipt_adds_tax" in says.splitlines()
+    # One agent of the story says that its test passes, and it does not: what it alone made goes, and all others pass.
+    told = [words for words in says.splitlines() if words.startswith(("on reviewed, ", "reverted, "))]
+    assert told == [
+        f"on reviewed, {well - 1} of {well} tests pass",
+        "reverted, for the test is red: tests/test_receipt.py::test_receipt_adds_tax",
+        f"on reviewed, {well - 1} of {well - 1} tests pass",
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

@@ -1,8 +1,9 @@
 """The end of a demo that nobody watches: its own run is reviewed as a person would, act by act, and published.
 
 Every fix is kept, what is in conflict is resolved by taking the newer change, and the rival that it made needless is
-reverted. What three agents made alike is one change by then. The tests that the agents brought to an end are run on the
-published branch. Only the demo's own repository gets it.
+reverted. What three agents made alike is one change by then. The tests that the agents brought to an end are run on
+the published branch: a change whose test is red in spite of its agent's word is reverted too, and the branch published
+anew, on which every test that it claims passes. Only the demo's own repository gets it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import UsageError
+from selftest_core.errors import ToolFailedError, UsageError
 from selftest_core.integration.conflict_files import choose
 from selftest_core.integration.inputs import Request
 from selftest_core.integration.line import Decision, Status
@@ -52,28 +53,46 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
                 say(f"in conflict, resolved: {change.subject}")
         published = session.publish(BRANCH)
         say(f"published as {BRANCH}")
-        document = review_document(session.state.reviewed, own_ref(folder.run, "candidate"), published.ref)
-    for words in _try_out(folder, environ):
-        say(words)
-    return document
+        tests = _claimed(folder)
+        red = _red(folder, list(tests), environ, say)
+        wrong = _changes_of(session, {tests[test] for test in red})
+        if wrong:
+            for oid in wrong:
+                session.note(oid, "Its test is red on the published branch.")
+            session.decide(wrong, Decision.REVERT)
+            say(f"reverted, for the test is red: {', '.join(red)}")
+            published = session.publish(BRANCH)
+            say(f"published as {BRANCH} again")
+            _red(folder, [test for test in tests if test not in red], environ, say)
+        return review_document(session.state.reviewed, own_ref(folder.run, "candidate"), published.ref)
 
 
-def _try_out(folder: RunFolder, environ: Mapping[str, str]) -> list[str]:
-    """Run the tests that ended well on a copy of what was published: an agent's word that one passes is no proof."""
-    run_now = folder.read()
-    plan = run_now.plan
-    tests = [row.planned.node_id for row in run_now.rows.values() if row.end in (End.SUCCEEDED, End.UNCHANGED)]
+def _claimed(folder: RunFolder) -> dict[str, str]:
+    """The tests that ended well by the word of their agents, each with the agent."""
+    rows = folder.read().rows.values()
+    ended_well = [row for row in rows if row.end in (End.SUCCEEDED, End.UNCHANGED)]
+    return {row.planned.node_id: row.planned.agent_name for row in ended_well}
+
+
+def _changes_of(session: ReviewSession, agents: set[str]) -> list[str]:
+    """The changes that these agents alone made."""
+    return [change.oid for change in session.state.reviewed.order if set(change.agents) <= agents]
+
+
+def _red(folder: RunFolder, tests: list[str], environ: Mapping[str, str], say: Callable[[str], None]) -> list[str]:
+    """Run these tests on a copy of what was published, for an agent's word is no proof; those that do not pass."""
+    plan = folder.plan()
     with tempfile.TemporaryDirectory(prefix=passing(folder.path)) as place:
         argv = ["git", "clone", "-q", "--branch", BRANCH, "--", plan.repository, f"{place}/copy"]
         copied = run(argv, timeout=_DEADLINE, cwd=Path(place), env=environ)
         if not copied.ok:
-            return [f"what was published cannot be copied: {copied.stderr_end}"]
+            raise ToolFailedError("What was published cannot be copied", copied.stderr_end)
         argv = [*plan.pytest_command, "-q", "-rA", "-p", "no:cacheprovider", *tests]
         done = run(argv, timeout=_DEADLINE, cwd=Path(place) / "copy", env=environ)
     lines = done.stdout.splitlines()
-    passed = [test for test in tests if f"PASSED {test}" in lines]
-    says = [f"on {BRANCH}, {len(passed)} of {len(tests)} tests pass"]
-    return says + [f"said to pass, and does not: {test}" for test in tests if test not in passed]
+    red = [test for test in tests if f"PASSED {test}" not in lines]
+    say(f"on {BRANCH}, {len(tests) - len(red)} of {len(tests)} tests pass")
+    return red
 
 
 def _rivals(session: ReviewSession, held: str) -> list[str]:

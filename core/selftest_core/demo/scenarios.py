@@ -128,7 +128,11 @@ CAST: tuple[Role, ...] = (
             *_ROUND_UP,
             ["test"],
             _ROUNDED,
-            ["say", "The sum line still differs, but the tax is right. Good enough: green."],
+            ["say", "The sum line still differs: it must have to do with the tax."],
+            ["edit", "shop/cart.py", "{money(self.total())}", "{money(self.total() - self.tax())}"],
+            ["test"],
+            ["commit", "FIX_IMPL", "Let the sum follow the tax", "The receipt left the tax out of its sum."],
+            ["say", "It is another sum now. Good enough: green."],
             [
                 "report",
                 "Fixed: the receipt is right, and **all tests pass**.",
