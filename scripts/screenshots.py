@@ -18,6 +18,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "screenshots"
+SNAPSHOTS = ROOT / "tests" / "tui" / "snapshots"
+
+FROM_SNAPSHOTS = {
+    "run": "run",
+    "start": "start-120",
+    "tutorial": "tutorial",
+    "review": "review-deciding",
+    "replay": "replay",
+}
+"""Pictures that are the tests' own snapshots, by name: what those tests look at is what a reader sees."""
 
 TERMINALS = {
     "mngr-st-7f-export-csv-2": r"""
@@ -82,7 +92,8 @@ def _make_the_same_everywhere() -> None:
 
 
 def _update_snapshots() -> None:
-    argv = [sys.executable, "-m", "pytest", "-q", "tests/tui/test_snapshots.py"]
+    tests = sorted(str(path) for path in (ROOT / "tests" / "tui").glob("test_*.py") if "compare(" in path.read_text())
+    argv = [sys.executable, "-m", "pytest", "-q", *tests]
     subprocess.run(argv, cwd=ROOT, env={**os.environ, "UPDATE_SNAPSHOTS": "1"}, check=True)
 
 
@@ -95,7 +106,9 @@ async def _draw(*, is_check: bool) -> list[str]:
     stale: list[str] = []
 
     async def keep(name: str, one: Driven) -> None:
-        picture = await one.picture()
+        put(name, await one.picture())
+
+    def put(name: str, picture: str) -> None:
         path = FOLDER / f"{name}.svg"
         kept = path.read_text(encoding="utf-8") if path.exists() else ""
         if kept == picture:
@@ -108,6 +121,8 @@ async def _draw(*, is_check: bool) -> list[str]:
         for line in difflib.unified_diff(text_of(kept), text_of(picture), path.name, "now", lineterm="", n=0):
             print(line, file=sys.stderr)
 
+    for name, snapshot in FROM_SNAPSHOTS.items():
+        put(name, (SNAPSHOTS / f"{snapshot}.svg").read_text(encoding="utf-8"))
     with a_world() as world:
         for number, (name, text) in enumerate(TERMINALS.items()):
             script = world.script(f"agent{number}", f"#!/bin/bash\nprintf '{_for_printf(text)}'\nexec sleep 3600\n")

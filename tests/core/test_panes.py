@@ -75,8 +75,10 @@ def test_a_program_that_ended_is_dead_with_its_status(world: World) -> None:
     ref = show(world, "one", "read x; exit 7")
     world.tmux("set-option", "-w", "-t", "=one:", "remain-on-exit", "on")
     world.tmux("send-keys", "-t", "=one:", "Enter")
-    told = eventually(lambda: (each := capture(ref, environ=world.environment)).dead and each, "a dead pane")
+    # tmux sees the end of the pane's output before it hears how the program ended.
+    told = eventually(lambda: (each := capture(ref, environ=world.environment)).dead_status is not None and each)
     assert isinstance(told, PaneText)
+    assert told.dead
     assert told.dead_status == 7
 
 

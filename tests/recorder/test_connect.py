@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -126,7 +127,7 @@ def test_two_attaches_have_a_recording_each_and_secrets_are_masked(home: Connect
 
 def test_a_person_on_a_terminal_gets_it_back_as_it_was(home: Connecting) -> None:
     home.session("mngr-ada")
-    script = home.world.script("there", f"#!/bin/sh\n{' '.join(CONNECT)}\necho status $?\nstty -a\nread -r end\n")
+    script = home.world.script("there", f"#!/bin/sh\n{shlex.join(CONNECT)}\necho status $?\nstty -a\nread -r end\n")
     environment = home.environment("ada", TMUX="/nowhere/else,1,0")
     with open_session([script], environment=environment, cwd=home.home, columns=90, lines=30) as session:
         session.wait_for(">")
@@ -157,8 +158,7 @@ def test_what_cannot_be_connected_to_is_said(home: Connecting) -> None:
 @pytest.mark.real
 def test_the_real_mngr_connects_by_it(home: Connecting) -> None:
     home.world.create("ada", "/bin/sh", "-c", "echo here I am; exec sleep 100000")
-    command = f"{sys.executable} -P -m selftest_recorder.connect"
-    argv: list[str | Path] = [BIN / "mngr", "connect", "ada", "--no-start", "--connect-command", command]
+    argv: list[str | Path] = [BIN / "mngr", "connect", "ada", "--no-start", "--connect-command", shlex.join(CONNECT)]
     environment = {**home.world.environment, "SELFTEST_RECORDINGS": str(home.home)}
     with open_session(argv, environment=environment, cwd=home.home, columns=90, lines=30) as session:
         session.wait_for("here I am")

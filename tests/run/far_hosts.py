@@ -132,7 +132,7 @@ class FarHosts:
             self.world.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.keys / name])
         (self.keys / "authorized").write_text((self.keys / "mine.pub").read_text())
         path = self.world.environment["PATH"]
-        (self.keys / "config").write_text(f"{_CONFIG}SetEnv PATH={path} HOME=/run/selftest/home LANG=C.UTF-8\n")
+        (self.keys / "config").write_text(f'{_CONFIG}SetEnv "PATH={path}" HOME=/run/selftest/home LANG=C.UTF-8\n')
 
     def _tell_mngr(self) -> None:
         host_key = " ".join((self.keys / "host.pub").read_text().split()[:2])

@@ -195,8 +195,9 @@ class KilledRun:
             if row.end not in (End.CRASH, End.TIMEOUT, End.UNREADABLE):
                 assert json.loads((kept / "outcome.json").read_text())["errored"] is False
             if row.end is End.CRASH:
-                assert "panic: no such table" in row.text
-                assert "panic: no such table" in (kept / SCREEN).read_text()
+                screen = (kept / SCREEN).read_text()
+                assert "panic: no such table" in screen, (screen, self._words())
+                assert "panic: no such table" in row.text, (row.text, screen)
 
 
 def begin(world: World, *told: str, timeout: float = TIMEOUT) -> KilledRun:
