@@ -226,10 +226,13 @@ def _captured(tmux: Tmux, names: Container[str], *, with_history: bool, timeout:
 
 
 def search_script(pane_ids: Sequence[str], mark: str, *, with_history: bool) -> str:
-    """tmux commands that print each pane's text behind a line `mark` + pane id."""
+    """tmux commands that print each pane's text behind a line `mark` + pane id without its `%`.
+
+    tmux hands what it prints to strftime, which takes `%4` for a field four wide and pads it.
+    """
     first = " -S -" if with_history else ""
     return "".join(
-        f"display-message -p {quote(mark + pane_id)}\ncapture-pane -p -J{first} -t {quote(pane_id)}\n"
+        f"display-message -p {quote(mark + pane_id.removeprefix('%'))}\ncapture-pane -p -J{first} -t {quote(pane_id)}\n"
         for pane_id in pane_ids
     )
 
@@ -238,8 +241,8 @@ def parse_marked(text: str, mark: str) -> list[tuple[str, str]]:
     """The panes' texts by pane id. `mark` is not to be guessed, so that no pane can pretend to be another."""
     parts = []
     for part in text.split(mark)[1:]:
-        pane_id, _, content = part.partition("\n")
-        parts.append((pane_id, content))
+        number, _, content = part.partition("\n")
+        parts.append((f"%{number}", content))
     return parts
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from selftest_core.errors import ToolFailedError, ToolOutputError
 from selftest_core.observations import SessionRef
-from selftest_core.panes import PaneText, capture, matching_lines, parse_facts, parse_marked, search
+from selftest_core.panes import PaneText, capture, matching_lines, parse_facts, parse_marked, screens, search
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -133,6 +133,14 @@ def test_a_search_finds_sessions_over_all_servers_and_panes(world: World) -> Non
     assert result.failed == ()
 
 
+def test_every_pane_is_read_whatever_its_number(world: World) -> None:
+    """tmux would take the id of a pane for a field of a date, and `%4` is one that is four wide."""
+    refs = [show(world, f"one-{number}", f"echo needle {number}") for number in range(12)]
+    eventually(lambda: len(search(refs, "needle", environ=world.environment).hits) == len(refs), "a hit in each")
+    texts = screens(refs, environ=world.environment)
+    assert {ref.name for ref in refs if f"needle {ref.name[4:]}" in texts[ref]} == {ref.name for ref in refs}
+
+
 def test_a_search_looks_into_the_scrollback_only_on_request(world: World) -> None:
     ref = show(world, "one", "echo needle; seq 1 50; printf last")
     seen(world, ref, "last")
@@ -159,7 +167,7 @@ def test_nothing_is_found_by_nothing(world: World) -> None:
 
 
 def test_a_pane_cannot_pretend_to_be_another() -> None:
-    forged = "MARK %0\nmine\nMARK2 %1\nforged\nMARK %1\nyours\n"
+    forged = "MARK 0\nmine\nMARK2 1\nforged\nMARK 1\nyours\n"
     assert parse_marked(forged, "MARK ") == [("%0", "mine\nMARK2 %1\nforged\n"), ("%1", "yours\n")]
 
 
