@@ -168,7 +168,7 @@ def test_nothing_is_found_by_nothing(world: World) -> None:
 
 def test_a_pane_cannot_pretend_to_be_another() -> None:
     forged = "MARK 0\nmine\nMARK2 1\nforged\nMARK 1\nyours\n"
-    assert parse_marked(forged, "MARK ") == [("%0", "mine\nMARK2 %1\nforged\n"), ("%1", "yours\n")]
+    assert parse_marked(forged, "MARK ") == [("%0", "mine\nMARK2 1\nforged\n"), ("%1", "yours\n")]
 
 
 def test_a_long_line_is_cut_around_what_was_found() -> None:
