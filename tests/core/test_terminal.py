@@ -152,6 +152,13 @@ def test_keys_that_end_programs_reach_the_agent_and_not_us(terminal: Terminal) -
 def test_a_client_that_suspends_itself_goes_on(terminal: Terminal) -> None:
     terminal.attach()
     terminal.press("C-b", "C-z")
+
+    def comes_through() -> bool:
+        # A client that has just been continued takes its terminal anew, and what is typed in between is lost.
+        terminal.press("x")
+        return "x" in terminal.world.tmux("capture-pane", "-p", "-t", "=agent:")
+
+    eventually(comes_through, "what is typed reaches the agent again")
     terminal.press("C-b", "d")
     assert terminal.is_back()["status"] == 0
 
