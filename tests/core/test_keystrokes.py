@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING
 
@@ -16,15 +15,14 @@ from worlds import BIN, World, eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Writes every byte that it reads to a file, as JSON lines; asks for bracketed paste when told to.
-READER = """import json, os, sys, tty
+# Appends every byte that it reads to a file as it is; asks for bracketed paste when told to.
+READER = """import os, tty
 tty.setraw(0)
 if {bracketed}:
     os.write(1, b"\\x1b[?2004h")
-with open({out!r}, "a") as out:
-    print(json.dumps([]), file=out, flush=True)
-    while data := os.read(0, 65536):
-        print(json.dumps(list(data)), file=out, flush=True)
+out = os.open({out!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+while data := os.read(0, 65536):
+    os.write(out, data)
 """
 
 
@@ -34,12 +32,13 @@ class Reader:
     def __init__(self, world: World, name: str = "reader", *, bracketed: bool = False) -> None:
         self.world = world
         self.out: Path = world.root / f"{name}.out"
+        self.begin = 0
         script = world.script(name, READER.format(bracketed=bracketed, out=str(self.out)))
         # Not by a first line: there a path with a space in it is cut.
         command = shlex.join([str(BIN / "python"), str(script)])
         world.tmux("-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "80", "-y", "24", command)
         self.ref = SessionRef(str(world.socket), name)
-        eventually(lambda: self.out.exists() and self.out.read_text(), "a program that reads")
+        eventually(self.out.exists, "a program that reads")
         if bracketed:
             # The request travels to tmux by itself; only then does a paste get its brackets.
             eventually(self.pasted_probe, "bracketed paste")
@@ -47,12 +46,13 @@ class Reader:
     def pasted_probe(self) -> bool:
         paste(self.ref, None, "?", self.world.environment)
         eventually(lambda: b"?" in self.read(), "the pasted mark")
+        # The reader may see the brackets in parts; the next look tells.
         is_bracketed = b"\x1b[200~?\x1b[201~" in self.read()
-        self.out.write_text("[]\n")
+        self.begin += len(self.read())
         return is_bracketed
 
     def read(self) -> bytes:
-        return bytes(byte for line in self.out.read_text().splitlines() for byte in json.loads(line))
+        return self.out.read_bytes()[self.begin :]
 
     def reads(self, wanted: bytes) -> None:
         eventually(lambda: self.read() == wanted, f"{wanted[:80]!r} (read: {self.read()[:200]!r})")
