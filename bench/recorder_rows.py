@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench.fleets import a_world
 from bench.measure import Result, result
+from selftest_core.errors import ToolError
 from selftest_core.tools import process
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def recorder(sessions: int, seconds: float) -> dict[str, Result]:
         with _asciinemas(world, socket, names, home) as recorders:
             family = [pid for one in recorders for pid in _family(one.pid)]
             before_server, before = _ticks([server]), _ticks(family)
-            time.sleep(seconds)
+            time.sleep(seconds)  # what is measured: what they cost in so long
             theirs = ((_ticks([server]) - before_server) / seconds, (_ticks(family) - before) / seconds)
             their_memory = sum(map(_memory, family))
     against = f"an asciinema for each: {theirs[1]:.1%} of a core, tmux {theirs[0]:.1%}, {their_memory / 2**20:.0f} MB"
@@ -61,10 +62,10 @@ def _busy_sessions(world: PrivateWorld, count: int) -> Iterator[tuple[str, list[
         for name in names:
             argv = ("tmux", "-S", socket, "-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "120", "-y", "40")
             process.run((*argv, "bash", "-c", _BUSY), timeout=30, cwd=Path("/"), env=world.tools_environ)
-        time.sleep(_SETTLING)
+        time.sleep(_SETTLING)  # starting up is not what is measured
         yield socket, names
     finally:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(ToolError):  # it went with its last session
             _tmux(world, socket, "kill-server")
 
 
@@ -83,8 +84,8 @@ def _collector(world: PrivateWorld, socket: str, names: Sequence[str], home: Pat
         while len(list(home.glob("*.cast"))) != len(names):
             if time.monotonic() > deadline or running.poll() is not None:
                 raise RuntimeError(f"not all are recorded: {(home / 'log').read_text(encoding='utf-8')}")
-            time.sleep(0.1)
-        time.sleep(_SETTLING)
+            time.sleep(0.1)  # files of another process appear; nothing tells us
+        time.sleep(_SETTLING)  # starting up is not what is measured
         yield running
     finally:
         running.end()
@@ -102,11 +103,11 @@ def _asciinemas(world: PrivateWorld, socket: str, names: Sequence[str], home: Pa
         )  # fmt: skip
         started.append(process.spawn(argv, cwd=home, env=environ))
     try:
-        time.sleep(_SETTLING)
+        time.sleep(_SETTLING)  # starting up is not what is measured
         yield started
     finally:
         for name in names:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(ToolError):  # it has ended by itself
                 _tmux(world, socket, "detach-client", "-s", name)
         for one in started:
             one.end()
@@ -116,14 +117,14 @@ def _cpu_apart(server: int, collector: int, seconds: float) -> tuple[float, floa
     """Of a core: the server, and the collector with what it starts; a `cat` for each pane counts to the server."""
     cats = [pid for pid in _family(server) if _name(pid) == "cat"]
     before_server, before, began = _ticks([server, *cats]), _ticks([collector]), time.monotonic()
-    time.sleep(seconds)
+    time.sleep(seconds)  # what is measured: what they cost in so long
     took = time.monotonic() - began
     return (_ticks([server, *cats]) - before_server) / took, (_ticks([collector]) - before) / took
 
 
 def _cpu_of(pids: Sequence[int], seconds: float) -> float:
     before, began = _ticks(pids), time.monotonic()
-    time.sleep(seconds)
+    time.sleep(seconds)  # what is measured: what they cost in so long
     return (_ticks(pids) - before) / (time.monotonic() - began)
 
 

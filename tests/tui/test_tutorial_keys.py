@@ -58,11 +58,11 @@ async def check_key(it: Shown, action: str, name: str) -> None:
         case "last":
             await press(name)
             assert table.cursor == len(table.lines) - 1
-        case "close_section":
+        case "close_group":
             await press(name)
             assert identity_of(it) == "cited by no test"
             assert isinstance(table.lines[1], Section)
-        case "open_section":
+        case "open_group":
             await press("left", name)
             assert isinstance(table.lines[1], BlockLine)
         case "next_open":

@@ -9,11 +9,11 @@ import contextlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.remembered import state_folder
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ Lines are the rows and sessions of the view themselves, so that "nothing changed
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import AgentKey, State
+from selftest_core.frozen import dataclass
 from selftest_core.observations import SessionRef, TmuxSession
 from selftest_core.view import Category, FleetView, Row
 from selftest_tui import present

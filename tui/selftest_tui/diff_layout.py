@@ -7,9 +7,9 @@ row is made before it is asked for. Everything in a diff is safe to show already
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.diffs import FileStatus
 
 if TYPE_CHECKING:

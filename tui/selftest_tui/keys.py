@@ -8,9 +8,10 @@ when a row is never pressed. The tables themselves are in `keys_fleet`, `keys_ru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,7 @@ Keys are those of asciinema's player, mpv and less, so that fingers know them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from selftest_core.frozen import dataclass
 from selftest_tui.keys import APP, Key, KeyTable, Topic, Where
 
 

@@ -4,9 +4,9 @@ in the middle of the screen for what leaves nothing to show. Pure; the screen sh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from selftest_core.frozen import dataclass
 from selftest_core.view import Problem
 from selftest_tui import present
 

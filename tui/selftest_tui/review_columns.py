@@ -5,10 +5,10 @@ Widths depend on the width of the table alone, so nothing moves when a decision 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_tui import present, review_words
 from selftest_tui.columns import share_out
 from selftest_tui.review_lines import subject_of

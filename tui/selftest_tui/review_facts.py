@@ -5,11 +5,11 @@ All of it is text of commits and agents: it leaves here harmless, in `Content`, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.cautions import cautions
 from selftest_core.integration.line import Decision, Status
 from selftest_tui import present, review_words

@@ -99,43 +99,81 @@ def key_of(line: ReviewLine) -> str:
     return f"group {line.key}" if isinstance(line, ReviewGroup) else line.oid
 
 
-def all_rows(state: ReviewState, pending: Mapping[str, Decision]) -> tuple[ReviewRow, ...]:
-    """Every change of the review, in the order of the line."""
-    reviewed = state.reviewed
-    placed = {one.item.oid: one.status for one in reviewed.line.items}
-    why = {one.change.oid: one.why for one in state.plan.ranked}
-    rows = []
-    number = 0
-    for change in reviewed.order:
-        oid = change.oid
-        decided = reviewed.decided[oid]
-        decision = pending.get(oid, decided)
-        if state.plan.is_linear or change.kind.is_implementation:
-            number += 1
-            place = number
-        else:
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is known of a change whatever is decided."""
+
+    why: str
+    alternatives: int
+    hot: int
+    tests: int
+    passing: int
+
+
+class RowMaker:
+    """Makes the rows of one review. A row of which nothing changed is the same object as before.
+
+    Rows are made twice for each decision: at once, and when its line is laid.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, ReviewRow] = {}
+        self._facts: dict[str, _Facts] = {}
+        self._known_from: tuple[object, ...] = ()
+
+    def all_rows(self, state: ReviewState, pending: Mapping[str, Decision]) -> tuple[ReviewRow, ...]:
+        """Every change of the review, in the order of the line."""
+        reviewed, known = state.reviewed, self._look_up(state)
+        placed = {one.item.oid: one.status for one in reviewed.line.items}
+        needed_by = reviewed.dependents.needed_by
+        rows = []
+        number = 0
+        for change in reviewed.order:
+            oid = change.oid
+            decided = reviewed.decided[oid]
+            decision = pending.get(oid, decided)
             place = 0
-        claimed = [
-            test for agent in change.agents if (told := state.evidence.get(agent)) is not None for test in told.tests
-        ]
-        rows.append(
-            ReviewRow(
-                change=change,
-                number=place,
-                why=why.get(oid, ""),
-                decision=decision,
-                status=placed[oid],
-                is_settling=decision is not decided,
-                needed_by=len(reviewed.dependents.needed_by.get(oid, ())),
-                alternatives=len(state.alternatives.get(oid, ())),
-                hot=max((state.hot.get(path.path, 0) for path in change.paths), default=0),
-                tests=len(claimed),
-                passing=sum(passes is True for _, passes in claimed),
-                is_new=oid in state.new,
-                has_note=bool(state.notes.get(oid)),
-            )
-        )
-    return tuple(rows)
+            if state.plan.is_linear or change.kind.is_implementation:
+                number += 1
+                place = number
+            status, needs, is_new, has_note = (
+                placed[oid], len(needed_by.get(oid, ())), oid in state.new, bool(state.notes.get(oid)),
+            )  # fmt: skip
+            row = known.get(oid)
+            if (
+                row is None or row.decision is not decision or row.status is not status or row.number != place
+                or row.is_settling is not (decision is not decided) or row.needed_by != needs
+                or row.is_new is not is_new or row.has_note is not has_note or row.change is not change
+            ):  # fmt: skip
+                facts = self._facts[oid]
+                row = known[oid] = ReviewRow(
+                    change=change, number=place, why=facts.why, decision=decision, status=status,
+                    is_settling=decision is not decided, needed_by=needs, alternatives=facts.alternatives,
+                    hot=facts.hot, tests=facts.tests, passing=facts.passing, is_new=is_new, has_note=has_note,
+                )  # fmt: skip
+            rows.append(row)
+        return tuple(rows)
+
+    def _look_up(self, state: ReviewState) -> dict[str, ReviewRow]:
+        """The rows of before, none of them where what their facts are from has changed."""
+        known_from = (state.plan.ranked, state.alternatives, state.hot, state.evidence)
+        if not self._known_from or any(one is not two for one, two in zip(known_from, self._known_from, strict=True)):
+            self._known_from = known_from
+            self._facts = {one.change.oid: _facts(one.change, one.why, state) for one in state.plan.ranked}
+            self._rows = {}
+        return self._rows
+
+
+def _facts(change: Change, why: str, state: ReviewState) -> _Facts:
+    told = [state.evidence[agent] for agent in change.agents if agent in state.evidence]
+    claimed = [passes for one in told for _, passes in one.tests]
+    return _Facts(
+        why,
+        len(state.alternatives.get(change.oid, ())),
+        max((state.hot.get(path.path, 0) for path in change.paths), default=0),
+        len(claimed),
+        claimed.count(True),
+    )
 
 
 def lay_out(

@@ -5,9 +5,9 @@ A reason is a whole sentence that says what is in the way and, where there is on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.line import Decision, Status
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ Widths depend on the width of the table alone, never on what is in it, so that n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.run.events import RUNNING
 from selftest_tui import present
 from selftest_tui.columns import ROOMY, share_out

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 import traceback
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
 from selftest_core.run.events import Event
 from selftest_core.run.following import RunFollower
 from selftest_tui.messages import RunSeen, WatchEnded

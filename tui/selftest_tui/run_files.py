@@ -6,10 +6,10 @@ Nothing is followed out of the folder, and of each file no more is read than is 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
 from selftest_core.outcome import LARGEST, Outcome, parse_outcome
 from selftest_core.run.crew import OUTCOME
 

@@ -6,9 +6,10 @@ Every test is in exactly one group. Rows are the run's own, so that "nothing cha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
 from selftest_core.run.events import End, Phase
 from selftest_core.run.fold import RunRow

@@ -5,10 +5,10 @@ A reason is a whole sentence that says what is in the way and, where there is on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import State
+from selftest_core.frozen import dataclass
 from selftest_tui import present
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core import sweep as demos
+from selftest_core.frozen import dataclass
 from selftest_core.run.leftovers import RunLeftover, remove, run_leftovers
 from selftest_core.run.overview import repository_of
 from selftest_tui.present import clean, plural

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 import traceback
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from selftest_core.errors import SelftestError
 from selftest_core.file_watch import FileWatch
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,6 +13,8 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import SelftestError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -86,5 +88,5 @@ class Worker:
 
 
 def _quietly(job: Callable[[], object]) -> None:
-    with contextlib.suppress(Exception):  # it is the end: there is no screen left to say it on
+    with contextlib.suppress(SelftestError, OSError):  # it is the end: there is no screen left to say it on
         job()

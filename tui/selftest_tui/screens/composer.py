@@ -7,7 +7,6 @@ and is there again the next time, since a long prompt must not be lost by one ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -17,6 +16,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Checkbox, Static, TextArea
 
+from selftest_core.frozen import dataclass
 from selftest_tui.present import clean
 
 if TYPE_CHECKING:

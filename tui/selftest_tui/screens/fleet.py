@@ -21,7 +21,7 @@ from selftest_tui.feed import Feed
 from selftest_tui.keys import Topic, Where
 from selftest_tui.keys_fleet import FLEET
 from selftest_tui.own_session import without_own_session
-from selftest_tui.screens.keyed import KeyedScreen
+from selftest_tui.screens.split import SplitScreen
 from selftest_tui.situation import Situation
 from selftest_tui.widgets.agent_table import AgentTable
 from selftest_tui.widgets.banner import Banner
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from selftest_tui.screens.fleet_keys import FleetKeys
     from selftest_tui.widgets.table_messages import LineVanished, NameChanged
 
-NARROW = 100
-"""Columns below which the right pane is a key away."""
 SECONDS_OF_REST = 0.05
 SECONDS_TO_LOAD = 0.5
 """After the first frame, what keys need is loaded: not before the agents had their chance to be seen."""
@@ -64,7 +61,7 @@ def _load_acts() -> None:
     import selftest_tui.screens.fleet_keys  # noqa: F401 -- loaded, and used where it is wanted
 
 
-class FleetScreen(KeyedScreen):
+class FleetScreen(SplitScreen):
     """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are.
 
     Its style sheet, `fleet.tcss`, is the app's, which is parsed once.
@@ -73,6 +70,9 @@ class FleetScreen(KeyedScreen):
     KEYS = FLEET
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.SCREEN))]
     AUTO_FOCUS = "AgentTable"
+
+    table: AgentTable
+    pane: SidePane
 
     def __init__(
         self,
@@ -179,26 +179,6 @@ class FleetScreen(KeyedScreen):
                 break
 
     @property
-    def field(self) -> Prompt:
-        """The filter's."""
-        return self.prompt
-
-    @property
-    def is_narrow(self) -> bool:
-        """The right pane lies over the table, or is closed."""
-        return self.has_class("-narrow")
-
-    @property
-    def is_zoomed(self) -> bool:
-        """The right pane covers the table."""
-        return self.has_class("-zoomed")
-
-    @property
-    def pane_is_open(self) -> bool:
-        """The right pane is on the screen."""
-        return self.is_zoomed or not self.is_narrow
-
-    @property
     def is_typing(self) -> bool:
         """Every key goes to an agent."""
         return self.is_mounted and self.pane.is_typing
@@ -207,16 +187,6 @@ class FleetScreen(KeyedScreen):
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
         return self._acting.is_running if self._acting is not None else ()
-
-    def zoom(self, on: bool) -> None:
-        """The right pane over the table, or beside it (on narrow terminals: away)."""
-        self.set_class(on, "-zoomed")
-        self.show_frame()
-
-    def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
-        """Open the prompt in place of the key line."""
-        self.add_class("-asking")
-        self.prompt.ask(purpose, sign, hint, text)
 
     # news
 
@@ -340,19 +310,11 @@ class FleetScreen(KeyedScreen):
         self.remove_class("-asking")
         self._acts.prompt_cancelled(event)
 
-    def on_banner_clicked(self) -> None:
-        """All problems."""
-        self.action_press("problems")
-
     def on_side_pane_typing_changed(self) -> None:
         """Keys mean something else, or again what the line says."""
         if not self.pane.is_typing:
             self.table.focus()
         self._show_keys()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Narrow terminals are one class."""
-        self.set_class(event.size.width < NARROW, "-narrow")
 
     # keys
 

@@ -14,7 +14,7 @@ from selftest_tui.arrangement import Arrangement, Group, GroupBy, SortBy, labels
 from selftest_tui.messages import ReplayWanted, ReviewWanted, RunWanted
 from selftest_tui.present import clean
 from selftest_tui.screens.choose import Choose
-from selftest_tui.screens.help import problems_page
+from selftest_tui.screens.table_moves import TableMoves
 
 if TYPE_CHECKING:
     from selftest_core.view import Row
@@ -23,21 +23,15 @@ if TYPE_CHECKING:
     from selftest_tui.widgets.prompt import Prompt
     from selftest_tui.widgets.side_pane import Tab
 
-SCROLL_LINES = 5
-"""Lines that J and K scroll."""
 
-
-class FleetKeys:
+class FleetKeys(TableMoves):
     """The acts behind the keys of one fleet screen."""
 
-    def __init__(self, screen: FleetScreen, acting: Acting) -> None:
-        self._screen = screen
-        self._acting = acting
+    _screen: FleetScreen
 
-    def do(self, action: str) -> object:
-        """Do what the key table calls `action`; an awaitable where it takes time."""
-        done: object = getattr(self, action)()
-        return done
+    def __init__(self, screen: FleetScreen, acting: Acting) -> None:
+        super().__init__(screen)
+        self._acting = acting
 
     @property
     def _targets(self) -> tuple[Row, ...]:
@@ -51,45 +45,9 @@ class FleetKeys:
 
     # moving
 
-    def down(self) -> None:
-        """One line down."""
-        self._move(1)
-
-    def up(self) -> None:
-        """One line up."""
-        self._move(-1)
-
-    def page_down(self) -> None:
-        """One page down."""
-        self._move(self._screen.table.page - 1)
-
-    def page_up(self) -> None:
-        """One page up."""
-        self._move(1 - self._screen.table.page)
-
-    def first(self) -> None:
-        """To the top."""
-        self._screen.table.go_to(0)
-
-    def last(self) -> None:
-        """To the bottom."""
-        self._screen.table.go_to(len(self._screen.table.arranged.lines))
-
-    def _move(self, lines: int) -> None:
-        table = self._screen.table
-        table.go_to(table.cursor + lines)
-
-    def close_group(self) -> None:
-        """Fold the group that the cursor is in."""
-        group = self._screen.table.group
-        if group is not None and not group.is_folded:
-            self._screen.table.fold(group.key, True)
-
-    def open_group(self) -> None:
-        """Unfold the group under the cursor."""
-        group = self._screen.table.group
-        if group is not None and group.is_folded:
-            self._screen.table.fold(group.key, False)
+    def fold(self, group: Group, closed: bool) -> None:
+        """Fold a group, or unfold it."""
+        self._screen.table.fold(group.key, closed)
 
     def next_needing(self) -> None:
         """To the next agent that needs a person."""
@@ -104,11 +62,11 @@ class FleetKeys:
     def filter(self) -> None:
         """Open the prompt with the filter that holds."""
         text = self._screen.table.arrangement.query
-        self._screen.ask("filter", "/", "⏎ keep  esc clear", text)
+        self._screen.open_prompt("filter", "/", "⏎ keep  esc clear", text)
 
     def search_text(self) -> None:
         """Open the prompt for a search over panes."""
-        self._screen.ask("search_text", "~", "⏎ search  esc back")
+        self._screen.open_prompt("search_text", "~", "⏎ search  esc back")
 
     def prompt_typed(self, event: Prompt.Typed) -> None:
         """Filter as it is typed."""
@@ -134,21 +92,9 @@ class FleetKeys:
         if event.purpose == "filter":
             self._filter_by("")
 
-    def prompt_cancel(self) -> None:
-        """Escape in the prompt."""
-        self._screen.prompt.cancel()
-
     def prompt_history(self) -> None:
         """Whether the scrollback is searched too."""
         self._screen.prompt.toggle_history()
-
-    def prompt_up(self) -> None:
-        """One line up while filtering."""
-        self._move(-1)
-
-    def prompt_down(self) -> None:
-        """One line down while filtering."""
-        self._move(1)
 
     def _filter_by(self, query: str) -> None:
         self._arrange(replace(self._screen.table.arrangement, query=query.strip()))
@@ -223,7 +169,7 @@ class FleetKeys:
         """Attach to what is under the cursor; on a group, open or close it."""
         table = self._screen.table
         if isinstance(table.line, Group):
-            table.fold(table.line.key, not table.line.is_folded)
+            self.fold(table.line, not table.line.is_folded)
             return None
         line = table.row or table.session
         return self._acting.attach(line) if line is not None else None
@@ -292,18 +238,6 @@ class FleetKeys:
         if was_open or self._screen.pane.tab != tab:
             self._screen.pane.toggle(tab)
 
-    def zoom(self) -> None:
-        """The right pane over all, or back."""
-        self._screen.zoom(not self._screen.is_zoomed)
-
-    def scroll_down(self) -> None:
-        """The right pane, down."""
-        self._screen.pane.scroll_text(SCROLL_LINES)
-
-    def scroll_up(self) -> None:
-        """The right pane, up."""
-        self._screen.pane.scroll_text(-SCROLL_LINES)
-
     # other screens
 
     async def run(self) -> None:
@@ -350,11 +284,3 @@ class FleetKeys:
         """Ask everyone again."""
         self._screen.watch_refresh()
         self._screen.say("Asking mngr and tmux again.", "Refresh")
-
-    def problems(self) -> None:
-        """What does not work."""
-        self._screen.app.push_screen(problems_page(self._screen.problems, self._screen.said))
-
-    def theme(self) -> None:
-        """Choose the colours."""
-        self._screen.app.action_change_theme()

@@ -5,7 +5,6 @@ The last answer changes nothing; it is the one that is marked at first, and esca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
@@ -15,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from selftest_core.frozen import dataclass
 from selftest_tui.present import clean
 from selftest_tui.widgets.screen_text import block
 

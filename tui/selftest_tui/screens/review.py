@@ -20,13 +20,13 @@ from selftest_tui.keys import Where
 from selftest_tui.keys_review import REVIEW
 from selftest_tui.messages import ReviewFailed, ReviewSaid
 from selftest_tui.review_feed import ReviewFeed
-from selftest_tui.review_lines import ReviewGroup, ReviewRow, all_rows, lay_out
+from selftest_tui.review_lines import ReviewGroup, ReviewRow, RowMaker, lay_out
 from selftest_tui.review_situation import ReviewSituation
 from selftest_tui.review_state import instead_of_lines, review_problems
 from selftest_tui.screens.editing import editor_of
-from selftest_tui.screens.keyed import KeyedScreen
 from selftest_tui.screens.review_keys import ReviewKeys
 from selftest_tui.screens.review_sight import ReviewSight
+from selftest_tui.screens.split import SplitScreen
 from selftest_tui.widgets.banner import Banner
 from selftest_tui.widgets.key_bar import KeyBar
 from selftest_tui.widgets.line_table import LineTable
@@ -37,7 +37,6 @@ from selftest_tui.widgets.review_pane import ReviewPane
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from selftest_core.view import Problem, Row
     from selftest_tui.screens.fleet import FleetScreen
 
-NARROW = 100
-"""Columns below which the right pane is a key away."""
 SECONDS_BETWEEN_LOOKS = 3.0
 """Between two looks for arrivals and moved branches, while nothing else is under way."""
 
@@ -57,13 +54,16 @@ SECONDS_TO_THE_REST = 0.2
 """After an act of which not all consequences are known yet: they are found while nothing else is under way."""
 
 
-class ReviewScreen(KeyedScreen):
+class ReviewScreen(SplitScreen):
     """Shows what `request` asks for. `fleet` is the fleet's screen below, which knows the agents."""
 
     KEYS = REVIEW
     CSS_PATH = "review.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REVIEW.of(Where.SCREEN))]
     AUTO_FOCUS = "LineTable"
+
+    table: LineTable
+    pane: ReviewPane
 
     def __init__(self, request: Request, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
@@ -82,6 +82,7 @@ class ReviewScreen(KeyedScreen):
         self._frame_words = ("", "")
         self._own_problems: tuple[Problem, ...] = ()
         self._drawn_from: object = None
+        self._made = RowMaker()
         self._is_looking = False
         self.acts = ReviewKeys(self)
 
@@ -196,11 +197,6 @@ class ReviewScreen(KeyedScreen):
             self._is_looking = False
 
     @property
-    def field(self) -> Prompt:
-        """What is typed behind `/` or `P` is for it."""
-        return self.prompt
-
-    @property
     def is_settled(self) -> bool:
         """No act is under way, and what is shown is what the log says."""
         return not self._under_way and not self._pending
@@ -231,21 +227,6 @@ class ReviewScreen(KeyedScreen):
     def problems(self) -> tuple[Problem, ...]:
         """What does not work right now, and what could not be taken."""
         return (*self._own_problems, *review_problems(self.state))
-
-    @property
-    def is_narrow(self) -> bool:
-        """The right pane lies over the table, or is closed."""
-        return self.has_class("-narrow")
-
-    @property
-    def is_zoomed(self) -> bool:
-        """The right pane covers the table."""
-        return self.has_class("-zoomed")
-
-    @property
-    def pane_is_open(self) -> bool:
-        """The right pane is on the screen."""
-        return self.is_zoomed or not self.is_narrow
 
     @property
     def is_at_rest(self) -> bool:
@@ -312,7 +293,7 @@ class ReviewScreen(KeyedScreen):
             self.show_state()
             return
         self._drawn_from = drawn_from
-        self.rows = all_rows(state, {oid: decision for oid, (_, decision) in self._pending.items()})
+        self.rows = self._made.all_rows(state, {oid: decision for oid, (_, decision) in self._pending.items()})
         lines = lay_out(self.rows, folded=self.folded, query=self.query_text, only_open=self.only_open)
         self.table.show_placeholder(instead_of_lines(state, len(self.rows), self.query_text, only_open=self.only_open))
         self.table.show(lines)
@@ -339,19 +320,14 @@ class ReviewScreen(KeyedScreen):
             self._frame.border_title, self._frame.border_subtitle = map(Content, words)
         self._keys.show(self.situation())
 
-    def zoom(self, on: bool) -> None:
-        """The right pane over the table, or beside it (on narrow terminals: away)."""
-        self.set_class(on, "-zoomed")
-        self.show_frame()
-
     # what widgets tell
 
-    def on_line_table_cursor_moved(self) -> None:
+    def on_cursor_moved(self) -> None:
         """Say which keys work there; show on the right what is under the cursor once it rests."""
         self.show_frame()
         self.sight.cursor_moved()
 
-    def on_line_table_line_opened(self) -> None:
+    def on_line_opened(self) -> None:
         """Clicked: as Enter."""
         self.action_press("open")
 
@@ -379,11 +355,3 @@ class ReviewScreen(KeyedScreen):
         self.table.focus()
         if event.purpose == "filter":
             self.acts.filter_to("")
-
-    def on_banner_clicked(self) -> None:
-        """All problems."""
-        self.action_press("problems")
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Narrow terminals are one class."""
-        self.set_class(event.size.width < NARROW, "-narrow")

@@ -54,11 +54,6 @@ class ReviewKeys(ReviewMoves):
         """Acts on agents that quitting now would cut short, in words."""
         return self._acting.is_running
 
-    def do(self, action: str) -> object:
-        """Do what the key table calls `action`; an awaitable where it takes time."""
-        done: object = getattr(self, action)()
-        return done
-
     @property
     def _row(self) -> ReviewRow:
         row = self._screen.table.row

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError
 from selftest_tui.review_lines import ReviewGroup, ReviewRow, filters_for, key_of
 from selftest_tui.screens.choose import Choose
-from selftest_tui.screens.help import problems_page
+from selftest_tui.screens.table_moves import TableMoves
 from selftest_tui.widgets.diff_view import PAN
 from selftest_tui.widgets.review_pane import TABS
 
@@ -15,57 +15,13 @@ if TYPE_CHECKING:
     from selftest_tui.screens.review import ReviewScreen
     from selftest_tui.widgets.review_pane import ReviewTab
 
-SCROLL_LINES = 5
-"""Lines that J and K scroll."""
 
-
-class ReviewMoves:
+class ReviewMoves(TableMoves):
     """The harmless half of the acts behind the keys of one review's screen."""
 
-    def __init__(self, screen: ReviewScreen) -> None:
-        self._screen = screen
+    _screen: ReviewScreen
 
     # moving
-
-    def down(self) -> None:
-        """One line down."""
-        self._move(1)
-
-    def up(self) -> None:
-        """One line up."""
-        self._move(-1)
-
-    def page_down(self) -> None:
-        """One page down."""
-        self._move(self._screen.table.page - 1)
-
-    def page_up(self) -> None:
-        """One page up."""
-        self._move(1 - self._screen.table.page)
-
-    def first(self) -> None:
-        """To the top."""
-        self._screen.table.go_to(0)
-
-    def last(self) -> None:
-        """To the bottom."""
-        self._screen.table.go_to(len(self._screen.table.shown.lines))
-
-    def _move(self, lines: int) -> None:
-        table = self._screen.table
-        table.go_to(table.cursor + lines)
-
-    def close_group(self) -> None:
-        """Fold the group that the cursor is in; the cursor goes to its title."""
-        group = self._screen.table.group
-        if group is not None and not group.is_folded:
-            self.fold(group, True)
-
-    def open_group(self) -> None:
-        """Unfold the group under the cursor."""
-        group = self._screen.table.group
-        if group is not None and group.is_folded:
-            self.fold(group, False)
 
     def fold(self, group: ReviewGroup, closed: bool) -> None:
         """Fold a group, or unfold it."""
@@ -92,16 +48,13 @@ class ReviewMoves:
             screen.folded -= closed
             screen.rearrange()
         places = sorted(table.shown.places[oid] for oid in opens if oid in table.shown.places)
-        ahead = [place for place in places if place > table.cursor]
-        behind = [place for place in places if place < table.cursor]
-        table.go_to((ahead or places)[0] if step > 0 else (behind or places)[-1])
+        self.go_round(places, step)
 
     # finding
 
     def filter(self) -> None:
         """Open the prompt with the filter that holds."""
-        self._screen.add_class("-asking")
-        self._screen.prompt.ask("filter", "/", "⏎ keep  esc clear", self._screen.query_text)
+        self._screen.open_prompt("filter", "/", "⏎ keep  esc clear", self._screen.query_text)
 
     def filter_to(self, text: str) -> None:
         """Show only changes that the filter lets through."""
@@ -135,27 +88,7 @@ class ReviewMoves:
         else:
             screen.app.pop_screen()
 
-    def prompt_up(self) -> None:
-        """The cursor, while typing."""
-        self._move(-1)
-
-    def prompt_down(self) -> None:
-        """The cursor, while typing."""
-        self._move(1)
-
-    def prompt_cancel(self) -> None:
-        """Leave the prompt."""
-        self._screen.prompt.cancel()
-
     # the diff
-
-    def scroll_down(self) -> None:
-        """The right pane, down."""
-        self._screen.pane.scroll_text(SCROLL_LINES)
-
-    def scroll_up(self) -> None:
-        """The right pane, up."""
-        self._screen.pane.scroll_text(-SCROLL_LINES)
 
     def next_hunk(self) -> None:
         """To the next hunk."""
@@ -254,11 +187,3 @@ class ReviewMoves:
         app = self._screen.app
         while app.screen is not self._screen.fleet:
             app.pop_screen()
-
-    def problems(self) -> None:
-        """What does not work."""
-        self._screen.app.push_screen(problems_page(self._screen.problems, self._screen.said))
-
-    def theme(self) -> None:
-        """Choose the colours."""
-        self._screen.app.action_change_theme()

@@ -21,9 +21,9 @@ from selftest_tui.run_feed import RunFeed, RunNews
 from selftest_tui.run_lines import RunGroup, lay_out
 from selftest_tui.run_situation import RunSituation
 from selftest_tui.run_state import run_problems, state_of
-from selftest_tui.screens.keyed import KeyedScreen
 from selftest_tui.screens.run_keys import RunKeys
 from selftest_tui.screens.run_right import RightSide
+from selftest_tui.screens.split import SplitScreen
 from selftest_tui.widgets.banner import Banner
 from selftest_tui.widgets.key_bar import KeyBar
 from selftest_tui.widgets.prompt import Prompt
@@ -34,7 +34,6 @@ from selftest_tui.widgets.run_table import RunTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
@@ -44,17 +43,17 @@ if TYPE_CHECKING:
     from selftest_tui.messages import WatchEnded
     from selftest_tui.screens.fleet import FleetScreen
 
-NARROW = 100
-"""Columns below which the right pane is a key away."""
 
-
-class RunScreen(KeyedScreen):
+class RunScreen(SplitScreen):
     """Shows one run. `fleet` is the fleet's screen below, which knows the agents; `clock` gives seconds since 1970."""
 
     KEYS = RUN
     CSS_PATH = "run.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.SCREEN))]
     AUTO_FOCUS = "RunTable"
+
+    table: RunTable
+    pane: RunPane
 
     def __init__(self, folder: RunFolder, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
@@ -125,26 +124,6 @@ class RunScreen(KeyedScreen):
         if isinstance(line, RunGroup):
             return line.members
         return (line,) if line is not None else ()
-
-    @property
-    def field(self) -> Prompt:
-        """The filter's."""
-        return self.prompt
-
-    @property
-    def is_narrow(self) -> bool:
-        """The right pane lies over the table, or is closed."""
-        return self.has_class("-narrow")
-
-    @property
-    def is_zoomed(self) -> bool:
-        """The right pane covers the table."""
-        return self.has_class("-zoomed")
-
-    @property
-    def pane_is_open(self) -> bool:
-        """The right pane is on the screen."""
-        return self.is_zoomed or not self.is_narrow
 
     @property
     def is_at_rest(self) -> bool:
@@ -228,7 +207,7 @@ class RunScreen(KeyedScreen):
             return
         lines = lay_out(run, folded=self.folded, query=self.query_text, only_open=self.only_open)
         self.table.show_placeholder(self._instead())
-        self.table.show(lines, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
+        self.table.show_at(lines, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
         self.show_state()
 
     def _instead(self) -> tuple[str, ...]:
@@ -253,9 +232,9 @@ class RunScreen(KeyedScreen):
         if run is not None and self.news is not None:
             self._bar.show(run, state_of(self.news, self.is_starting), self.clock())
         self._banner.show(self.problems)
-        self._show_frame()
+        self.show_frame()
 
-    def _show_frame(self) -> None:
+    def show_frame(self) -> None:
         run = self.run_now
         title = "tests by cluster and state" if not self.only_open else "what is open"
         if self.query_text:
@@ -274,12 +253,12 @@ class RunScreen(KeyedScreen):
 
     # the right pane
 
-    def on_run_table_cursor_moved(self) -> None:
+    def on_cursor_moved(self) -> None:
         """Say which keys work there; show on the right what is under the cursor once it rests."""
-        self._show_frame()
+        self.show_frame()
         self.right.follow()
 
-    def on_run_table_line_opened(self) -> None:
+    def on_line_opened(self) -> None:
         """Clicked: as Enter."""
         self.action_press("attach")
 
@@ -289,21 +268,7 @@ class RunScreen(KeyedScreen):
 
     # layout
 
-    def zoom(self, on: bool) -> None:
-        """The right pane over the table, or beside it (on narrow terminals: away)."""
-        self.set_class(on, "-zoomed")
-        self._show_frame()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Narrow terminals are one class."""
-        self.set_class(event.size.width < NARROW, "-narrow")
-
     # the prompt
-
-    def ask_filter(self) -> None:
-        """Open the prompt in place of the key line."""
-        self.add_class("-asking")
-        self.prompt.ask("filter", "/", "⏎ keep  esc clear", self.query_text)
 
     def on_prompt_typed(self, event: Prompt.Typed) -> None:
         """Filter as it is typed."""
@@ -324,7 +289,3 @@ class RunScreen(KeyedScreen):
         if text != self.query_text:
             self.query_text = text
             self.rearrange()
-
-    def on_banner_clicked(self) -> None:
-        """All problems."""
-        self.action_press("problems")

@@ -48,11 +48,6 @@ class RunKeys(RunMoves):
         """Acts that quitting now would cut short, in words."""
         return self._acting.is_running
 
-    def do(self, action: str) -> object:
-        """Do what the key table calls `action`; an awaitable where it takes time."""
-        done: object = getattr(self, action)()
-        return done
-
     @property
     def _row(self) -> RunRow:
         row = self._screen.table.row

@@ -1,8 +1,8 @@
 """The table of agents and other tmux sessions: virtual lines, a cursor, marks, and nothing about what agents are.
 
-It draws only what is on the screen, and of that only what has changed: a view in which thirty of a thousand rows are
-new costs thirty lines at most. The cursor and the marks belong to identities, not to places, so they stay where they
-are when the fleet is rearranged around them; the line under the cursor stays at its place on the screen as well.
+A view in which thirty of a thousand rows are new costs thirty lines at most. The cursor and the marks belong to
+identities, not to places, so they stay where they are when the fleet is rearranged around them; the line under the
+cursor stays at its place on the screen as well.
 It knows no key, no watch, no mngr: the screen calls it, and it posts what became of that.
 """
 
@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.style import Style
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
+from textual.geometry import Region
 
 from selftest_core.observations import TmuxSession
 from selftest_core.view import FleetView, Row
@@ -21,12 +19,13 @@ from selftest_tui.bindings import bindings_of
 from selftest_tui.finding import Finder
 from selftest_tui.keys import Where
 from selftest_tui.keys_fleet import FLEET
+from selftest_tui.widgets.cursor_table import HEADING, PREFIX, CursorTable
 from selftest_tui.widgets.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
 from selftest_tui.widgets.line_places import changed_places, first_line, next_needing, place_of_cursor
-from selftest_tui.widgets.table_messages import CursorMoved, LineOpened, LineVanished, MarksChanged, NameChanged
+from selftest_tui.widgets.table_messages import LineOpened, LineVanished, MarksChanged, NameChanged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from textual import events
     from textual.binding import BindingType
@@ -35,38 +34,26 @@ if TYPE_CHECKING:
     from selftest_core.agents import AgentKey
     from selftest_tui.arrangement import Line, LineKey
 
-HEADING = 1
-"""Lines at the top that do not scroll."""
 
-
-class AgentTable(ScrollView, can_focus=True):
+class AgentTable(CursorTable["Line"]):
     """Shows a FleetView as an Arrangement lays it out. Posts the messages of `table_messages`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.TABLE))]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"agent-table--{part}" for part in PARTS}
+    BACKGROUNDS = BACKGROUNDS
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in PARTS}
     DEFAULT_CSS = """
     AgentTable {
-        background: $background;
-        color: $foreground;
-        overflow-x: hidden;
-        overflow-y: auto;
-        scrollbar-size-vertical: 1;
-        &> .agent-table--base { background: $background; color: $foreground; }
-        &> .agent-table--cursor { background: $primary 40%; color: $foreground; }
-        &> .agent-table--cursor-blurred { background: $primary 20%; color: $foreground; }
-        &> .agent-table--marked { background: $accent 15%; color: $foreground; }
-        &> .agent-table--heading { color: $text-muted; }
-        &> .agent-table--group { text-style: bold; }
-        &> .agent-table--muted { color: $text-muted; }
-        &> .agent-table--stale { color: $text-disabled; text-style: italic; }
-        &> .agent-table--mark { color: $foreground; text-style: bold; }
-        &> .agent-table--needs-you { color: $text-warning; text-style: bold; }
-        &> .agent-table--failed { color: $text-error; text-style: bold; }
-        &> .agent-table--working { color: $text-success; }
-        &> .agent-table--waiting { color: $text-primary; }
-        &> .agent-table--done { color: $text-success; }
-        &> .agent-table--stopped { color: $text-muted; }
-        &> .agent-table--unknown { color: $text-muted; }
+        &> .cursor-table--marked { background: $accent 15%; color: $foreground; }
+        &> .cursor-table--group { text-style: bold; }
+        &> .cursor-table--stale { color: $text-disabled; text-style: italic; }
+        &> .cursor-table--mark { color: $foreground; text-style: bold; }
+        &> .cursor-table--needs-you { color: $text-warning; text-style: bold; }
+        &> .cursor-table--failed { color: $text-error; text-style: bold; }
+        &> .cursor-table--working { color: $text-success; }
+        &> .cursor-table--waiting { color: $text-primary; }
+        &> .cursor-table--done { color: $text-success; }
+        &> .cursor-table--stopped { color: $text-muted; }
+        &> .cursor-table--unknown { color: $text-muted; }
     }
     """
 
@@ -74,17 +61,19 @@ class AgentTable(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.arrangement = Arrangement()
         self.arranged = Arranged()
-        self.placeholder: tuple[str, ...] = ()
         self._view = FleetView(at=0.0)
         self._now = 0.0
         self._finder = Finder()
-        self._cursor = 0
-        self._was_moved = False
         self._marks: frozenset[AgentKey] = frozenset()
         self._range_from: LineKey | None = None
         self._marks_before: frozenset[AgentKey] = frozenset()
         self._painter: LinePainter | None = None
         self._drawn_times: dict[LineKey, tuple[str, ...]] = {}
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """Those that are shown."""
+        return self.arranged.lines
 
     # what is shown
 
@@ -105,12 +94,6 @@ class AgentTable(ScrollView, can_focus=True):
         self.arrangement = arrangement
         self._arrange()
 
-    def show_placeholder(self, lines: tuple[str, ...]) -> None:
-        """What to say when there is no line at all."""
-        if lines != self.placeholder:
-            self.placeholder = lines
-            self.refresh()
-
     def tick(self, now: float) -> None:
         """Move the clock: only cells whose text it changes are painted again."""
         self._now = now
@@ -124,12 +107,6 @@ class AgentTable(ScrollView, can_focus=True):
     # cursor
 
     @property
-    def line(self) -> Line | None:
-        """The line under the cursor."""
-        lines = self.arranged.lines
-        return lines[self._cursor] if self._cursor < len(lines) else None
-
-    @property
     def row(self) -> Row | None:
         """The agent under the cursor."""
         return self.line if isinstance(self.line, Row) else None
@@ -139,29 +116,10 @@ class AgentTable(ScrollView, can_focus=True):
         """The session of no agent under the cursor."""
         return self.line if isinstance(self.line, TmuxSession) else None
 
-    @property
-    def cursor(self) -> int:
-        """The place of the cursor among `arranged.lines`."""
-        return self._cursor
-
-    @property
-    def page(self) -> int:
-        """Lines that fit on the screen."""
-        return max(1, self.size.height - HEADING)
-
-    def go_to(self, place: int) -> None:
-        """The person moves the cursor to the line at `place`, within bounds; it is scrolled into sight."""
-        self._was_moved = True
-        self._go_to(place)
-
-    def _go_to(self, place: int) -> None:
-        place = max(0, min(place, len(self.arranged.lines) - 1))
-        if place != self._cursor:
-            before, self._cursor = self._cursor, place
-            self._refresh_places((before, place))
-            self._extend_range()
-            self.post_message(CursorMoved())
-        self._scroll_to_cursor()
+    def cursor_went(self) -> None:
+        """A range goes with it."""
+        self._extend_range()
+        super().cursor_went()
 
     def go_to_key(self, key: LineKey) -> bool:
         """Put the cursor on a line by identity, opening its group; False where it is not shown."""
@@ -250,7 +208,7 @@ class AgentTable(ScrollView, can_focus=True):
         changed = self._marks ^ marks
         self._marks = marks
         if changed:
-            self._refresh_places(self.arranged.places[key] for key in changed if key in self.arranged.places)
+            self.refresh_places(self.arranged.places[key] for key in changed if key in self.arranged.places)
         self.post_message(MarksChanged())
 
     # laying out
@@ -260,17 +218,8 @@ class AgentTable(ScrollView, can_focus=True):
         after = arrange(self._view, self.arrangement, self._finder.find(self._view, self.arrangement.query))
         self.arranged = after
         self._cursor = place_of_cursor(before, after, cursor_before)
-        self.virtual_size = Size(self.size.width, len(after.lines) + HEADING)
-        wanted = first_line(before, after, cursor_before, self._cursor, top, self.page)
-        if wanted != top:
-            self.scroll_to(y=wanted, animate=False, force=True)
-        if self.scroll_offset.y != top or not after.lines:
-            self.refresh()
-        else:
-            self._refresh_places(changed_places(before, after))
-            if self._cursor != cursor_before:
-                self._refresh_places((self._cursor, cursor_before))
-        self.post_message(CursorMoved())
+        first = first_line(before, after, cursor_before, self._cursor, top, self.page)
+        self.relaid(first, changed_places(before, after), cursor_before, was_empty=not before.lines)
 
     def _tell_what_happened_to(self, under: Row, view: FleetView) -> None:
         place = self.arranged.places.get(under.key)
@@ -289,45 +238,25 @@ class AgentTable(ScrollView, can_focus=True):
 
     # drawing
 
-    def render_line(self, y: int) -> Strip:
-        """One line of the screen: the titles, a line of the fleet, or nothing."""
-        painter = self.painter
-        if y < HEADING:
-            return painter.heading() if self.arranged.lines else painter.blank()
-        place = self.scroll_offset.y + y - HEADING
-        if not self.arranged.lines:
-            return self._placeholder_line(painter, place)
-        if place >= len(self.arranged.lines):
-            return painter.blank()
-        line = self.arranged.lines[place]
-        key = key_of(line)
-        self._drawn_times[key] = painter.timed_cells(line, self._now)
+    def draw_titles(self, width: int) -> Strip:
+        """The titles of the columns."""
+        return self.painter.heading()
+
+    def draw_at(self, place: int, width: int) -> Strip:
+        """An agent, a session or the title of a group."""
+        painter, line = self.painter, self.arranged.lines[place]
+        self._drawn_times[key_of(line)] = painter.timed_cells(line, self._now)
         look = Look(place == self._cursor, self.has_focus, isinstance(line, Row) and line.key in self._marks)
         return painter.line(line, look, self._now)
-
-    def _placeholder_line(self, painter: LinePainter, place: int) -> Strip:
-        first = max(0, (self.page - len(self.placeholder)) // 3)
-        number = place - first
-        if 0 <= number < len(self.placeholder):
-            return painter.placeholder(self.placeholder, number)
-        return painter.blank()
 
     @property
     def painter(self) -> LinePainter:
         """What draws lines at this width, in these colours."""
         width = self.scrollable_content_region.width
         if self._painter is None or self._painter.width != width:
-            styles = {part: self._style(part) for part in PARTS}
-            self._painter = LinePainter(styles, width)
+            self._painter = LinePainter({part: self.style_of(part) for part in PARTS}, width)
             self._drawn_times.clear()
         return self._painter
-
-    def _style(self, part: str) -> Style:
-        """Backgrounds whole; of the others only what lies on any background, with shades already mixed."""
-        whole = self.get_component_rich_style(f"agent-table--{part}")
-        if part in BACKGROUNDS:
-            return whole
-        return Style(color=whole.color, bold=whole.bold or None, italic=whole.italic or None)
 
     def _visible(self) -> range:
         top = self.scroll_offset.y
@@ -336,46 +265,15 @@ class AgentTable(ScrollView, can_focus=True):
     def _y_of(self, place: int) -> int:
         return place - self.scroll_offset.y + HEADING
 
-    def _refresh_places(self, places: Iterable[int]) -> None:
-        top, bottom = self.scroll_offset.y, self.scroll_offset.y + self.page
-        regions = [Region(0, self._y_of(place), self.size.width, 1) for place in places if top <= place < bottom]
-        if regions:
-            self.refresh(*regions)
-
-    def _scroll_to_cursor(self) -> None:
-        top, place = self.scroll_offset.y, self._cursor
-        if place < top:
-            self.scroll_to(y=0 if place == 1 else place, animate=False, force=True)
-        elif place >= top + self.page:
-            self.scroll_to(y=place - self.page + 1, animate=False, force=True)
-
     def notify_style_update(self) -> None:
         """Other colours: paint with them."""
         super().notify_style_update()
         self._painter = None
 
-    def on_resize(self) -> None:
-        """Other columns may fit."""
-        self._painter = None
-        self.virtual_size = Size(self.size.width, len(self.arranged.lines) + HEADING)
-        self._scroll_to_cursor()
-        self.refresh()
-
-    def on_focus(self) -> None:
-        """The cursor is brighter with the focus."""
-        self._refresh_places((self._cursor,))
-
-    def on_blur(self) -> None:
-        """The cursor is paler without it."""
-        self._refresh_places((self._cursor,))
-
     # mouse
 
-    def on_click(self, event: events.Click) -> None:
+    def clicked(self, place: int, event: events.Click) -> None:
         """Move there; shift marks up to there, ctrl marks that one, twice opens, a group's title folds."""
-        place = self.scroll_offset.y + event.y - HEADING
-        if event.y < HEADING or not 0 <= place < len(self.arranged.lines):
-            return
         line = self.arranged.lines[place]
         if event.shift:
             if not self.in_range:

@@ -21,7 +21,7 @@ from selftest_tui.arrangement import Group, key_of
 from selftest_tui.widgets.line_places import is_same
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from selftest_tui.arrangement import Line, LineKey
 
@@ -76,18 +76,6 @@ class LinePainter:
         style = self.styles["base"] + self.styles["heading"]
         text = " " * columns.PREFIX + "".join(one.column.heading(one.width) + " " * one.gap for one in self.placed)
         return Strip([Segment(present.fit(text, self.width), style)], self.width)
-
-    def blank(self) -> Strip:
-        """A line with nothing in it."""
-        return Strip.blank(self.width, self.styles["base"])
-
-    def placeholder(self, lines: Sequence[str], number: int) -> Strip:
-        """One line of what stands for an empty table: the headline centred, the others as one centred block."""
-        block = max((cell_len(present.clean(line)) for line in lines[1:]), default=0)
-        text = present.clean(lines[number])
-        indent = max(0, (self.width - (block if number else cell_len(text))) // 2)
-        style = self.styles["base"] + (self.styles["muted"] if number else Style(bold=True))
-        return Strip([Segment(present.fit(" " * indent + text, self.width), style)], self.width)
 
     def line(self, line: Line, look: Look, now: float) -> Strip:
         """One line, from the store where nothing in it has changed."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +24,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from selftest_core.errors import RefusedError, SelftestError
+from selftest_core.frozen import dataclass
 from selftest_tui.present import clean
 from selftest_tui.widgets.screen_text import strips, with_cursor, wrapped
 

@@ -6,7 +6,6 @@ characters of their own, so that colours only repeat what they say. It takes val
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -14,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from selftest_core.frozen import dataclass
 from selftest_tui.playhead import clock_text
 from selftest_tui.present import clean, fit
 

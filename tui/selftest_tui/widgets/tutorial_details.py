@@ -51,6 +51,10 @@ class TutorialDetails(VerticalScroll, can_focus=False):
         """One text."""
         yield Static()
 
+    def scroll_text(self, lines: int) -> None:
+        """Down, or up where negative."""
+        self.scroll_relative(y=lines, animate=False)
+
     def show(self, line: Line | None, tutorial: str) -> None:
         """Go over to another line. `tutorial`: the file's name."""
         if self._shown == (line, tutorial):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -86,18 +85,6 @@ class TutorialPainter:
         text = f"{'':{SIGN}}{'line':>{NUMBER}}  " + present.fit("block, and tests that cite it", self._widths.text)
         text += "  " + present.fit("last run", RESULT) + ("  what was said of it" if self._widths.says else "")
         return Strip([Segment(present.fit(text, self.width), style)], self.width)
-
-    def blank(self) -> Strip:
-        """A line with nothing in it."""
-        return Strip.blank(self.width, self._styles["base"])
-
-    def placeholder(self, lines: Sequence[str], number: int) -> Strip:
-        """One line of what stands for an empty table: the headline centred, the others as one centred block."""
-        block = max((cell_len(present.clean(line)) for line in lines[1:]), default=0)
-        text = present.clean(lines[number])
-        indent = max(0, (self.width - (block if number else cell_len(text))) // 2)
-        style = self._styles["base"] + (self._styles["muted"] if number else Style(bold=True))
-        return Strip([Segment(present.fit(" " * indent + text, self.width), style)], self.width)
 
     def line(self, line: Line, *, is_cursor: bool, has_focus: bool) -> Strip:
         """One line."""
