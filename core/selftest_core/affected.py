@@ -16,12 +16,12 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.coverage import cover
 from selftest_core.errors import ToolOutputError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.git import Git
 from selftest_core.tutorial import parse_blocks
 

@@ -13,12 +13,13 @@ import json
 import os
 import stat
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from selftest_core.frozen import dataclass
 from selftest_core.observations import UnreadableAgent
 
 if TYPE_CHECKING:

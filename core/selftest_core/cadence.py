@@ -13,8 +13,10 @@ Times are seconds of one clock that never goes back, costs are CPU seconds. No c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,12 +5,13 @@ Reading files is all the IO in here; nothing is imported, run or written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.citations import Read, Unreadable, read_tests
 from selftest_core.coverage import Coverage, cover
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.tutorial import Tutorial, TutorialWarning, parse_blocks
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+
+from selftest_core.frozen import dataclass
 
 MOST_LINES = 400
 """Lines of either side that are compared; comparing takes their product of steps."""

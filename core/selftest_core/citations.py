@@ -13,8 +13,9 @@ import ast
 import re
 import textwrap
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

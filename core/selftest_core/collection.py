@@ -20,12 +20,13 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core import collecting_plugin
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.process import run, run_async
 
 if TYPE_CHECKING:

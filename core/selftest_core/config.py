@@ -9,12 +9,13 @@ the time that `--help` takes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.config_values import ENVIRONMENT_PREFIX, Key, Value, from_text, from_toml, toml_text
 from selftest_core.errors import ConfigError
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,11 +10,11 @@ import math
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from selftest_core.errors import ConfigError
+from selftest_core.frozen import dataclass
 
 ENVIRONMENT_PREFIX = "SELFTEST_TUI_"
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

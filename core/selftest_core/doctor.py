@@ -13,12 +13,13 @@ import re
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.agent_files import host_dir_of
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
+from selftest_core.frozen import dataclass
 from selftest_core.listing import failure
 from selftest_core.tools.installing import install_hint
 from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, find_mngr, parse_version

@@ -15,10 +15,10 @@ import json
 import os
 import time
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from selftest_core.errors import RefusedError, SelftestError
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,10 +6,10 @@ than that (what another type of agent runs, whether it waits for somebody), the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import State
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

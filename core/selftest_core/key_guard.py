@@ -9,11 +9,11 @@ then the guard is gone, and is to be asked for again. Bindings that are not mngr
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.tmux import Tmux, failure, quote
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError, ToolFailedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.panes import pane_target
 from selftest_core.tools.tmux import Tmux, escaped, failure
 

@@ -8,10 +8,10 @@ they were asked for, and is to be rendered, never printed. It must not change a 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError, ToolOutputError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.tmux import TIMEOUT, Tmux, exact_session, failure, quote
 
 if TYPE_CHECKING:

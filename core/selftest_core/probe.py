@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import AgentFiles, AgentFolder, prefix_of
 from selftest_core.agents import State
 from selftest_core.errors import ToolError
+from selftest_core.frozen import dataclass
 from selftest_core.judging import DEAD_PANE, Judged, judge
 from selftest_core.observations import LocalAgent, Probed, SessionRef
 from selftest_core.tmux_servers import Server, TmuxServers

@@ -14,13 +14,14 @@ import json
 import math
 import os
 import secrets
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import Agent, Host, Ssh, State
+from selftest_core.frozen import dataclass
 from selftest_core.observations import RememberedAgent
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ nothing else. Nothing is run.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,10 @@ class Open:
         return next((quote for quote in self.quotes if quote.kind in _QUOTES), None)
 
 
-def read(lines: Sequence[str], first: int, inside: Open = Open()) -> Open:
+_NOTHING = Open()
+
+
+def read(lines: Sequence[str], first: int, inside: Open = _NOTHING) -> Open:
     """Read lines, of which the first has the number `first`, beginning inside of what is open."""
     quotes = list(inside.quotes)
     heredocs = list(inside.heredocs)

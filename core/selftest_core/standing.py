@@ -8,11 +8,12 @@ a session that is gone is STOPPED. `selftest_core.fleet` says who is there at al
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.agents import Agent, Host, State
 from selftest_core.attention import PERMISSIONS, Standing, is_plain_command, judge
+from selftest_core.frozen import dataclass
 from selftest_core.view import Category, Row
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ It asks nothing and confirms nothing: whoever calls it has shown the exact targe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import State
 from selftest_core.errors import ToolError, ToolTimeoutError
+from selftest_core.frozen import dataclass
 from selftest_core.listing import failure
 from selftest_core.tools.mngr import destroy_arguments, message_arguments, start_arguments, stop_arguments
 from selftest_core.tools.mngr_answers import DONE_WORD, Act, Answer, read_answer

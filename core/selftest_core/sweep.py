@@ -6,11 +6,11 @@ still runs is never touched, nor is anything that cannot be proved to be ours (`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.demo.ending import end_world, processes_of
 from selftest_core.demo.folders import DemoFolder, demo_folders, forget, still_ours_to_remove
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

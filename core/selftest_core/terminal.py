@@ -15,11 +15,11 @@ import signal
 import sys
 import termios
 import tty
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError
+from selftest_core.frozen import dataclass
 from selftest_core.tools import process
 from selftest_core.tools.tmux import Tmux, escaped, exact_session, failure
 

@@ -5,10 +5,10 @@ Keys and order are fixed while a trouble lasts, so that a banner neither blinks 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.frozen import dataclass
 from selftest_core.view import LaneStatus, Problem
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ everything else, and a warning says so.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.shell_reading import Open, read
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.run.events import FAILURES, End, Phase
 from selftest_core.run.planning import without_parameters
 

@@ -6,9 +6,11 @@ nothing changed is equal to, and kept identical (`is`) with, the one before, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

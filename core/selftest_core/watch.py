@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from selftest_core.cadence import Pace
+from selftest_core.frozen import dataclass
 from selftest_core.view import FleetView
 
 if TYPE_CHECKING:

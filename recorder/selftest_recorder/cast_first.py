@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from selftest_core.frozen import dataclass
 from selftest_recorder.cast_lines import understand_value
 
 if TYPE_CHECKING:

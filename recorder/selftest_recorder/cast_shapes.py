@@ -7,12 +7,13 @@ what a terminal makes of an output.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

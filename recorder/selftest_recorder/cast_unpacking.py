@@ -12,9 +12,9 @@ import hashlib
 import os
 import tempfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 
+from selftest_core.frozen import dataclass
 from selftest_recorder.cast_shapes import RecordingError
 
 LIMIT = 4 * 1024 * 1024 * 1024

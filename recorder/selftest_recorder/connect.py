@@ -23,12 +23,12 @@ import sys
 import tempfile
 import termios
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.config import load_config
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.run.recording import LIVE
 from selftest_core.run.store import run_folders
 from selftest_core.run.telling import plain

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.citations import Citation
 from selftest_core.coverage import cover
+from selftest_core.frozen import dataclass
 from selftest_core.tools import process
 from selftest_core.tutorial import parse_blocks
 

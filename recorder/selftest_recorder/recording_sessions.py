@@ -15,11 +15,11 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, ToolFailedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.tools import process
 from selftest_core.tools.tmux import Tmux, sockets_of
 from selftest_recorder.onhost.__main__ import PATTERNS

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from selftest_core.demo.fake_mngr import MARKER
 from selftest_core.errors import ToolFailedError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:

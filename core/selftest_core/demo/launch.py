@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, ToolError, ToolFailedError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.process import spawn
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ every kind of outcome occurs that an agent can bring about, three make the same 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.demo.sample import FILES
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

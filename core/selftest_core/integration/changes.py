@@ -6,9 +6,9 @@ changes apart and finding hot files needs. Merging looks for renames by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.merging import Side
 from selftest_core.integration.objects import is_oid
 

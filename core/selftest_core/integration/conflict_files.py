@@ -7,11 +7,11 @@ used), and symbolic links are files that hold their target. What comes back is r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import RefusedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.resolutions import Answer, Resolution, why_unanswerable
 
 if TYPE_CHECKING:

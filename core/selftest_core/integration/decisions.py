@@ -8,11 +8,12 @@ in two ways.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.line import Decision
 from selftest_core.integration.resolutions import Resolution, resolution_from_json, resolution_json
 

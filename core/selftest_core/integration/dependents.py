@@ -10,9 +10,9 @@ what was found so far stands, and asking again goes on from there.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.resolutions import NO_ANSWERS
 

@@ -9,11 +9,11 @@ Nothing in here runs a filter or a driver of the person's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, ToolOutputError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.objects import is_oid
 from selftest_core.integration.patches import Hunk, LineKind, Patch, shown
 

@@ -7,10 +7,10 @@ their patches are the same wherever they stand. Nothing is dropped here: each so
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.cautions import forbidden_path
 from selftest_core.integration.changes import PathChange, missing_contents, read_changes
 from selftest_core.integration.kinds import Kind, kind_of_commit

@@ -7,9 +7,9 @@ nothing else of the log does, so that the same call gives the same answer anywhe
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.decisions import Decisions, read_decisions
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.inputs import Request, find_inputs, find_main, home_of

@@ -6,12 +6,13 @@ its agents said comes along as evidence. Nothing is changed here but `.selftest/
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.gathering import Branch
 from selftest_core.integration.review import Targets, resolve_branches, resolve_range, split_range
 from selftest_core.tools.git import Git, find_place

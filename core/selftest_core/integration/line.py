@@ -7,10 +7,10 @@ more is void. Nothing in here knows git: trees are merged and commits written th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:

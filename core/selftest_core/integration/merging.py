@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 import selectors
 import shutil
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, ToolTimeoutError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.objects import Commit, encode_commit, is_oid
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+
+from selftest_core.frozen import dataclass
 
 HEX = re.compile(r"[0-9a-f]{40}")
 """A full object id. Nothing else is ever given to git as an id."""

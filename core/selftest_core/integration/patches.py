@@ -10,13 +10,14 @@ Pure: text in, values out. Nothing in here knows colours, columns or files.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rapidfuzz.distance import LCSseq
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

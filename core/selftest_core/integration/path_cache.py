@@ -11,9 +11,10 @@ without it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.line import Placing, Status
 from selftest_core.integration.objects import TREE_MODE, Commit, encode_commit, is_oid, object_id
 from selftest_core.integration.resolutions import settle

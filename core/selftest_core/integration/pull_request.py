@@ -10,10 +10,10 @@ Opening it pushes that one branch, without hooks, and runs the person's own `gh`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, ToolFailedError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.line import Decision, Status
 from selftest_core.integration.patches import shown
 from selftest_core.tools.process import run

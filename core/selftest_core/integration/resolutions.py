@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.merging import Side
 from selftest_core.integration.objects import is_oid, object_id
 

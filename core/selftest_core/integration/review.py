@@ -7,10 +7,11 @@ changes; `publish_review` hands over what is kept. All of it works without a run
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.decisions import Decisions, decide, in_order
 from selftest_core.integration.dependents import Dependents, find_dependents
 from selftest_core.integration.gathering import Branch, Change, gather

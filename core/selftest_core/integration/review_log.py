@@ -19,11 +19,12 @@ restarts; an act behind undone ones drops those. A line of a later version, or o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.decisions import Decisions, parse_decisions
 from selftest_core.integration.gathering import Branch
 from selftest_core.integration.line import Decision

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.clusters import Cluster, Failure, cluster
+from selftest_core.frozen import dataclass
 from selftest_core.run.events import FAILURES, End, Phase
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.objects import is_oid
 from selftest_core.run.store import folder_of, passing

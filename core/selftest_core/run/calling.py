@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import ToolError
+from selftest_core.frozen import dataclass
 from selftest_core.run.events import Event
 from selftest_core.tools.process import run_async
 

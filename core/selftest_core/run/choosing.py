@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from selftest_core.citations import read_tests
 from selftest_core.collection import collect_async
 from selftest_core.coverage import cover
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.run.clone import look_into
 from selftest_core.run.planning import blocks_by_test
 from selftest_core.tools.git import Git

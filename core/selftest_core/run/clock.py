@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol
+
+from selftest_core.frozen import dataclass
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 

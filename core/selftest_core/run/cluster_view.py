@@ -7,12 +7,12 @@ Every test is in at most one of them. Pure but for `message_members`, which acts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import AgentKey
 from selftest_core.clusters import signature
+from selftest_core.frozen import dataclass
 from selftest_core.run.alarm import cluster_key
 from selftest_core.run.events import FAILURES, End, Phase
 

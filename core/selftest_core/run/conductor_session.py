@@ -20,11 +20,11 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import RefusedError, SelftestError, ToolError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.run.conducting import given
 from selftest_core.tools import process
 from selftest_core.tools.tmux import (

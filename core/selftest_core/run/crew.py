@@ -8,11 +8,11 @@ Every method may take long and may fail: it raises ToolError, which costs the ag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import ToolError
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,10 +7,10 @@ ended or its time was up. A file that is not there, or not whole, is asked for a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.run.crew import Life
 from selftest_core.run.events import End, Phase
 

@@ -7,10 +7,10 @@ never a guess that looks like knowledge.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.frozen import dataclass
 from selftest_core.run.mngr_commands import places
 
 if TYPE_CHECKING:

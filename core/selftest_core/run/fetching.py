@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import errno
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, ToolError
+from selftest_core.frozen import dataclass
 from selftest_core.run.bundles import Taken, UnusableBundleError
 from selftest_core.run.duty import words_of
 from selftest_core.run.pulling import SCREEN, receive

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.clusters import signature
+from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
 from selftest_core.run.events import FAILURES, NEXT, RUNNING, End, Event, Phase
 

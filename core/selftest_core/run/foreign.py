@@ -14,12 +14,12 @@ import json
 import os
 import stat
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.clusters import Failure, cluster
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.outcome import LARGEST, UnreadableOutcomeError, parse_outcome, verdict
 from selftest_core.run.events import FAILURES, End
 

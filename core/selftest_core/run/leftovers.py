@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError, ToolError
+from selftest_core.frozen import dataclass
 from selftest_core.run.conducting import hold
 from selftest_core.run.conductor_session import ConductorSession, close_session, find_conductor
 from selftest_core.run.mngr_commands import providers_of

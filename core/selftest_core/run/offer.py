@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.frozen import dataclass
 from selftest_core.run.estimates import span
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ A run that cannot be read (a newer version's, a damaged plan) is one row with it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import SelftestError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.run.store import FOLDER, RunFolder, run_folders
 from selftest_core.tools.git import find_place
 

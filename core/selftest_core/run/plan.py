@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,12 +8,12 @@ no chance inside: time and random digits are handed in.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.run.mngr_commands import providers_of
 from selftest_core.run.names import agent_names
 from selftest_core.run.plan import OnCluster, PlannedTest, RunPlan, Transfer, UnreadablePlanError, check_plan

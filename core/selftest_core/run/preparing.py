@@ -15,13 +15,13 @@ import secrets
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ConfigError
+from selftest_core.frozen import dataclass
 from selftest_core.journal import Journal
 from selftest_core.run.carrying import carried_files
 from selftest_core.run.choosing import TUTORIAL, Asked, Chosen, choose

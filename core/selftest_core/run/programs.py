@@ -10,13 +10,13 @@ import json
 import os
 import shlex
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from selftest_core.collection import default_pytest_command
 from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:

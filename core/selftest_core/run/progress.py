@@ -7,10 +7,10 @@ known. An agent that is being worked on counts for what it still needs, so that 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import end_of
 

@@ -8,9 +8,9 @@ renamed into place, so that whoever finds an attempt's folder finds it whole.
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.outcome import LARGEST, UnreadableOutcomeError, parse_outcome
 from selftest_core.run.crew import BUNDLE, OUTCOME
 

@@ -11,11 +11,11 @@ what they ignore is not listed; nothing asked here writes, not even the index.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, ToolError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.git import TIMEOUT, Git, Place, find_place
 from selftest_core.tools.process import Completed, run
 

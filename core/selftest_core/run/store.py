@@ -19,12 +19,12 @@ import os
 import shutil
 import tempfile
 import zlib
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import RefusedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.journal import read
 from selftest_core.run.fold import Run, fold
 from selftest_core.run.plan import RunPlan, plan_from_json, plan_json

@@ -9,11 +9,11 @@ full hexadecimal, paths are separated by NUL, and refs are resolved once, behind
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.tools.process import OUTPUT_LIMIT, Completed, Running, run, spawn
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import ToolBrokenError, ToolMissingError, ToolOutputError
+from selftest_core.frozen import dataclass
 from selftest_core.listing import parse_listing
 from selftest_core.tools.installing import MNGR_WANTED, install_hint
 from selftest_core.tools.process import run_async

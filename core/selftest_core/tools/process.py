@@ -19,11 +19,11 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+from selftest_core.frozen import dataclass
 from selftest_core.tools import groups
 from selftest_core.tools.installing import install_hint
 from selftest_core.tools.pipes import InterruptedExchange, TooLate, TooMuch, exchange

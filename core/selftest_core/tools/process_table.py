@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from selftest_core.frozen import dataclass
 from selftest_core.tools import process
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, ToolOutputError
+from selftest_core.frozen import dataclass
 from selftest_core.tools import process
 
 if TYPE_CHECKING:
