@@ -49,6 +49,9 @@ async def decisions(made: History, count: int) -> dict[str, Any]:
             screen.table.go_to_key(row.oid)
             await pilot.pause()
             await _until(lambda: screen.is_settled and screen.is_at_rest and screen.feed.is_idle)
+            # A person decides on what they have seen.
+            await _until(lambda: screen.pane.diff.is_coloured)
+            await _painted(screen)
             now = screen.table.row
             assert now is not None
             key = "d" if now.decision.value != "revert" and number % 2 else "y" if now.decision.value != "keep" else "d"

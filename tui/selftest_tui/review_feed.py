@@ -62,6 +62,7 @@ class ReviewFeed:
             from selftest_core.integration.session import ReviewSession  # in its thread: it costs the screen nothing
 
             self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
+            self._session.is_awaited = lambda: self._acts.is_awaited
             return self._session.state
 
         return await self._acts.submit(job)

@@ -36,6 +36,11 @@ class Worker:
         """Nothing is under way, and nothing waits."""
         return self._waiting == 0
 
+    @property
+    def is_awaited(self) -> bool:
+        """Something waits for what is under way."""
+        return self._waiting > 1
+
     def submit[T](self, job: Callable[[], T]) -> asyncio.Future[T]:
         """Do it after what was asked for before. For the event loop. Cancelled once the worker has ended."""
         future: Future[T] = Future()

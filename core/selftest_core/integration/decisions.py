@@ -140,6 +140,13 @@ def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
     return [next(rest) if change.oid in moved else change for change in changes]
 
 
+def write_decisions(path: Path, decisions: Decisions) -> None:
+    """Put them into a file, whole or as it was. It needs no sync: they follow from the review's log."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(json.dumps(decisions_json(decisions), indent=1) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
 def _named_in(decisions: Decisions) -> tuple[str, ...]:
     return (*decisions.items, *decisions.order, *decisions.notes, *decisions.resolutions)
 

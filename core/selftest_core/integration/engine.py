@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from selftest_core.integration.dependents import Simulations
-    from selftest_core.integration.line import Ground, Item
+    from selftest_core.integration.line import Ground, Item, Line
     from selftest_core.tools.process import Running
 
 _TIMEOUT = 60.0
@@ -51,6 +51,8 @@ class Engine:
         self._whole: set[str] = set()
         self.simulations: Simulations = {}
         self.related: dict[tuple[str, ...], list[list[Item]]] = {}
+        self.lines: dict[object, Line] = {}
+        """Lines that were laid without storing them, by all that they follow from."""
 
     @classmethod
     def open(cls, folder: Path, source: Path, environ: Mapping[str, str], *, is_plain: bool = False) -> Self:

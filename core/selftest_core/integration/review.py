@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.integration.engine import Engine
+    from selftest_core.integration.resolutions import Answers
     from selftest_core.tools.git import Git
 
 
@@ -176,14 +177,12 @@ def lay_review(
     decided = decide(plan.changes, decisions)
     order = in_order(plan.changes, decisions)
     joint, single = _halves(plan, order)
-    base_tree = engine.tree_of(plan.base)
-    items = [change.item for change in single]
-    members = [change.item for change in joint]
     answers = answers_of(decisions.resolutions.values())
-    line = lay(engine, plan.base, base_tree, items, decided, joint=members, answers=answers, stored=stored)
+    line = _lay(engine, plan, joint, single, decided, answers, stored=stored)
     paths = {change.oid: change.paths for change in order}
+    items = [change.item for change in (*joint, *single)]
     dependents = find_dependents(
-        engine, base_tree, [*members, *items], decided, paths, answers=answers, should_stop=should_stop
+        engine, engine.tree_of(plan.base), items, decided, paths, answers=answers, should_stop=should_stop
     )
     return Reviewed(plan, decisions, decided, (*joint, *single), line, dependents)
 
@@ -208,11 +207,36 @@ def lay_kept(engine: Engine, reviewed: Reviewed, *, stored: bool = False) -> Lin
     """The line of what is kept: what would be published."""
     plan = reviewed.plan
     joint, single = _halves(plan, reviewed.order)
-    items, members = [change.item for change in single], [change.item for change in joint]
-    base_tree = engine.tree_of(plan.base)
     answers = answers_of(reviewed.decisions.resolutions.values())
-    kept = only_kept(reviewed)
-    return lay(engine, plan.base, base_tree, items, kept, joint=members, answers=answers, stored=stored)
+    return _lay(engine, plan, joint, single, only_kept(reviewed), answers, stored=stored)
+
+
+_MOST_LINES = 64
+
+
+def _lay(
+    engine: Engine,
+    plan: Plan,
+    joint: Sequence[Change],
+    single: Sequence[Change],
+    decided: Mapping[str, Decision],
+    answers: Answers,
+    *,
+    stored: bool,
+) -> Line:
+    """Lay it, or take the same line of before: keeping what was laid undecided, or an undo, gives no other line."""
+    items, members = [change.item for change in single], [change.item for change in joint]
+    reverted = frozenset(oid for oid, decision in decided.items() if decision is Decision.REVERT)
+    key = (plan.base, tuple(items), tuple(members), reverted, frozenset(answers.values()))
+    if stored or key not in engine.lines:
+        base_tree = engine.tree_of(plan.base)
+        line = lay(engine, plan.base, base_tree, items, decided, joint=members, answers=answers, stored=stored)
+        if stored:
+            return line
+        if len(engine.lines) >= _MOST_LINES:
+            del engine.lines[next(iter(engine.lines))]
+        engine.lines[key] = line
+    return engine.lines[key]
 
 
 def only_kept(reviewed: Reviewed) -> dict[str, Decision]:

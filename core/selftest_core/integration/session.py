@@ -22,6 +22,7 @@ from selftest_core.integration.decisions import (
     parse_decisions,
     read_decisions,
     without_missing,
+    write_decisions,
 )  # fmt: skip
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.inputs import home_of, renewed
@@ -78,6 +79,8 @@ class ReviewSession:
         self._stamp = -1
         self._acted = time.monotonic()
         self._candidate = ""
+        self.is_awaited: Callable[[], bool] = lambda: False
+        """Somebody waits for this thread, so what can be found out later is left for later."""
         self._alternatives: Mapping[str, tuple[str, ...]] = {}
         self._hot: Mapping[str, int] = {}
         self._plan: Plan
@@ -221,7 +224,7 @@ class ReviewSession:
             self._arrive(self._now())
             self._around = self._look_around()
             made = self._build()
-            self._write_decisions(made)
+            write_decisions(self._home / DECISIONS, made.decisions)
         except BaseException:
             # The next look finds it all again.
             self._around, self._stamp = before
@@ -277,7 +280,7 @@ class ReviewSession:
         self._arrive(self._now())
         self._around = self._look_around()
         self.state = self._build()
-        self._write_decisions(self.state)
+        write_decisions(self._home / DECISIONS, self.state.decisions)
 
     def _import(self, document: dict[str, Any]) -> None:
         """Take in a decisions file, once: asked for again it says nothing new."""
@@ -293,7 +296,7 @@ class ReviewSession:
         self._acted = time.monotonic()
         try:
             state = self._build()
-            self._write_decisions(state)
+            write_decisions(self._home / DECISIONS, state.decisions)
         except BaseException:
             self._append(back)
             raise
@@ -326,7 +329,11 @@ class ReviewSession:
         plan = replace(self._plan, base=onto or self._subject.base)
         fitting, gone = without_missing(plan.changes, decisions)
         until = time.monotonic() + patience
-        reviewed = lay_review(self._engine, plan, fitting, stored=False, should_stop=lambda: time.monotonic() > until)
+
+        def should_stop() -> bool:
+            return time.monotonic() > until or self.is_awaited()
+
+        reviewed = lay_review(self._engine, plan, fitting, stored=False, should_stop=should_stop)
         return reviewed, gone
 
     def _recall(self, reviewed: Reviewed) -> bool:
@@ -386,13 +393,6 @@ class ReviewSession:
         if line.items and line.tip != self._candidate:
             keep_candidate(self._engine, self._user, self._name, line)
             self._candidate = line.tip
-
-    def _write_decisions(self, state: ReviewState) -> None:
-        """What holds, beside the log, whole or as it was: the log is the truth, so this needs no sync."""
-        path = self._home / DECISIONS
-        draft = path.with_name(f".{DECISIONS}.draft")
-        draft.write_text(json.dumps(decisions_json(state.decisions), indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
 
     def _end(self) -> None:
         self._engine.close()

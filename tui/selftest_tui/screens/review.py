@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LOOKS = 3.0
 """Between two looks for arrivals and moved branches, while nothing else is under way."""
 
+SECONDS_UNTIL_SAID = 0.25
+"""After an act began: that it is under way."""
 SECONDS_TO_THE_REST = 0.2
 """After an act of which not all consequences are known yet: they are found while nothing else is under way."""
 
@@ -79,6 +81,7 @@ class ReviewScreen(SplitScreen):
         self._pending: dict[str, tuple[int, Decision]] = {}
         self._acts = 0
         self._under_way: dict[int, str] = {}
+        self._said_of: set[int] = set()
         self._frame_words = ("", "")
         self._own_problems: tuple[Problem, ...] = ()
         self._drawn_from: object = None
@@ -144,7 +147,7 @@ class ReviewScreen(SplitScreen):
         """
         self._acts += 1
         number = self._acts
-        self._under_way[number] = says or "laying the line"
+        self._begin(number, says or "laying the line")
         self._pending.update({oid: (number, decision) for oid, decision in (pending or {}).items()})
         self.rearrange()
         state = self.state
@@ -152,7 +155,7 @@ class ReviewScreen(SplitScreen):
             state = await self.feed.act(do)
         finally:
             # Both at once: what was pending must not show for a moment as it was before.
-            del self._under_way[number]
+            self._end(number)
             self._pending = {oid: one for oid, one in self._pending.items() if one[0] != number}
             self.take(state)
         assert state is not None, "an act gives a state, or raises"
@@ -162,13 +165,27 @@ class ReviewScreen(SplitScreen):
         """Ask the session something that changes nothing."""
         self._acts += 1
         number = self._acts
-        self._under_way[number] = says
-        self.show_state()
+        self._begin(number, says)
         try:
             return await self.feed.act(ask)
         finally:
-            del self._under_way[number]
+            self._end(number)
             self.show_state()
+
+    def _begin(self, number: int, says: str) -> None:
+        """What takes long is said at the top; most acts are done before anybody could read it."""
+        self._under_way[number] = says
+
+        def say() -> None:
+            if number in self._under_way:
+                self._said_of.add(number)
+                self.show_state()
+
+        self.set_timer(SECONDS_UNTIL_SAID, say)
+
+    def _end(self, number: int) -> None:
+        del self._under_way[number]
+        self._said_of.discard(number)
 
     def take(self, state: ReviewState | None) -> None:
         """Go over to a newer state, or to what is pending no longer."""
@@ -302,7 +319,7 @@ class ReviewScreen(SplitScreen):
     def show_state(self) -> None:
         """The two lines at the top, the frame, the keys, and what is wrong."""
         opens = sum(row.is_open for row in self.rows)
-        says = next(iter(self._under_way.values()), "")
+        says = next((self._under_way[number] for number in sorted(self._said_of)), "")
         self._bar.show(self.state, opens, says)
         self._banner.show(self.problems)
         self.show_frame()
