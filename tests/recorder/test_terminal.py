@@ -244,6 +244,37 @@ def test_towers_of_marks_are_cut(make: Make) -> None:
     assert text_of(row).endswith("|")
 
 
+def test_a_sequence_longer_than_a_snapshot_can_hold_is_waited_for(make: Make) -> None:
+    one = fed(make, "a\x1b]0;", "t" * 200_000)
+    assert one.snapshot() is None
+    one.feed(b"\x07b")
+    taken = one.snapshot()
+    assert taken is not None
+    other = make(20, 4)
+    other.restore(taken)
+    assert state(other) == state(one)
+    assert other.lines()[0] == "ab"
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+@pytest.mark.parametrize("size", [(33, 4), (17, 6), (50, 3)])
+def test_what_scrolled_away_is_gone_even_where_the_other_screen_was_resized(
+    make: Make, cut: int, size: tuple[int, int]
+) -> None:
+    """A line that is half above the screen must not come back, for a snapshot that was taken before has not got it."""
+    terminals = one, other = make(20, 4), make(20, 4)
+    enters = b"\x1b[?1049h"
+    for terminal in terminals:
+        terminal.feed(b"\r\n".join(b"%d %s" % (number, b"word " * 15) for number in range(9)))
+    assert other.snapshot() is not None
+    for terminal in terminals:
+        terminal.feed(b"\r\n" + enters[:cut])
+        terminal.feed(enters[cut:] + b"other")
+        terminal.resize(*size)
+        terminal.feed(b"\x1b[?1049lback")
+    assert one.lines() == other.lines()
+
+
 PIECES = st.sampled_from(
     [
         "text", "日本", "e\u0301", "👍", "\r\n", "\x1b[H", "\x1b[2J", "\x1b[31m", "\x1b[0m", "\x1b[48;5;20m", "\x1b[K",
