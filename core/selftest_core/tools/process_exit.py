@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 2.0
 _SETTLED_SECONDS = 0.2
 """An ended process stays in the process table until its parent has looked, and a shell needs another moment to take
-the terminal back: so the end is told a second time, when that is over as a rule."""
+the terminal back: so the end is told a second time, when that is over as a rule, and again, after twice as long each
+time, while its parent on a busy machine has not looked."""
+_LONGEST_SECONDS = 30.0
 _SPARE_FILES = 64
 """Files that are left to the rest of the program."""
 
@@ -42,7 +44,7 @@ class _Waiter(Protocol):
 
 
 class ExitWatch:
-    """Calls `on_exit` in the event loop when any watched process has ended, and once more a moment later.
+    """Calls `on_exit` in the event loop when any watched process has ended, and again until it is gone for good.
 
     For one running loop, from its thread.
     """
@@ -54,13 +56,20 @@ class ExitWatch:
         self._waited: set[int] = set()
         self._polled: set[int] = set()
         self._ended: set[int] = set()
+        self._unsettled: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._settling: asyncio.TimerHandle | None = None
         self._is_called = False
 
     @property
     def watched(self) -> frozenset[int]:
         """The processes whose end would be told."""
         return frozenset(self._waited | self._polled)
+
+    @property
+    def is_settling(self) -> bool:
+        """True where an end will be told again."""
+        return self._settling is not None
 
     def watch(self, pids: Iterable[int]) -> None:
         """Watch exactly these from now on. One that has ended already is told too, once."""
@@ -79,15 +88,17 @@ class ExitWatch:
 
     def close(self) -> None:
         """Watch nothing any more, and call nobody."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._settling):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._settling = None
         if self._waiter is not None:
             self._waiter.close()
         self._loop = self._waiter = None
         self._waited.clear()
         self._polled.clear()
         self._ended.clear()
+        self._unsettled.clear()
 
     def _begin(self, pid: int) -> None:
         assert self._waiter is not None
@@ -108,10 +119,24 @@ class ExitWatch:
         self._forget(pid)
         self._polled.discard(pid)
         self._ended.add(pid)
-        if self._loop is not None and not self._is_called:
+        if self._loop is None:
+            return
+        self._unsettled.add(pid)
+        if not self._is_called:
             self._is_called = True
             self._loop.call_soon(self._call)
-            self._loop.call_later(_SETTLED_SECONDS, self._call)
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = self._loop.call_later(_SETTLED_SECONDS, self._settle, _SETTLED_SECONDS)
+
+    def _settle(self, waited: float) -> None:
+        self._settling = None
+        self._call()
+        self._unsettled = {pid for pid in self._unsettled if is_alive(pid)}
+        if self._unsettled and waited < _LONGEST_SECONDS and self._loop is not None:
+            self._settling = self._loop.call_later(2 * waited, self._settle, 2 * waited)
+        else:
+            self._unsettled.clear()
 
     def _call(self) -> None:
         self._is_called = False
