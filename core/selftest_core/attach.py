@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from selftest_core.view import Row
 
 _DEFAULT_PREFIX_KEY = "C-b"
-_QUESTION_TIMEOUT = 2.0
+_QUESTION_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from selftest_core.tools.process import Running
 
 _LOOK_AGAIN = 0.5
-_PATIENCE = 10.0
+_PATIENCE = 60.0
 _NOT_OURS = ("TMUX", "TMUX_PANE", "MNGR_AGENT_ID")
 _PIPES = ".pipes"
 _FAR = ".selftest/recorder"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from libtmux import Pane, Server
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 """Seconds before something that never appears is called a failure. A deadline, not a measure."""
 _LOOK_AGAIN = 0.05
 _HOW_IT_ENDED = "#{pane_dead}|#{pane_dead_status}|#{pane_dead_signal}|#{pane_pid}|#{pid}"
