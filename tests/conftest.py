@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from worlds import World, a_world
 
@@ -19,6 +20,10 @@ for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, s
     signal.signal(_number, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+# The same examples in every run: what is found once is found always, and nowhere a deadline that a busy machine misses.
+settings.register_profile("always the same", derandomize=True, deadline=None, database=None)
+settings.load_profile("always the same")
 
 _OF_THE_CALLER = (
     "TMUX", "TMUX_PANE", "TMUX_TMPDIR", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLORTERM", "COLUMNS", "LINES",

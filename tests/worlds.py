@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
-PATIENCE = 60.0
+PATIENCE = 150.0
 """Seconds before a condition that never comes is called a failure. A deadline, not a measure."""
 
 
@@ -85,7 +85,7 @@ class World:
         argv: Sequence[str | Path],
         *,
         check: bool = True,
-        timeout: float = 120.0,
+        timeout: float = 300.0,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         text: str = "",
@@ -105,7 +105,7 @@ class World:
             raise AssertionError(f"{argv} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
 
-    def mngr(self, *arguments: str | Path, check: bool = True, timeout: float = 120.0) -> str:
+    def mngr(self, *arguments: str | Path, check: bool = True, timeout: float = 300.0) -> str:
         """What the real mngr prints for these arguments."""
         return self.run([BIN / "mngr", *arguments], check=check, timeout=timeout).stdout
 
@@ -168,13 +168,15 @@ class World:
         """End every tmux server and every process of this world, then remove its folder."""
         sockets = self.tmux_dir / f"tmux-{os.getuid()}"
         for socket in sockets.iterdir() if sockets.is_dir() else ():
-            subprocess.run(
-                ["tmux", "-S", str(socket), "kill-server"],
-                env=self.environment,
-                capture_output=True,
-                check=False,
-                timeout=30,
-            )
+            # One that does not answer is killed below, with all the others.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(
+                    ["tmux", "-S", str(socket), "kill-server"],
+                    env=self.environment,
+                    capture_output=True,
+                    check=False,
+                    timeout=30,
+                )
         for _ in range(50):
             left = self.processes()
             if not left:
@@ -209,6 +211,7 @@ def eventually[T](ask: Callable[[], T], what: str = "", patience: float = PATIEN
     deadline = time.monotonic() + patience
     nudge_at = time.monotonic() + NUDGE_AFTER
     while True:
+        began = time.monotonic()
         answer = ask()
         if answer:
             return answer
@@ -218,7 +221,8 @@ def eventually[T](ask: Callable[[], T], what: str = "", patience: float = PATIEN
         if now > nudge_at:
             nudge_tmux()
             nudge_at = now + NUDGE_AFTER
-        time.sleep(0.05)  # polls an outside program that offers no event
+        # Polls an outside program that offers no event; a question that is dear is asked less often.
+        time.sleep(min(max(0.05, now - began), 1.0))
 
 
 @contextlib.contextmanager

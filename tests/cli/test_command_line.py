@@ -144,25 +144,27 @@ def test_the_doctor_says_what_is_wrong_and_how_to_mend_it(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("listing", "version", "says"),
+    ("listing", "version", "deadline", "says"),
     [
-        ("echo '{\"agents\": [{'", "mngr 0.3.0", "cut short"),
-        ("echo Traceback >&2; exit 1", "mngr 0.3.0", "mngr list"),
-        ("sleep 1000", "mngr 0.3.0", "did not answer within 1 s"),
-        (f"echo '{EMPTY}'", "mngr, version 0.2.2", "0.2.2"),
+        ("echo '{\"agents\": [{'", "mngr 0.3.0", 280, "cut short"),
+        ("echo Traceback >&2; exit 1", "mngr 0.3.0", 280, "mngr list"),
+        ("sleep 1000", "mngr 0.3.0", 1, "did not answer within 1 s"),
+        (f"echo '{EMPTY}'", "mngr, version 0.2.2", 280, "0.2.2"),
     ],
     ids=["cut short", "a traceback", "hanging", "a broken version"],
 )
-def test_a_list_without_mngrs_answer_is_still_an_answer(world: World, listing: str, version: str, says: str) -> None:
+def test_a_list_without_mngrs_answer_is_still_an_answer(
+    world: World, listing: str, version: str, deadline: int, says: str
+) -> None:
     mngr_that(world, listing, version=version)
     world.tmux("new-session", "-d", "-s", "mine", "sleep 100000")
 
-    document = listed(world, "--set", "list_deadline=1")
+    document = listed(world, "--set", f"list_deadline={deadline}")
 
     (error,) = document["errors"]
     assert says in error["message"]
     assert [session["name"] for session in document["sessions"]] == ["mine"]
-    people = ours(world, "list", "--set", "list_deadline=1", check=True)
+    people = ours(world, "list", "--set", f"list_deadline={deadline}", check=True)
     assert says in people.stderr
     assert "mine" in people.stdout
 

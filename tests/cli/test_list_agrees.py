@@ -48,14 +48,15 @@ def zoo(shared_world: World) -> Zoo:
     elsewhere = str(world.tmux_dir / f"tmux-{os.getuid()}" / "other")
     world.extra["TMUX"] = f"{elsewhere},0,0"
     world.create("elsewhere", work)
-    truth_elsewhere = by_name(world.listing())
-    del world.extra["TMUX"]
 
-    def truth() -> dict[str, dict[str, Any]]:
+    def truth(**states: str) -> dict[str, dict[str, Any]]:
         said = by_name(world.listing())
-        return said if said["done"]["state"] == "DONE" else {}
+        return said if {name: said[name]["state"] for name in states} == states else {}
 
-    return Zoo(world, elsewhere, eventually(truth, "the end of an agent"), truth_elsewhere)
+    truth_elsewhere = eventually(lambda: truth(elsewhere="WAITING"), "an agent on the other server")
+    del world.extra["TMUX"]
+    truth_here = eventually(lambda: truth(waits="WAITING", runs="RUNNING", done="DONE"), "every agent in its state")
+    return Zoo(world, elsewhere, truth_here, truth_elsewhere)
 
 
 def assert_same(said: dict[str, Any], truth: dict[str, Any]) -> None:

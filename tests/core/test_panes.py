@@ -11,7 +11,7 @@ import pytest
 from selftest_core.errors import ToolFailedError, ToolOutputError
 from selftest_core.observations import SessionRef
 from selftest_core.panes import PaneText, capture, matching_lines, parse_facts, parse_marked, screens, search
-from worlds import eventually
+from worlds import PATIENCE, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def show(world: World, name: str, script: str, *, server: str = "default", heigh
 
 def seen(world: World, ref: SessionRef, text: str, **options: int | bool) -> PaneText:
     def look() -> PaneText | None:
-        told = capture(ref, environ=world.environment, **options)  # type: ignore[arg-type]
+        told = capture(ref, environ=world.environment, timeout=PATIENCE, **options)  # type: ignore[arg-type]
         return told if text in told.text else None
 
     told = eventually(look, f"{text!r} in the pane")
@@ -47,7 +47,7 @@ def test_colours_come_with_the_text_and_only_when_asked_for(world: World) -> Non
 
 
 def test_size_cursor_and_title_are_of_the_same_moment(world: World) -> None:
-    ref = show(world, "one", r"printf '\033]2;a ␞ title\033\\\033[3;5Hx\033[?25l'")
+    ref = show(world, "one", r"printf '\033]2;a ␞ title\033\\\033[?25l\033[3;5Hx'")
     told = seen(world, ref, "x")
     assert (told.width, told.height, told.cursor_x, told.cursor_y) == (40, 10, 5, 2)
     assert (told.title, told.dead, told.alternate, told.cursor_visible) == ("a ␞ title", False, False, False)
@@ -185,7 +185,7 @@ def test_ten_megabytes_of_scrollback_are_captured_and_searched(world: World, tmp
     world.tmux("new-session", "-d", "-s", "big", "-x", "120", "-y", "10", str(path))
     ref = SessionRef(str(world.socket), "big")
     seen(world, ref, "ready")
-    told = capture(ref, lines_of_history=200_000, environ=world.environment, timeout=60)
+    told = capture(ref, lines_of_history=200_000, environ=world.environment, timeout=PATIENCE)
     assert len(told.text) > 10_000_000
-    found = search([ref], "needle", with_history=True, environ=world.environment, timeout=60)
+    found = search([ref], "needle", with_history=True, environ=world.environment, timeout=PATIENCE)
     assert found.hits[0].lines == ("the needle",)

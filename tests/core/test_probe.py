@@ -276,7 +276,7 @@ def test_a_dialog_that_waits_is_told(local: Local) -> None:
     assert not local.agent().waits_for_permission
     for marker in ("active", "permissions_waiting"):
         (local.world.agent_dir("agent-1") / marker).touch()
-    assert local.agent().waits_for_permission
+    eventually(lambda: local.agent().waits_for_permission, "the dialog")
 
 
 def test_an_exit_status_counts_when_the_agent_has_ended_and_the_folder_is_its_own(local: Local) -> None:

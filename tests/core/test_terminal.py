@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import shlex
 import signal
 import subprocess
@@ -181,6 +182,8 @@ def test_what_was_typed_too_late_is_not_ours(tmp_path: Path) -> None:
         assert lent.stdout is not None
         assert lent.stdout.readline() == "lent\n"
         os.write(master, b"meant for the agent\n\x1b[?1;2c")
+        # The kernel passes it on in its own time.
+        eventually(lambda: select.select([slave], [], [], 0)[0], "a line in the terminal")
         go.touch()
         assert lent.stdout.readline() == "nothing is left\n"
         os.write(master, b"ours\n")

@@ -148,7 +148,8 @@ def test_a_hanging_mngr_is_ended_at_its_deadline_and_said(world: World) -> None:
     with watching(world, Pace(local=0.05, all=0.05, probe=0.1, deadline=1.0)) as watched:
         problem = watched.problem()
         assert "did not answer" in problem.title + problem.detail
-        assert watched.states() == {"here": State.WAITING}
+        # The probe looks beside mngr, and may first see a program that is just being started.
+        eventually(lambda: watched.states() == {"here": State.WAITING}, "the agent")
         mngr_that(world, f"echo '{EMPTY}'")
         eventually(lambda: not watched.view.problems, "healing")
 
@@ -196,7 +197,8 @@ def test_an_mngr_that_breaks_is_said_and_asked_again(world: World, listing: str,
     with watching(world) as watched:
         problem = watched.problem()
         assert says in f"{problem.title} {problem.detail}"
-        assert watched.states() == {"here": State.WAITING}
+        # The probe looks beside mngr, and may first see a program that is just being started.
+        eventually(lambda: watched.states() == {"here": State.WAITING}, "the agent")
         asked = len(calls(world))
         watched.watch.refresh()
         eventually(lambda: len(calls(world)) > asked, "another question")

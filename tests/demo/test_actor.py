@@ -20,7 +20,7 @@ from selftest_core.demo.scenarios import CAST, Role, cast, files
 from selftest_core.demo.staging import PROGRAM, lay_out, pytest_command, write_stage
 from selftest_core.outcome import parse_outcome, verdict
 from selftest_core.tutorial import parse_blocks
-from worlds import eventually
+from worlds import PATIENCE, eventually
 
 if TYPE_CHECKING:
     from worlds import World
@@ -141,7 +141,7 @@ def test_an_answer_is_waited_for_and_heard(world: World) -> None:
         assert (state / "active").exists()
         actor.stdin.write("2\n")
         actor.stdin.flush()
-        said, _ = actor.communicate(timeout=60)
+        said, _ = actor.communicate(timeout=PATIENCE)
 
     assert actor.returncode == 0
     assert "Understood: Refuse it" in plain(said)
@@ -169,7 +169,7 @@ def test_an_actor_whose_test_hangs_says_so_and_waits(world: World) -> None:
         start_new_session=True,
     ) as actor:  # fmt: skip
         try:
-            eventually(lambda: "still running" in log.read_text(), "it says that the test runs on")
+            eventually(lambda: "still running" in log.read_text(errors="replace"), "it says that the test runs on")
             assert actor.poll() is None
         finally:
             os.killpg(actor.pid, 9)

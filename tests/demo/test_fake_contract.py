@@ -12,10 +12,12 @@ from selftest_core.demo.private import PrivateWorld
 from selftest_core.listing import parse_listing
 from selftest_core.probe import Probe
 from selftest_core.tools.process import Completed, run
+from worlds import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from selftest_core.observations import Probed
     from worlds import World
 
 UNKNOWN = "agent-ffffffffffffffffffffffffffffffff"
@@ -30,7 +32,7 @@ class Fake:
         self.environ = fake_environ(world, world.tools_environ)
 
     def mngr(self, *words: str, text: str | None = None) -> Completed:
-        return run(("mngr", *words), timeout=60, cwd=self.world.root, env=self.environ, input=text)
+        return run(("mngr", *words), timeout=3000, cwd=self.world.root, env=self.environ, input=text)
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +64,14 @@ class Real:
     def __init__(self, world: World) -> None:
         self.world = world
         world.create("st-7f-real", "sleep", "100000", more=("--transfer", "git-worktree"))
-        self.listed = answer(self.mngr("list", "--format", "json"))["agents"][0]
+        self.listed = eventually(self.waiting, "an agent that waits")
+
+    def waiting(self) -> dict[str, Any]:
+        (agent,) = answer(self.mngr("list", "--format", "json"))["agents"]
+        return agent if agent["state"] == "WAITING" else {}
 
     def mngr(self, *words: str, text: str | None = None) -> Completed:
-        return run(("mngr", *words), timeout=120, cwd=self.world.repository, env=self.world.environment, input=text)
+        return run(("mngr", *words), timeout=3000, cwd=self.world.repository, env=self.world.environment, input=text)
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +125,17 @@ def test_both_refuse_an_unknown_agent_alike(real: Real, fake: Fake) -> None:
 
 def test_our_parser_and_our_probe_see_one_fleet(fake: Fake) -> None:
     listed = parse_listing(fake.mngr("list", "--format", "json").stdout, at=1.0, provider=None)
-    probed = Probe(fake.environ).look(1.0)
-
     assert len(listed.agents) >= 39
     assert listed.errors == ()
-    assert {agent.id: agent.state for agent in listed.agents} == {agent.id: agent.state for agent in probed.agents}
+    told = {agent.id: agent.state for agent in listed.agents}
+
+    def same() -> Probed | None:
+        """Forty programs have just been started."""
+        seen = Probe(fake.environ).look(1.0)
+        return seen if {agent.id: agent.state for agent in seen.agents} == told else None
+
+    probed = eventually(same, "the same states")
+    assert probed is not None
     assert len({agent.state for agent in probed.agents}) == 4
     assert {agent.exit_status for agent in probed.agents} == {None, 0, 3}
 
@@ -135,7 +147,7 @@ def test_only_the_asked_provider_answers(fake: Fake) -> None:
 def test_it_refuses_a_folder_that_is_no_fake_fleet(shared_world: World, fake: Fake) -> None:
     done = run(
         ("mngr", "list", "--format", "json"),
-        timeout=60,
+        timeout=3000,
         cwd=shared_world.root,
         env={**fake.environ, "MNGR_HOST_DIR": str(shared_world.host_dir)},
     )
@@ -148,9 +160,8 @@ def test_a_message_reaches_the_pane(fake: Fake) -> None:
     agent = next(agent for agent in fake.agents if agent.kind == "working")
     fake.mngr("message", agent.name, "--format", "json", text="look at line 12")
 
-    answered = run(
-        ("tmux", "-S", str(fake.world.socket), "capture-pane", "-p", "-t", f"=mngr-{agent.name}:"),
-        timeout=30,
-        cwd=fake.world.root,
-    )
-    assert "look at line 12" in answered.stdout
+    def shown() -> str:
+        argv = ("tmux", "-S", str(fake.world.socket), "capture-pane", "-p", "-t", f"=mngr-{agent.name}:")
+        return run(argv, timeout=300, cwd=fake.world.root).stdout
+
+    eventually(lambda: "look at line 12" in shown(), "the message on the screen")

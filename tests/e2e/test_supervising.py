@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # It says what it is told, and writes it down, where no screen can pretend it.
 LISTENER = (
-    '#!/bin/sh\necho listening\nwhile read -r line; do echo "heard <$line>"; echo "$line" >> "$HOME/heard"; done\n'
+    '#!/bin/sh\necho listening\nwhile read -r line; do echo "$line" >> "$HOME/heard"; echo "heard <$line>"; done\n'
 )
 
 

@@ -30,7 +30,7 @@ NAME = "steady"
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[World]:
     """One world with one real agent, which waits."""
-    with a_world(SELFTEST_DEMO_SPEED="20") as world:
+    with a_world(SELFTEST_DEMO_SPEED="20", SELFTEST_TUI_LIST_DEADLINE="280") as world:
         # Demos of its own alone, also to sweep: the person's may be in the common folder.
         temporary = world.root / "d"
         temporary.mkdir()

@@ -11,7 +11,7 @@ import pytest
 from run.shop import FILES, commit
 from selftest_recorder.cast import read_cast
 from selftest_recorder.cast_shapes import MARKER
-from worlds import World, a_world
+from worlds import World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,4 +111,12 @@ def test_a_run(e2e: EndToEnd, shop: World) -> None:
     assert recording.problems == []
     assert (folder / "recordings" / "collector.log").read_text() == ""
     assert [path.name for path in (folder / "recordings" / ".pipes").iterdir()] == ["lock"]
-    assert not any("selftest_recorder" in Path(f"/proc/{pid}/cmdline").read_text() for pid in shop.processes())
+    eventually(lambda: not any("selftest_recorder" in command(pid) for pid in shop.processes()), "the recorder's end")
+
+
+def command(pid: int) -> str:
+    """The command line of a process, empty where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

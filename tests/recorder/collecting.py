@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -126,9 +125,7 @@ def collecting(world: World, home: Path) -> Iterator[Collecting]:
             process.wait()
 
 
-def runs(pid: int) -> bool:
-    """True while a process of ours runs."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
+def status_of(process: subprocess.Popen[bytes]) -> int:
+    """How a process ends; waits for that, and lets tmux look for ended programs meanwhile."""
+    eventually(lambda: process.poll() is not None, "the end of a process")
+    return process.returncode

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recorder.collecting import Collecting
+from recorder.collecting import Collecting, status_of
 from selftest_recorder.cast import read_cast
 from selftest_recorder.session import open_session
 from worlds import BIN, eventually
@@ -58,10 +58,10 @@ class Connecting(Collecting):
 
 
 def outputs(path: Path) -> str:
-    """All output of a recording; none where asciinema has not begun to write."""
-    if path.stat().st_size == 0:
+    """All output of a recording so far; none where asciinema has not written its header."""
+    if b"\n" not in path.read_bytes():
         return ""
-    return "".join(event.data for event in read_cast(path).events() if event.code == "o")
+    return "".join(event.data for event in read_cast(path).events(growing=True) if event.code == "o")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_recording_is_whole_whatever_ends_the_attach(home: Connecting, ending:
             home.world.tmux("kill-server")
         case _:
             process.send_signal(getattr(signal, ending))
-    assert process.wait(60) == 0
+    assert status_of(process) == 0
     (path,) = home.made()
     recording = read_cast(path)
     assert "".join(event.data for event in recording.events()).count("made it") > 1
@@ -117,7 +117,7 @@ def test_two_attaches_have_a_recording_each_and_secrets_are_masked(home: Connect
         == "80x24"
     )
     home.world.tmux("detach-client", "-s", "=mngr-ada")
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [status_of(process) for process in processes] == [0, 0]
     for path in home.made():
         assert b"hunter2-hunter2" not in path.read_bytes()
         assert b"is *************** known" in path.read_bytes()
@@ -150,7 +150,7 @@ def test_a_person_on_a_terminal_gets_it_back_as_it_was(home: Connecting) -> None
 
 def test_what_cannot_be_connected_to_is_said(home: Connecting) -> None:
     process = home.connect("nobody")
-    assert process.wait(60) == 2
+    assert status_of(process) == 2
     assert "There is no tmux session mngr-nobody" in home.log()
     assert home.made() == []
 

@@ -62,7 +62,13 @@ def test_it_comes_back_masked_with_its_commits(world: World, tmp_path: Path) -> 
         there = f"/tmp/selftest-copies/{member.agent_id}/.selftest/out/{TERMINAL}"
         eventually(lambda: "over there" in far.run(host, f"cat {there}", check=False), "the beginning of the recording")
         far.run(host, "touch /tmp/go")
-        eventually(lambda: "你好" in far.run(host, f"cat {there}", check=False), "the rest of it")
+
+        def is_whole() -> bool:
+            """Commits are looked for beside what is printed."""
+            recorded = far.run(host, f"cat {there}", check=False)
+            return "你好" in recorded and "commit: [FIX_IMPL] Say it" in recorded
+
+        eventually(is_whole, "the rest of it")
         staging = tmp_path / "staging"
         staging.mkdir()
         asyncio.run(crew.pull(member, staging))

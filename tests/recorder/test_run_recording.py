@@ -116,10 +116,10 @@ def test_what_happens_to_an_agent_is_in_its_recording_whoever_is_killed(world: W
             is_over=True,
         )
     )
-    assert run.collectors() == []
+    eventually(lambda: not run.collectors(), "the end of the collector")
     assert [label for label in run.labels("it") if "resumed" not in label] == ["launched", "outcome", "passed"]
     assert recording_of(run.folder, run.member) == attempt / TERMINAL
     assert (attempt / TERMINAL).samefile(run.file("it"))
-    assert left not in run.world.processes()
+    eventually(lambda: left not in run.world.processes(), "the end of the first one")
     assert (run.home / "collector.log").read_text() == ""
     assert "hunter2" not in run.file("it").read_text()

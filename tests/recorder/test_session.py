@@ -94,8 +94,9 @@ def _name(pid: int) -> str:
 
 
 def _runs(pid: int) -> bool:
+    """True while it runs; one that has ended may wait for a slow init to look."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return True

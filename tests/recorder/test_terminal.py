@@ -257,15 +257,15 @@ def test_a_sequence_longer_than_a_snapshot_can_hold_is_waited_for(make: Make) ->
 
 
 @pytest.mark.parametrize("cut", range(1, 8))
-@pytest.mark.parametrize("size", [(33, 4), (17, 6), (50, 3)])
+@pytest.mark.parametrize("size", [(24, 8), (30, 12), (40, 8)])
 def test_what_scrolled_away_is_gone_even_where_the_other_screen_was_resized(
     make: Make, cut: int, size: tuple[int, int]
 ) -> None:
     """A line that is half above the screen must not come back, for a snapshot that was taken before has not got it."""
-    terminals = one, other = make(20, 4), make(20, 4)
+    terminals = one, other = make(20, 8), make(20, 8)
     enters = b"\x1b[?1049h"
     for terminal in terminals:
-        terminal.feed(b"\r\n".join(b"%d %s" % (number, b"word " * 15) for number in range(9)))
+        terminal.feed(b"\r\n".join(b"%d %s" % (number, b"word " * 9) for number in range(9)))
     assert other.snapshot() is not None
     for terminal in terminals:
         terminal.feed(b"\r\n" + enters[:cut])

@@ -25,7 +25,7 @@ from selftest_core.run.pulling import SCREEN
 from selftest_core.run.source import fingerprint
 from selftest_core.run.store import RunFolder, make_run_folder
 from selftest_core.tools.git import find_place
-from worlds import nudge_tmux
+from worlds import eventually, nudge_tmux
 
 if TYPE_CHECKING:
     import random
@@ -173,7 +173,7 @@ class KilledRun:
         }
         assert len(listed) == len(run.plan.tests)
         script = str(world.root / "s" / "agent")
-        assert [pid for pid in world.processes() if script in _command(pid)] == []
+        eventually(lambda: not [pid for pid in world.processes() if script in _command(pid)], "the end of the agents")
         assert [path.name for path in (world.root / "tmp").iterdir() if "selftest" in path.name] == []
 
         repository = world.repository

@@ -144,7 +144,8 @@ def _no_secret_is_told(world: World, folder: RunFolder) -> None:
             assert SECRET.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
     for path in folder.path.rglob("*"):
         if path.is_file():
-            assert SECRET.encode() not in path.read_bytes(), path
+            with contextlib.suppress(FileNotFoundError):  # the conductor is at work, and git has files for a moment
+                assert SECRET.encode() not in path.read_bytes(), path
 
 
 def _what_is_left_is_swept(world: World, folder: RunFolder) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from worlds import World
 
 # A deadline for a hang, far beyond what a busy machine needs for twenty calls of mngr.
-pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 # One line is one message. The first agent writes its outcome only at the third, the second after an answer.
 AGENT = """#!/bin/bash

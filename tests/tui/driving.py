@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from selftest_tui.feed import Publish
     from selftest_tui.screens.fleet import FleetScreen
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 NOWHERE = "/nonexistent/tmux"
 ENVIRONMENT = {
     "PATH": "/nonexistent",

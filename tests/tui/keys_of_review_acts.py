@@ -146,7 +146,7 @@ async def _(one: Reviewing, key: str) -> None:
     await one.until(lambda: "refs/heads/reviewed" in one.toasts, "published")
     tip = one.repository.git("rev-parse", "reviewed")
     assert one.repository.git("show", f"{tip}:src/cart.py").count("return 0") == 1
-    assert "published as reviewed" in one.head
+    await one.until(lambda: "published as reviewed" in one.head, "told at the top")
 
 
 @does("pull_request")

@@ -85,7 +85,13 @@ class RunDriven:
 
     async def goes_on(self) -> None:
         """The story was told on: wait until that is on the screen."""
-        self.story.folder.journal.write_bytes(b"".join(encode(entry) for entry in self.story.entries))
+        told = b"".join(encode(entry) for entry in self.story.entries)
+        journal = self.story.folder.journal
+        written = journal.read_bytes()
+        assert told.startswith(written)
+        # Appended, as a conductor does: the screen may read at any moment.
+        with journal.open("ab") as file:
+            file.write(told[len(written) :])
         last = len(self.story.entries)
         await self.until(lambda: self.screen.run_now is not None and self.screen.run_now.last == last, "the news")
         await self.press()

@@ -87,6 +87,7 @@ async def test_only_the_failed_are_tried_again(world: World) -> None:
         await it.until(lambda: "1 done, 1 failed, 0 to go." in words(results))
         await it.press("r")
         await it.until(lambda: "dies: " in it.toasts, "the second try of the failed one")
+        await it.until(path.read_text, "what the first try sent")
         assert path.read_text() == "x\n"
 
 

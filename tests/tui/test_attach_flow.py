@@ -128,10 +128,12 @@ def test_the_layout_is_right_after_a_resize_while_attached(world: World) -> None
         session.resize(100, 24)
         eventually(lambda: world.tmux("display-message", "-p", "-t", "=alpha:", "#{window_width}").strip() == "100")
         session.send_keys("C-b", "d")
-        screen = session.wait_until(lambda text: named(text, "alpha"), "back")
-        rows = screen.splitlines()
-        assert len(rows) <= 24
-        assert any(row.rstrip().endswith("╮") and len(row.rstrip()) == 100 for row in rows), screen
+
+        def fits(screen: str) -> bool:
+            rows = [row.rstrip() for row in screen.splitlines()]
+            return len(rows) <= 24 and any(row.endswith("╮") and len(row) == 100 for row in rows)
+
+        session.wait_until(lambda text: named(text, "alpha") and fits(text), "back, in the new size")
 
 
 def test_quitting_gives_the_terminal_back_as_it_was(world: World) -> None:

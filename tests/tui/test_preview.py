@@ -93,7 +93,7 @@ async def test_it_follows_what_happens_and_the_selection(world: World) -> None:
         await it.until(lambda: "I am two" in it.preview)
         assert "news one" not in it.preview
         await it.go_to("three")
-        assert "no tmux session" in it.preview
+        await it.until(lambda: "no tmux session" in it.preview)
         assert "S starts it" in it.preview
 
 

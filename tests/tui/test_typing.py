@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 RECORDS = """#!/bin/sh
 stty raw -echo
+: > {path}
 printf ready
-exec cat > {path}
+exec cat >> {path}
 """
 
 
