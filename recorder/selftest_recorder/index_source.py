@@ -21,7 +21,7 @@ from selftest_recorder.cast_shapes import Header, RecordingError
 from selftest_recorder.cast_writing import write_cast
 from selftest_recorder.index import Index, Keyframe
 from selftest_recorder.index_file import IndexReader, file_of, keep
-from selftest_recorder.indexing import Indexer, spacing_of
+from selftest_recorder.indexing import SPACING, Indexer
 from selftest_recorder.spans import Position
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class IndexSource:
 
     def _here(self) -> Indexer:
         if self._indexer is None:
-            self._indexer = Indexer(self._recording, self.index, self._spacing or spacing_of(self._size))
+            self._indexer = Indexer(self._recording, self.index, self._spacing or SPACING)
             self._indexer.catch_up()
         return self._indexer
 
