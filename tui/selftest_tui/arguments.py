@@ -46,6 +46,25 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message[:1].upper() + message[1:], "", f"See `{self.prog} --help`.")
 
+    def parse_known_args(  # type: ignore[override]  # our namespaces are the plain ones
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuses what it does not know, each command for itself: the top would not say whose help to look at."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            import difflib
+
+            word = unknown[0]
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            near = (
+                difflib.get_close_matches(word.partition("=")[0], flags, n=1, cutoff=0.7)
+                if word.startswith("-")
+                else []
+            )
+            hint = f"Did you mean {near[0]}? `{self.prog} --help` names all." if near else f"See `{self.prog} --help`."
+            raise UsageError(f"`{self.prog}` does not take {word[:60]!r}", "", hint)
+        return found, unknown
+
 
 def _common(*, at_top: bool) -> _Parser:
     """The options that may stand before or after the command. Behind it they must not undo what stood before."""
