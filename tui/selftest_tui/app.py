@@ -75,11 +75,14 @@ class FleetApp(App[None]):
         self._was_warned = False
         self._held = HeldKeys(self)
 
+    def get_default_screen(self) -> Screen[None]:
+        """The fleet is below all else: over an empty screen of Textual's it would be laid out and painted twice."""
+        return self.fleet
+
     def on_mount(self) -> None:
-        """Colours first, then the one screen."""
+        """Colours first, then what was asked for over the fleet."""
         if self._wanted_theme in self.available_themes:
             self.theme = self._wanted_theme
-        self.push_screen(self.fleet)
         if self._start is not None:
             from selftest_tui.screens.start import StartScreen
 

@@ -8,23 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual.content import Content
 from textual.message import Message
-from textual.widget import Widget
 
 from selftest_tui import present
+from selftest_tui.widgets.pieces import PiecesWidget
 
 if TYPE_CHECKING:
     from textual import events
 
     from selftest_tui.keys import Key, KeyTable
+    from selftest_tui.widgets.pieces import Piece
 
 SPACE = "  "
 
-type Piece = tuple[str, str]
 
-
-class KeyBar(Widget):
+class KeyBar(PiecesWidget):
     """Shows the key line of a table of keys; `mode` replaces it while keys mean something else.
 
     What is given to `show` is what the screen's `situation()` says: each key's reason is asked with it.
@@ -47,21 +45,11 @@ class KeyBar(Widget):
         self._situation: object = None
         self._mode = ""
         self._places: list[tuple[range, Key]] = []
-        self._pieces: list[Piece] = []
-        self._shown = Content("")
 
     def show(self, situation: object, mode: str = "") -> None:
         """Go over to another situation, or to a mode (`RANGE  move marks · V ends it`)."""
         self._situation, self._mode = situation, mode
-        self._repaint()
-
-    def on_resize(self) -> None:
-        """Other keys may fit."""
-        self._repaint()
-
-    def render(self) -> Content:
-        """The line."""
-        return self._shown
+        self.repaint()
 
     def on_click(self, event: events.Click) -> None:
         """Press the key that was clicked."""
@@ -69,19 +57,12 @@ class KeyBar(Widget):
             if event.x in cells:
                 self.post_message(self.Pressed(key))
 
-    def _repaint(self) -> None:
-        pieces = self._line()
-        if pieces != self._pieces:  # contents compare by their text alone, so the styles would be missed
-            self._pieces = pieces
-            self._shown = Content.assemble(*pieces).truncate(self.size.width)
-            self.refresh()
-
-    def _line(self) -> list[Piece]:
+    def lines_of_pieces(self, width: int) -> list[list[Piece]]:
+        """One line."""
         self._places = []
-        width = self.size.width
         if self._mode:
             name, _, rest = present.clean(self._mode).partition("  ")
-            return [(f" {name} ", "bold reverse"), (f"  {rest}", "")]
+            return [[(f" {name} ", "bold reverse"), (f"  {rest}", "")]]
         left, right = self._table.line()
         tail_width = sum(_width(key) for key in right)
         x = 1
@@ -95,7 +76,7 @@ class KeyBar(Widget):
         x += gap
         for key in right:
             x = self._add(pieces, key, x)
-        return pieces
+        return [pieces]
 
     def _add(self, pieces: list[Piece], key: Key, x: int) -> int:
         refuses = self._situation is not None and key.why_not(self._situation) is not None

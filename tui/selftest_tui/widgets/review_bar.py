@@ -8,18 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual.content import Content
-from textual.widget import Widget
 
 from selftest_core.integration.line import Decision, Status
 from selftest_tui import present, review_words
+from selftest_tui.widgets.pieces import PiecesWidget, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from selftest_core.integration.session_state import ReviewState
+    from selftest_tui.widgets.pieces import Piece
 
-type Piece = tuple[str, str]
 
 _MUTED = "$foreground-muted"
 FULL, EMPTY = "█", "░"
@@ -27,7 +24,7 @@ MINUS = "\N{MINUS SIGN}"
 LEAST_BAR, MOST_BAR = 8, 30
 
 
-class ReviewBar(Widget):
+class ReviewBar(PiecesWidget):
     """Shows a review as it stands; `decided` counts decisions whose line is still being laid too."""
 
     DEFAULT_CSS = """
@@ -36,8 +33,6 @@ class ReviewBar(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
-        self._pieces: tuple[list[Piece], list[Piece]] = ([], [])
-        self._shown = Content("")
         self._state: ReviewState | None = None
         self._says = ""
         self._opens = 0
@@ -45,29 +40,13 @@ class ReviewBar(Widget):
     def show(self, state: ReviewState | None, opens: int, says: str) -> None:
         """Go over to a newer state. `opens`: changes that need a person; `says`: what is under way, if anything."""
         self._state, self._opens, self._says = state, opens, says
-        self._repaint()
+        self.repaint()
 
-    def on_resize(self) -> None:
-        """Other words may fit."""
-        self._repaint()
-
-    def render(self) -> Content:
-        """Both lines."""
-        return self._shown
-
-    def _repaint(self) -> None:
-        width = self.size.width
-        if not width:
-            return
+    def lines_of_pieces(self, width: int) -> list[list[Piece]]:
+        """Two lines, one before the review is open."""
         if self._state is None:
-            pieces: tuple[list[Piece], list[Piece]] = ([(" review", "bold"), (f"  {self._says}", _MUTED)], [])
-        else:
-            pieces = (_first(self._state, self._opens, self._says, width), _second(self._state, width))
-        if pieces != self._pieces:
-            self._pieces = pieces
-            lines = [Content.assemble(*line).truncate(width) for line in pieces]
-            self._shown = Content("\n").join(lines)
-            self.refresh()
+            return [[(" review", "bold"), (f"  {self._says}", _MUTED)]]
+        return [_first(self._state, self._opens, self._says, width), _second(self._state, width)]
 
 
 def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]:
@@ -91,21 +70,21 @@ def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]
         more.append((f" · {void} void", _MUTED))
     if state.is_live:
         more.append((" · more may come", _MUTED))
-    room = width - _width(right) - 2
+    room = width - width_of(right) - 2
     head: list[Piece] = [(" review ", "bold")]
     name = present.clean(state.name).removeprefix("review-")
     onto = f" onto {state.plan.base[:8]}"
-    spare = room - _width(head) - _width(counts) - 2
+    spare = room - width_of(head) - width_of(counts) - 2
     if cell_len(name) <= spare:
         head.append((name, "bold"))
         spare -= cell_len(name)
-        if cell_len(onto) <= spare - _width(more):
+        if cell_len(onto) <= spare - width_of(more):
             head.append((onto, _MUTED))
     middle = [*head, ("  ", ""), *counts]
     for piece in more:
-        if _width(middle) + cell_len(piece[0]) <= room:
+        if width_of(middle) + cell_len(piece[0]) <= room:
             middle.append(piece)
-    return [*middle, (" " * max(1, width - _width(middle) - _width(right)), ""), *right]
+    return [*middle, (" " * max(1, width - width_of(middle) - width_of(right)), ""), *right]
 
 
 def _second(state: ReviewState, width: int) -> list[Piece]:
@@ -132,18 +111,14 @@ def _second(state: ReviewState, width: int) -> list[Piece]:
         (f" · {laid - kept} more laid, undecided" if laid > kept else "", _MUTED),
     ]
     # Tests that we ran again ourselves will stand here; until then nothing is claimed.
-    if _width(branch) + _width(right) + 24 <= width:
+    if width_of(branch) + width_of(right) + 24 <= width:
         branch.append((f" · tests {review_words.UNVERIFIED} not re-run", _MUTED))
-    left = branch if _width(branch) + _width(right) + 1 <= width else branch[:4]
-    room = width - _width(left) - _width(right) - 3
+    left = branch if width_of(branch) + width_of(right) + 1 <= width else branch[:4]
+    room = width - width_of(left) - width_of(right) - 3
     bar: list[Piece] = []
     if room >= LEAST_BAR:
         size = min(room, MOST_BAR)
         full = size if not state.total else size * state.decided // state.total
         bar = [(" ", ""), (FULL * full, "$success"), (EMPTY * (size - full), "$foreground-disabled")]
-    gap = max(1, width - _width(left) - _width(bar) - _width(right))
+    gap = max(1, width - width_of(left) - width_of(bar) - width_of(right))
     return [*bar, *left, (" " * gap, ""), *right]
-
-
-def _width(pieces: Sequence[Piece]) -> int:
-    return sum(cell_len(text) for text, _ in pieces)

@@ -10,20 +10,19 @@ import math
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual.content import Content
-from textual.widget import Widget
 
 from selftest_core.run.events import FAILURES, End, Phase
 from selftest_core.run.progress import progress
 from selftest_tui import present, run_words
+from selftest_tui.widgets.pieces import PiecesWidget, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from selftest_core.run.fold import Run
     from selftest_core.run.progress import Progress
+    from selftest_tui.widgets.pieces import Piece
 
-type Piece = tuple[str, str]
 
 FULL, HALF, EMPTY = "█", "▒", "░"
 """What has ended, what is worked on, what waits: apart without colour too."""
@@ -32,7 +31,7 @@ ROOMY = 100
 """Cells from which the tests are counted apart: `launched 80/96` says it as well."""
 
 
-class RunBar(Widget):
+class RunBar(PiecesWidget):
     """Shows a run at a moment. `is_live`: somebody conducts it."""
 
     DEFAULT_CSS = """
@@ -44,51 +43,36 @@ class RunBar(Widget):
         self._run: Run | None = None
         self._state = ""
         self._now = 0.0
-        self._pieces: tuple[list[Piece], list[Piece]] = ([], [])
-        self._shown = Content("")
 
     def show(self, run: Run, state: str, now: float) -> None:
         """Go over to a newer run, or a later moment. `state`: what to say of its conductor."""
         self._run, self._state, self._now = run, state, now
-        self._repaint()
+        self.repaint()
 
-    def on_resize(self) -> None:
-        """Other words may fit."""
-        self._repaint()
-
-    def render(self) -> Content:
-        """Both lines."""
-        return self._shown
-
-    def _repaint(self) -> None:
-        if self._run is None or not self.size.width:
-            return
+    def lines_of_pieces(self, width: int) -> list[list[Piece]]:
+        """Two lines, none before a run is shown."""
+        if self._run is None:
+            return []
         made = progress(self._run, self._now)
-        pieces = (self._head(self._run, made), _bar(made, self.size.width))
-        if pieces != self._pieces:
-            self._pieces = pieces
-            lines = [Content.assemble(*line).truncate(self.size.width) for line in pieces]
-            self._shown = Content("\n").join(lines)
-            self.refresh()
+        return [self._head(self._run, made, width), _bar(made, width)]
 
-    def _head(self, run: Run, made: Progress) -> list[Piece]:
-        width = self.size.width
+    def _head(self, run: Run, made: Progress, width: int) -> list[Piece]:
         facts = facts_of(run, made)
         head: list[Piece] = [(" run ", "bold"), (present.clean(run.plan.run), "bold")]
         repository = present.clean(run.plan.repository.rstrip("/").rpartition("/")[2])
         state: list[Piece] = [(f"{self._state} ", _style_of_state(self._state))]
-        room = width - _width(state) - 2
+        room = width - width_of(state) - 2
         count = f"  {present.plural(made.tests, 'test')}" if width >= ROOMY else ""
         for words, style in ((f"  {repository}", ""), (count, "")):
-            if _width(head) + cell_len(words) <= room:
+            if width_of(head) + cell_len(words) <= room:
                 head.append((words, style))
         gap = "     " if width >= 120 else "  "
         for number, fact in enumerate(facts):
             words = f"{gap if number == 0 else ' · '}{fact}"
-            if _width(head) + cell_len(words) > room:
+            if width_of(head) + cell_len(words) > room:
                 break
             head.append((words, "$foreground-muted"))
-        return [*head, (" " * max(1, width - _width(head) - _width(state)), ""), *state]
+        return [*head, (" " * max(1, width - width_of(head) - width_of(state)), ""), *state]
 
 
 def facts_of(run: Run, made: Progress) -> list[str]:
@@ -149,8 +133,8 @@ def _counts(made: Progress, width: int) -> list[list[Piece]]:
 
 def _bar(made: Progress, width: int) -> list[Piece]:
     long, short = _counts(made, width)
-    counts = long if width - _width(long) - 3 >= 2 * LEAST_BAR else short
-    room = width - _width(counts) - 3
+    counts = long if width - width_of(long) - 3 >= 2 * LEAST_BAR else short
+    room = width - width_of(counts) - 3
     if room < LEAST_BAR:
         return [(" ", ""), *short]
     room = min(room, 80)
@@ -184,7 +168,3 @@ def shares(counts: Sequence[int], room: int) -> list[int]:
         cells[cells.index(max(cells))] -= 1
     cells[counts.index(max(counts))] += room - sum(cells)
     return cells
-
-
-def _width(pieces: Sequence[Piece]) -> int:
-    return sum(cell_len(text) for text, _ in pieces)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual.content import Content
-from textual.widget import Widget
 
 from selftest_core.view import Category, FleetView
 from selftest_tui import present
+from selftest_tui.widgets.pieces import PiecesWidget, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from selftest_tui.widgets.pieces import Piece
 
 COUNTED = (
     Category.WORKING,
@@ -37,10 +36,8 @@ STYLES = {
 AGE_WIDTH = 15
 LEAST_COUNT_WIDTH = 2
 
-type Piece = tuple[str, str]
 
-
-class StatusBar(Widget):
+class StatusBar(PiecesWidget):
     """Shows a place and a FleetView. `news` says what is still on its way."""
 
     DEFAULT_CSS = """
@@ -52,45 +49,28 @@ class StatusBar(Widget):
         self.place = ""
         self._view = FleetView(at=0.0)
         self._now = 0.0
-        self._pieces: list[Piece] = []
-        self._shown = Content("")
 
     def show(self, view: FleetView, now: float) -> None:
         """Go over to a newer view, or a later moment."""
         self._view, self._now = view, now
-        self._repaint()
+        self.repaint()
 
     def show_place(self, place: str) -> None:
         """Go over to another place."""
         self.place = place
-        self._repaint()
+        self.repaint()
 
-    def _repaint(self) -> None:
-        pieces = self._line()
-        if pieces != self._pieces:  # contents compare by their text alone, so the styles would be missed
-            self._pieces = pieces
-            self._shown = Content.assemble(*pieces).truncate(self.size.width)
-            self.refresh()
-
-    def on_resize(self) -> None:
-        """Other words may fit."""
-        self._repaint()
-
-    def render(self) -> Content:
-        """The line."""
-        return self._shown
-
-    def _line(self) -> list[Piece]:
-        width = self.size.width
+    def lines_of_pieces(self, width: int) -> list[list[Piece]]:
+        """One line."""
         age = present.fit_right(present.list_age(self._view.lanes, self._now), AGE_WIDTH)
         tail: list[Piece] = [(age, "$foreground-muted"), (" ", "")]
         counts = _counts(self._view, in_words=True)
         # 34 cells: room for a name and a place beside the counts.
-        if _width(counts) + _width(tail) + 34 > width:
+        if width_of(counts) + width_of(tail) + 34 > width:
             counts = _counts(self._view, in_words=False)
-        if _width(counts) + _width(tail) + 12 > width:
+        if width_of(counts) + width_of(tail) + 12 > width:
             tail = [(" ", "")]
-        room = width - _width(counts) - _width(tail)
+        room = width - width_of(counts) - width_of(tail)
         head: list[Piece] = [(" selftest ", "bold")]
         news = on_their_way(self._view)
         place_room = room - cell_len(" selftest ") - (cell_len(news) + 2 if news else 0) - 1
@@ -98,10 +78,10 @@ class StatusBar(Widget):
             place = present.clean(self.place)
             shown = place if cell_len(place) <= place_room else present.fit(place, place_room)
             head.append((f" {shown}", ""))
-        if news and _width(head) + cell_len(news) + 2 <= room:
+        if news and width_of(head) + cell_len(news) + 2 <= room:
             head.append((f"  {news}", "italic $foreground-muted"))
-        gap = max(0, room - _width(head))
-        return [*head, (" " * gap, ""), *counts, *tail]
+        gap = max(0, room - width_of(head))
+        return [[*head, (" " * gap, ""), *counts, *tail]]
 
 
 def on_their_way(view: FleetView) -> str:
@@ -128,7 +108,3 @@ def _counts(view: FleetView, *, in_words: bool) -> list[Piece]:
         pieces.append((f"{present.SYMBOLS[category]}{count:>{digits}}{word}", style))
         pieces.append(("  " if in_words else " ", ""))
     return pieces
-
-
-def _width(pieces: Sequence[Piece]) -> int:
-    return sum(cell_len(text) for text, _ in pieces)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-from textual.content import Content
-from textual.widget import Widget
-
 from selftest_tui import present, run_words
+from selftest_tui.widgets.pieces import PiecesWidget, width_of
 from selftest_tui.widgets.tutorial_lines import CITED, NOTE, STALE, UNCITED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from selftest_core.tutorial_view import TutorialView
+    from selftest_tui.widgets.pieces import Piece
 
-type Piece = tuple[str, str]
 MOST_RESULTS = 6
 
 
-class TutorialStatus(Widget):
+class TutorialStatus(PiecesWidget):
     """Shows a TutorialView in one line."""
 
     DEFAULT_CSS = """
@@ -31,24 +26,15 @@ class TutorialStatus(Widget):
         super().__init__()
         self._place = ""
         self._view: TutorialView | None = None
-        self._shown = Content("")
 
     def show(self, view: TutorialView | None, place: str) -> None:
         """Go over to another view; `place` is the file, as a person would name it here."""
         self._view, self._place = view, place
-        self._repaint()
+        self.repaint()
 
-    def on_resize(self) -> None:
-        """Other words may fit."""
-        self._repaint()
-
-    def render(self) -> Content:
-        """The line."""
-        return self._shown
-
-    def _repaint(self) -> None:
-        self._shown = Content.assemble(*line_of(self._view, self._place, self.size.width)).truncate(self.size.width)
-        self.refresh()
+    def lines_of_pieces(self, width: int) -> list[list[Piece]]:
+        """One line."""
+        return [line_of(self._view, self._place, width)]
 
 
 def line_of(view: TutorialView | None, place: str, width: int) -> list[Piece]:
@@ -59,7 +45,7 @@ def line_of(view: TutorialView | None, place: str, width: int) -> list[Piece]:
         return [*head, *name]
     for in_words, with_run, with_place in ((True, True, True), (False, True, True), (False, False, True)):
         pieces = [*head, *(name if with_place else ()), *_counts(view, in_words), *_results(view, in_words, with_run)]
-        if _width(pieces) <= width:
+        if width_of(pieces) <= width:
             break
     else:
         pieces = [*head, *_counts(view, False), *_results(view, False, False)]
@@ -93,7 +79,3 @@ def _results(view: TutorialView, in_words: bool, with_run: bool) -> list[Piece]:
     for sign, (count, style) in list(by_word.items())[:MOST_RESULTS]:
         pieces += [(f"{sign} {count}" if in_words else f"{sign}{count}", style), ("  " if in_words else " ", "")]
     return pieces
-
-
-def _width(pieces: Sequence[Piece]) -> int:
-    return sum(cell_len(text) for text, _ in pieces)
