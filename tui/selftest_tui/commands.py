@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_tui.loading import loading
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +32,8 @@ SOMETHING_LEFT = 1
 def supervise(config: Config, environ: Mapping[str, str], cwd: Path) -> int:
     """The screen: of the newest run of this repository where one is live, else of the fleet."""
     _need_terminal("`selftest-tui list` shows the fleet once, `selftest-tui list --batch` as JSON.")
-    from selftest_tui.app import run
+    with loading():
+        from selftest_tui.app import run
 
     folder = _live_run(cwd, environ)
     return run(config, environ) if folder is None else run(config, environ, run=folder)
@@ -181,9 +183,10 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
         conduct = partial(conduct_in_batch, is_kept=arguments.keep, review=partial(review_demo, say=say))
         return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, say)
     _need_terminal("`selftest-tui demo --batch` prints what happens as JSON Lines instead.")
-    from selftest_core.demo.show import run_demo
-    from selftest_tui.app import run
-    from selftest_tui.conducting import start_conductor
+    with loading():
+        from selftest_core.demo.show import run_demo
+        from selftest_tui.app import run
+        from selftest_tui.conducting import start_conductor
 
     # The demo's mngr has no remote providers, so nothing is to be waited for.
     local = replace(config, remote=False)

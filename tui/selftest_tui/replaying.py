@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_tui.loading import loading
 
 if TYPE_CHECKING:
     import argparse
@@ -35,8 +36,9 @@ def replay(
         if not has_terminal:
             hint = "`selftest-tui replay FILE --format text` prints a moment of it."
             raise UsageError("There is no terminal to show the screen on", "", hint)
-        from selftest_recorder.cast import read_cast
-        from selftest_tui.replay_app import run_replay
+        with loading():
+            from selftest_recorder.cast import read_cast
+            from selftest_tui.replay_app import run_replay
 
         at = None
         if arguments.at is not None:

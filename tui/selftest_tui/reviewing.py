@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import UsageError
 from selftest_core.integration.cautions import cautions
 from selftest_core.integration.inputs import Request
+from selftest_tui.loading import loading
 from selftest_tui.present import clean, plural
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
     if request.publish is not None:
         hint = "Publish with P on the screen, or add --batch."
         raise UsageError("--publish and --pr go with --batch", "On the screen, you say when.", hint)
-    from selftest_tui.app import run_review
+    with loading():
+        from selftest_tui.app import run_review
 
     return run_review(request, config, environ, cwd)
 

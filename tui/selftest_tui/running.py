@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from selftest_core.errors import UsageError
+from selftest_tui.loading import loading
 from selftest_tui.present import clean
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
     if arguments.dry_run:
         return _show(prepared.offer, arguments)
     if has_screen:
-        from selftest_tui.app import run_start
+        with loading():
+            from selftest_tui.app import run_start
 
         return run_start(prepared, config, environ)
     from selftest_tui.batch_run import conduct_in_batch

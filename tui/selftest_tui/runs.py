@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.run.overview import RunGlance, glance, glances, own_folders, repository_of
 from selftest_core.run.store import RunFolder, Wish, WishKind, find_run
+from selftest_tui.loading import loading
 
 if TYPE_CHECKING:
     import argparse
@@ -95,7 +96,8 @@ def resume(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
 
         with Progress(f"starting the conductor of {folder.run}"):
             start_conductor(folder, environ, policy=_policy(config))
-    from selftest_tui.app import run
+    with loading():
+        from selftest_tui.app import run
 
     return run(config, environ, run=folder)
 
