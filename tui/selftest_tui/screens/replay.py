@@ -123,7 +123,8 @@ class ReplayScreen(KeyedScreen):
         state = " · ".join(pieces)
         room = max(0, width - cell_len(state) - 2)
         self.query_one("#title", Static).update(
-            Content.assemble((present.fit(f" {left}", room), "bold"), (f" {state} ", "bold" if player.is_live else ""))
+            Content.assemble((present.fit(f" {left}", room), "bold"), (f" {state} ", "bold" if player.is_live else "")),
+            layout=False,
         )
         self.query_one(KeyBar).show(self.situation())
 

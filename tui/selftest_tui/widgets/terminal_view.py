@@ -19,6 +19,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from selftest_recorder.terminal import PLAIN
 from selftest_tui.frames import safe
 from selftest_tui.widgets.screen_text import with_cursor
 from selftest_tui.widgets.terminal_small import shrunk
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from selftest_recorder.terminal import Colour, Cursor, Look, Pen, Row
 
 _MATCH = Style(reverse=True, bold=True)
+_NO_ATTRIBUTES = PLAIN[2:]
 
 
 class TerminalView(Widget):
@@ -61,6 +63,7 @@ class TerminalView(Widget):
         self._is_small = False
         self._small: list[Strip] | None = None
         self._words: tuple[str, ...] = ()
+        self._base = Style()
 
     @property
     def terminal_size(self) -> tuple[int, int]:
@@ -171,30 +174,34 @@ class TerminalView(Widget):
 
     def render_line(self, y: int) -> Strip:
         """One line."""
-        style = self.visual_style.rich_style
-        width = self.size.width
+        colours = self.visual_style.rich_style
+        base, width = Style.from_color(colours.color, colours.bgcolor), self.size.width
         if self._words:
-            return self._word_line(y, style)
+            return self._word_line(y, base)
         if self.is_small:
             if self._small is None:
                 self._small = shrunk(self._rows, self._columns, self.size.width, self.size.height)
             strip = self._small[y] if y < len(self._small) else Strip([])
-            return strip.crop_extend(0, width, None).apply_style(style)
+            return strip.crop_extend(0, width, None).apply_style(base)
         left, top = self.corner
         row = y + top
         if row >= len(self._rows):
-            return Strip.blank(width, style)
+            return Strip.blank(width, base)
+        if base != self._base:
+            self._base = base
+            self._strips = [None] * len(self._rows)
         strip = self._strip(row)
         if self._cursor is not None and self._cursor.is_visible and self._cursor.row == row:
-            strip = with_cursor(strip, min(self._cursor.column, self._columns - 1), Style(reverse=True))
+            column = min(self._cursor.column, self._columns - 1)
+            strip = with_cursor(strip.extend_cell_length(column + 1, base), column, base + Style(reverse=True))
         if not left and strip.cell_length <= width:
-            return strip.extend_cell_length(width).apply_style(style)
-        return strip.crop_extend(left, left + width, None).apply_style(style)
+            return strip.extend_cell_length(width, base)
+        return strip.crop_extend(left, left + width, base)
 
     def _strip(self, row: int) -> Strip:
         strip = self._strips[row]
         if strip is None:
-            strip = strip_of(self._rows[row])
+            strip = strip_of(self._rows[row], self._base)
             if self._needle:
                 strip = with_matches(strip, self._needle)
             self._strips[row] = strip
@@ -210,9 +217,10 @@ class TerminalView(Widget):
         return Strip([text]).crop_extend(0, self.size.width, None).apply_style(style)
 
 
-def strip_of(row: Row) -> Strip:
-    """The strip of one row."""
-    return Strip([Segment(safe(run.text, run.cells), style_of(run.pen)) for run in row], sum(run.cells for run in row))
+def strip_of(row: Row, base: Style) -> Strip:
+    """The strip of one row, on the colours of `base`."""
+    runs = [Segment(safe(run.text, run.cells), style_of(run.pen, base)) for run in row]
+    return Strip(runs, sum(run.cells for run in row))
 
 
 def with_matches(strip: Strip, needle: str) -> Strip:
@@ -235,11 +243,15 @@ def _standing_out(strip: Strip) -> Strip:
 
 
 @lru_cache(8192)
-def style_of(pen: Pen) -> Style | None:
-    """How characters of this pen are drawn; None for plainly."""
-    style = Style(
-        color=_colour(pen.foreground),
-        bgcolor=_colour(pen.background),
+def style_of(pen: Pen, base: Style) -> Style:
+    """How characters of this pen are drawn, on the colours of `base`: all of it, since to add styles takes far longer.
+
+    Nearly every pen of a program that draws in many colours has nothing but colours.
+    """
+    colours = Style.from_color(_colour(pen.foreground) or base.color, _colour(pen.background) or base.bgcolor)
+    if pen[2:] == _NO_ATTRIBUTES:
+        return colours
+    return colours + Style(
         bold=pen.bold or None,
         dim=pen.dim or None,
         italic=pen.italic or None,
@@ -250,9 +262,9 @@ def style_of(pen: Pen) -> Style | None:
         underline=(pen.underline not in (0, 2)) or None,
         underline2=(pen.underline == 2) or None,
     )
-    return style or None
 
 
+@lru_cache(8192)
 def _colour(colour: Colour) -> Color | None:
     if colour is None:
         return None
