@@ -11,7 +11,7 @@ from integration.repositories import Repository
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.gathering import Branch, gather
 from selftest_core.integration.kinds import Kind
-from selftest_core.integration.ranking import rank
+from selftest_core.integration.ranking import Claims, rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -107,7 +107,34 @@ def test_ranks_go_by_importance_then_votes_and_never_against_a_branch(repository
         "[FIX_TEST] test", "[FIX_IMPL] popular", "[FIX_IMPL] groundwork", "[FIX_IMPL] urgent", "[FIX_IMPL] alone",
     ]  # fmt: skip
     assert [one.change.kind for one in ranked][:2] == [Kind.TEST, Kind.IMPLEMENTATION]
-    assert ranked[1].why == "normal importance, 2 agents, 1 file"
+    assert ranked[1].why == "normal importance, 2 agents, 1 file, 21 lines"
+
+
+def test_what_importance_and_votes_leave_level_goes_by_the_other_facts(repository: Repository, engine: Engine) -> None:
+    branches = [
+        branch(repository, "ann", ("[FIX_IMPL] long", {"src/a1.py": "1\n2\n3\n"})),
+        branch(repository, "bea", ("[FIX_IMPL] short", {"src/a2.py": "1\n"})),
+        branch(repository, "cat", ("[FIX_IMPL] wide", {"src/a3.py": "1\n", "src/a4.py": "1\n"})),
+        branch(repository, "dan", ("[FIX_IMPL] crowded", {"src/hot.py": "dan\n"})),
+        branch(repository, "eli", ("[FIX_IMPL] crowded too", {"src/hot.py": "eli\n", "src/eli.py": "1\n"})),
+        branch(
+            repository, "fay",
+            ("[FIX_IMPL] ground", {"src/f.py": "1\n", "src/g.py": "1\n"}),
+            ("[FIX_IMPL] upon it", {"src/f.py": "2\n", "src/h.py": "1\n2\n"}),
+        ),
+        branch(repository, "gus", ("[FIX_IMPL] proven", {"src/p1.py": "1\n", "src/p2.py": "1\n", "src/p3.py": "1\n"})),
+    ]  # fmt: skip
+    claims = {"gus": Claims(turned_green=("tests/test_a.py::test_a",)), "ann": Claims("normal")}
+    gathered = gather(engine, base(repository), branches).changes
+    ranked = rank(gathered, claims)
+    assert [one.change.subject.removeprefix("[FIX_IMPL] ") for one in ranked] == [
+        "proven", "ground", "short", "long", "wide", "upon it", "crowded", "crowded too",
+    ]  # fmt: skip
+    why = {one.change.subject.removeprefix("[FIX_IMPL] "): one.why for one in ranked}
+    assert why["proven"] == "normal importance, 1 agent, 1 test goes green by their word, 3 files, 3 lines"
+    assert why["ground"] == "normal importance, 1 agent, 1 later builds on it, 2 files, 2 lines"
+    assert why["crowded"] == "normal importance, 1 agent, 1 other in its files, 1 file, 1 line"
+    assert rank(tuple(reversed(gathered)), claims) == ranked, "the order of the branches does not matter"
 
 
 def test_crossed_branches_still_have_an_order(repository: Repository, engine: Engine) -> None:

@@ -90,6 +90,7 @@ def test_a_live_run_is_reviewed_and_what_arrives_lands_under_new(desk: Repositor
         said = state.evidence[eve]
         assert said.tests == ((story.plan.tests[1].node_id, True),)
         assert (said.importance, said.end) == ("critical", "succeeded")
+        assert said.turned_green == (story.plan.tests[1].node_id,)
         assert said.words == run_scenes.FIXED["summary_markdown"]
         assert said.outcome is not None
         assert said.transcript is not None

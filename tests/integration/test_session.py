@@ -54,7 +54,7 @@ def test_any_acts_undone_and_redone_at_any_depth_and_left_at_any_time(desk: Repo
     session = opened(desk)
     # What a person saw after each act that holds, and where among those they are.
     seen, place = [looks(session.state)], 0
-    for _ in range(60):
+    for _ in range(90):
         kind = chance.choice(("decide", "decide", "move", "note", "undo", "undo", "redo", "leave"))
         before = session.state
         match kind:

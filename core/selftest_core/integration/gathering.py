@@ -45,12 +45,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One distinct change. `sources` in the order of the branches; `item` is the source that is laid for all."""
+    """One distinct change. `sources` in the order of the branches; `item` is the source that is laid for all.
+
+    `lines`: how many lines of text it adds and removes.
+    """
 
     item: Item
     sources: tuple[Source, ...]
     kind: Kind
     paths: tuple[PathChange, ...]
+    lines: int = 0
 
     @property
     def oid(self) -> str:
@@ -66,6 +70,14 @@ class Change:
     def subject(self) -> str:
         """The first line of the laid source's message, not yet safe to show."""
         return next(source.commit.subject for source in self.sources if source.oid == self.oid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """`id`: equal for the same patch at another place, empty where there is none to compare; `lines` of it."""
+
+    id: str
+    lines: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,30 +134,29 @@ def gather(engine: Engine, base: str, branches: Sequence[Branch]) -> Gathered:
     refused = {agent for agent, _ in left_out}
     met = [source for source in met if source.agent not in refused]
     paths = {source.oid: paths[source.oid] for source in met}
-    changes = tuple(_change(engine, sources, paths) for sources in _groups(engine, met, paths))
+    patches = _patches(engine, list(paths))
+    changes = tuple(_change(engine, sources, paths, patches) for sources in _groups(met, paths, patches))
     return Gathered(base, changes, tuple(left_out))
 
 
 def _groups(
-    engine: Engine, sources: Sequence[Source], paths: Mapping[str, tuple[PathChange, ...]]
+    sources: Sequence[Source], paths: Mapping[str, tuple[PathChange, ...]], patches: Mapping[str, _Patch]
 ) -> list[list[Source]]:
     """Sources that make the same change, in the order of the first of each.
 
     A branch that makes a change, takes it back and makes it again has three changes: its second time is only ever
     the same as somebody's second time. A commit that changes nothing is like no other.
     """
-    patches = _patch_ids(engine, list(paths))
     times: Counter[tuple[str, object]] = Counter()
     leader: dict[object, int] = {}
     groups: list[list[Source]] = []
     for source in sources:
         touched = paths[source.oid]
         signs: list[object] = [touched or source.oid]
-        if touched and source.oid in patches:
+        patch = patches[source.oid].id
+        if touched and patch:
             # A patch id knows nothing of modes, so they are compared beside it.
-            signs.append(
-                (patches[source.oid], tuple((one.path, _mode(one.before), _mode(one.after)) for one in touched))
-            )
+            signs.append((patch, tuple((one.path, _mode(one.before), _mode(one.after)) for one in touched)))
         keys: list[object] = [(sign, times[source.agent, sign]) for sign in signs]
         times.update((source.agent, sign) for sign in signs)
         place = next((leader[key] for key in keys if key in leader), len(groups))
@@ -165,8 +176,8 @@ def _mode(side: Side | None) -> str | None:
     return None if side is None else side.mode
 
 
-def _patch_ids(engine: Engine, oids: Sequence[str]) -> dict[str, str]:
-    """git's patch id of each commit that has a text patch: equal for the same patch at another place.
+def _patches(engine: Engine, oids: Sequence[str]) -> dict[str, _Patch]:
+    """git's patch id of each commit that has a text patch, and how many lines it adds and removes.
 
     A binary file has no lines to compare, so a commit that touches one is told apart by its contents alone.
     """
@@ -177,19 +188,30 @@ def _patch_ids(engine: Engine, oids: Sequence[str]) -> dict[str, str]:
         text="".join(f"{oid}\n" for oid in oids),
     )  # fmt: skip
     binary: set[str] = set()
+    counts = dict.fromkeys(oids, 0)
     current = ""
+    is_content = False
     for line in patches.split("\n"):
         # Content is behind `+`, `-` or a space, so nothing that an agent wrote can stand at the start of a line.
         if is_oid(line):
             current = line
         elif line.startswith("Binary files "):
             binary.add(current)
+        elif line.startswith(("diff ", "@@ ")):
+            is_content = line.startswith("@")
+        elif is_content and line.startswith(("+", "-")):
+            counts[current] += 1
     out = engine.git.ask("patch-id", "--stable", text=patches)
-    pairs = (line.split() for line in out.splitlines())
-    return {oid: patch for patch, oid in pairs if oid not in binary}
+    ids = {oid: patch for patch, oid in (line.split() for line in out.splitlines()) if oid not in binary}
+    return {oid: _Patch(ids.get(oid, ""), counts[oid]) for oid in oids}
 
 
-def _change(engine: Engine, sources: Sequence[Source], paths: Mapping[str, tuple[PathChange, ...]]) -> Change:
+def _change(
+    engine: Engine,
+    sources: Sequence[Source],
+    paths: Mapping[str, tuple[PathChange, ...]],
+    patches: Mapping[str, _Patch],
+) -> Change:
     # The source with the fewest commits before it needs the least of its own branch.
     laid = min(sources, key=lambda source: (source.position, source.oid))
     commit = laid.commit
@@ -197,7 +219,7 @@ def _change(engine: Engine, sources: Sequence[Source], paths: Mapping[str, tuple
     touched = paths[laid.oid]
     kind = kind_of_commit(commit.subject, trailers(commit.text), (change.path for change in touched))
     item = Item(laid.oid, base, commit.tree, commit.author, _message(laid, sources))
-    return Change(item, tuple(sources), kind, touched)
+    return Change(item, tuple(sources), kind, touched, patches[laid.oid].lines)
 
 
 def _message(laid: Source, sources: Sequence[Source]) -> bytes:

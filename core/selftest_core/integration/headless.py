@@ -17,7 +17,7 @@ from selftest_core.integration.line import Line, Status
 from selftest_core.integration.publishing import keep_candidate
 from selftest_core.integration.pull_request import write_pull_request
 from selftest_core.integration.review import Reviewed, lay_review, make_plan, publish_review
-from selftest_core.integration.session_evidence import importance_of
+from selftest_core.integration.session_evidence import claims_of
 from selftest_core.integration.session_opening import hold, keep_sources
 from selftest_core.integration.session_publishing import open_for
 from selftest_core.tools.git import Git
@@ -63,7 +63,7 @@ def review(
     user = Git(inputs.place.git_dir, environ)
     home = home_of(inputs, inputs.name)
     with hold(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
-        plan = make_plan(engine, inputs.targets, importance_of(inputs.evidence), inputs.left_out)
+        plan = make_plan(engine, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = lay_review(engine, plan, decisions)
         _keep_sources(user, inputs)
         candidate = keep_candidate(engine, user, plan.name, reviewed.line)

@@ -17,7 +17,7 @@ from selftest_core.integration.dependents import Dependents, find_dependents
 from selftest_core.integration.gathering import Branch, Change, gather
 from selftest_core.integration.line import Decision, Line, Status, lay
 from selftest_core.integration.publishing import prove, publish
-from selftest_core.integration.ranking import Ranked, rank
+from selftest_core.integration.ranking import Claims, Ranked, rank
 from selftest_core.integration.resolutions import answers_of
 
 if TYPE_CHECKING:
@@ -127,35 +127,36 @@ def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], ont
 def make_plan(
     engine: Engine,
     targets: Targets,
-    importance: Mapping[str, str] | None = None,
+    claims: Mapping[str, Claims] | None = None,
     left_out: Sequence[tuple[str, str]] = (),
     *,
     may_be_empty: bool = False,
 ) -> Plan:
-    """Gather and rank. `importance`: by agent, as it stated it beside its commits; `left_out`: what was before.
+    """Gather and rank. `claims`: by agent, what it stated beside its commits; `left_out`: what was before.
 
     Raises UsageError where there is nothing that the base does not have, unless that `may_be_empty` for now.
     """
     gathered = gather(engine, targets.base, targets.branches)
     gathered = replace(gathered, left_out=(*left_out, *gathered.left_out))
-    if importance:
-        gathered = replace(gathered, changes=tuple(_weighed(change, importance) for change in gathered.changes))
+    claims = claims or {}
+    if claims:
+        gathered = replace(gathered, changes=tuple(_weighed(change, claims) for change in gathered.changes))
     if not gathered.changes and not may_be_empty:
         detail = "\n".join(f"{name}: {why}" for name, why in gathered.left_out)
         hint = "Nothing is on these branches that the base does not have."
         raise UsageError("There is nothing to review", detail, "" if detail else hint)
-    ranked = rank(gathered.changes)
+    ranked = rank(gathered.changes, claims)
     if targets.is_linear:
         why = {one.change.oid: one.why for one in ranked}
         ranked = tuple(Ranked(change, why[change.oid]) for change in gathered.changes)
     return Plan(targets.name, targets.ground, ranked, targets.is_linear, gathered.left_out)
 
 
-def _weighed(change: Change, importance: Mapping[str, str]) -> Change:
+def _weighed(change: Change, claims: Mapping[str, Claims]) -> Change:
     """What a commit says of itself goes before what its agent said of everything that it did."""
     sources = tuple(
-        source if source.importance or source.agent not in importance
-        else replace(source, importance=importance[source.agent])
+        source if source.importance or source.agent not in claims
+        else replace(source, importance=claims[source.agent].importance)
         for source in change.sources
     )  # fmt: skip
     return replace(change, sources=sources)

@@ -34,7 +34,7 @@ from selftest_core.integration.resolutions import resolution_json
 from selftest_core.integration.review import Targets, lay_kept, lay_review, make_plan, publish_review
 from selftest_core.integration.review_log import apply, branch_fields, decisions_of, fold, subject_fields
 from selftest_core.integration.session_around import Around, look_around
-from selftest_core.integration.session_evidence import importance_of
+from selftest_core.integration.session_evidence import claims_of
 from selftest_core.integration.session_publishing import open_for
 from selftest_core.integration.session_state import Consequences, Published, ReviewState
 from selftest_core.integration.session_telling import Memory, find_consequences, recalled, tell
@@ -351,8 +351,8 @@ class ReviewSession:
     def _gather(self, subject: Subject, *, may_be_empty: bool = True) -> Plan:
         base, inputs = subject.base, self._inputs
         targets = Targets(base, base, subject.branches, subject.is_linear, id=self._name)
-        importance = importance_of(inputs.evidence)
-        plan = make_plan(self._engine, targets, importance, inputs.left_out, may_be_empty=may_be_empty)
+        claims = claims_of(inputs.evidence)
+        plan = make_plan(self._engine, targets, claims, inputs.left_out, may_be_empty=may_be_empty)
         self._alternatives, self._hot = find_alternatives(self._engine, plan.changes), hot_files(plan.changes)
         return plan
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.integration.ranking import Claims
 from selftest_core.integration.session_state import Evidence
 from selftest_core.outcome import LARGEST, UnreadableOutcomeError, parse_outcome
 from selftest_core.run.crew import OUTCOME
@@ -40,9 +41,9 @@ def _is_of(evidence: Evidence, folder: RunFolder, row: RunRow) -> bool:
     return evidence.end == row.end and evidence.outcome.parent == folder.attempt(row.member)
 
 
-def importance_of(evidence: Mapping[str, Evidence]) -> dict[str, str]:
-    """How much each agent says that its work matters, where it does."""
-    return {agent: one.importance for agent, one in evidence.items() if one.importance}
+def claims_of(evidence: Mapping[str, Evidence]) -> dict[str, Claims]:
+    """What its place on the line depends on of what each agent says."""
+    return {agent: Claims(one.importance, one.turned_green) for agent, one in evidence.items()}
 
 
 def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
@@ -58,11 +59,16 @@ def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
         transcript=home / _TRANSCRIPT if (home / _TRANSCRIPT).is_file() else None,
         recordings=tuple(sorted(home.glob("**/*.cast")))[:_MOST_RECORDINGS] if home.is_dir() else (),
         tests=((node_id, None if outcome is None else outcome.tests_passing_after),),
+        turned_green=(node_id,) if outcome is not None and _turned_green(outcome) else (),
         words=row.text if outcome is None else outcome.summary,
         end=end,
         importance=None if said is None else said.level,
         why_important="" if said is None else said.reason,
     )
+
+
+def _turned_green(outcome: Outcome) -> bool:
+    return outcome.tests_passing_before is False and outcome.tests_passing_after is True
 
 
 def _outcome(path: Path) -> Outcome | None:

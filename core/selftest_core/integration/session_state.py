@@ -26,7 +26,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Evidence:
     """What an agent of a run gave back. Paths are None where there is no such file.
 
-    `tests`: its tests by node id, each with whether it says that it passes now, None where it does not say; `words`:
+    `tests`: its tests by node id, each with whether it says that it passes now, None where it does not say;
+    `turned_green`: those that it says were red before and pass now; `words`:
     its own summary, Markdown; `end`: how its test ended, empty while it has not; `importance`: its word for it.
     """
 
@@ -34,6 +35,7 @@ class Evidence:
     transcript: Path | None = None
     recordings: tuple[Path, ...] = ()
     tests: tuple[tuple[str, bool | None], ...] = ()
+    turned_green: tuple[str, ...] = ()
     words: str = ""
     end: str = ""
     importance: str | None = None

@@ -69,31 +69,32 @@ class ReviewPane(Vertical, can_focus=False):
         self.tab: ReviewTab = "diff"
         self.title = ""
         self._shown: dict[str, Content] = {}
+        # Held, not looked for: what a thread found out may come while the screen is being taken down.
+        self.diff = DiffView(id="diff")
+        self._switcher = ContentSwitcher(initial="diff")
+        self._names = tuple(_TabName(tab) for tab in TABS)
+        self._texts: dict[str, Static] = {tab: Static(id=f"{tab}-text") for tab in TABS[1:]}
+        self._texts["headline"] = Static(id="headline")
+        self._scrolls = {tab: VerticalScroll(id=tab, can_focus=False) for tab in TABS[1:]}
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="tabs"):
-            for tab in TABS:
-                yield _TabName(tab)
-        yield Static(id="headline")
-        with ContentSwitcher(initial="diff"):
-            yield DiffView(id="diff")
-            for tab in TABS[1:]:
-                with VerticalScroll(id=tab, can_focus=False):
-                    yield Static(id=f"{tab}-text")
+            yield from self._names
+        yield self._texts["headline"]
+        with self._switcher:
+            yield self.diff
+            for tab, scroll in self._scrolls.items():
+                with scroll:
+                    yield self._texts[tab]
 
     def on_mount(self) -> None:
         self.show_tab("diff")
 
-    @property
-    def diff(self) -> DiffView:
-        """The diff."""
-        return self.query_one(DiffView)
-
     def show_tab(self, tab: ReviewTab) -> None:
         """Go over to a tab."""
         self.tab = tab
-        self.query_one(ContentSwitcher).current = tab
-        for name in self.query(_TabName):
+        self._switcher.current = tab
+        for name in self._names:
             name.set_class(name.id == f"tab-{tab}", "-shown")
 
     def show_title(self, title: str) -> None:
@@ -108,7 +109,7 @@ class ReviewPane(Vertical, can_focus=False):
         if before is not None and before.is_same(text):
             return
         self._shown[part] = text
-        self.query_one("#headline" if part == "headline" else f"#{part}-text", Static).update(text)
+        self._texts[part].update(text)
 
     def text_of(self, part: str) -> str:
         """What a tab says."""
@@ -120,12 +121,12 @@ class ReviewPane(Vertical, can_focus=False):
         if self.tab == "diff":
             self.diff.scroll_lines(lines)
         else:
-            self.query_one(f"#{self.tab}").scroll_relative(y=lines, animate=False)
+            self._scrolls[self.tab].scroll_relative(y=lines, animate=False)
 
     def scroll_top(self) -> None:
         """Another thing is shown: from its beginning."""
-        for tab in TABS[1:]:
-            self.query_one(f"#{tab}").scroll_home(animate=False)
+        for scroll in self._scrolls.values():
+            scroll.scroll_home(animate=False)
 
     def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
         event.stop()
