@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import stat
-import tomllib
 from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
@@ -99,6 +98,8 @@ def prefix_of(environ: Mapping[str, str], host_dir: Path) -> str:
     """
     if environ.get("MNGR_PREFIX"):
         return environ["MNGR_PREFIX"]
+    import tomllib  # asked once: an import of the core does not wait for it
+
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         profile = tomllib.loads((host_dir / "config.toml").read_text("utf-8"))["profile"]
         prefix = tomllib.loads((host_dir / "profiles" / profile / "settings.toml").read_text("utf-8"))["prefix"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -338,6 +337,8 @@ def _start(
     stderr: Any,
     session: bool = True,
 ) -> subprocess.Popen[bytes]:
+    import shutil  # with all that unpacks archives: an import of the core does not wait for it
+
     name = Path(argv[0]).name
     path = (os.environ if env is None else env).get("PATH", os.defpath)
     program = shutil.which(argv[0], path=path)
