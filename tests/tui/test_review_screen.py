@@ -10,7 +10,7 @@ from selftest_core.integration.inputs import Request
 from selftest_core.integration.line import Decision, Status
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.options import Options
-from tui.driving import compare, driven
+from tui.driving import PATIENCE, compare, driven
 from tui.review_driving import ALL, environ_of, reviewing
 from tui.review_scenes import QUERY, shop, shop_once
 
@@ -48,7 +48,7 @@ async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> 
         may_go_on = threading.Event()
 
         def wait(session: ReviewSession) -> ReviewState:
-            may_go_on.wait(60)
+            may_go_on.wait(PATIENCE)
             return session.state
 
         slow = asyncio.create_task(one.screen.act(wait))
@@ -160,6 +160,25 @@ async def test_two_reviews_of_the_same_are_not(shop: Repository) -> None:
         other.app.open_review(ALL)
         await other.until(lambda: len(other.screen.said) > 0, "why not")
         assert "review" in f"{other.screen.said[0].title} {other.screen.said[0].text}"
+
+
+async def test_what_is_laid_together_is_seen_together(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        assert one.table.go_to_key("group joint")
+        await one.press()
+        files = {file.path: file for file in one.diff.layout_of_rows.files}
+        assert set(files) == {path.path for row in one.screen.rows if not row.number for path in row.change.paths}
+        assert any("tests/test_login.py" in line for line in one.diff_lines), one.diff_lines
+        # Without one of its members it is another commit.
+        await one.go_to("Test redirects")
+        await one.press("d")
+        assert one.table.go_to_key("group joint")
+        await one.press()
+        assert "tests/test_login.py" not in {file.path for file in one.diff.layout_of_rows.files}
+        assert len(one.diff.layout_of_rows.files) == len(files) - 1
+        await one.press("d")
+        assert one.diff.layout_of_rows.files == ()
+        assert any("✗ Tell of taxes" in line for line in one.diff_lines), "nothing of it is laid"
 
 
 async def test_what_commits_say_is_text_and_a_group_is_decided_as_one(shop: Repository) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from selftest_core.integration.diffs import FileDiff
     from selftest_core.integration.engine import Engine
     from selftest_core.integration.inputs import Request
+    from selftest_core.integration.review import Reviewed
     from selftest_core.integration.session import ReviewSession
     from selftest_core.integration.session_state import ReviewState
 
@@ -78,19 +79,36 @@ class ReviewFeed:
 
     async def diff(self, oid: str) -> tuple[FileDiff, ...]:
         """What a commit changes. Raises ToolError."""
+
+        def read(reader: Engine) -> tuple[FileDiff, ...]:
+            from selftest_core.integration.diffs import read_diff
+
+            return read_diff(reader, oid)
+
+        return await self._read(oid, read)
+
+    async def joint_diff(self, oid: str, reviewed: Reviewed) -> tuple[FileDiff, ...]:
+        """What the joint commit of a line changes, `oid` being its id. Raises ToolError."""
+
+        def read(reader: Engine) -> tuple[FileDiff, ...]:
+            from selftest_core.integration.review import read_joint_diff
+
+            return read_joint_diff(reader, reviewed)
+
+        return await self._read(oid, read)
+
+    async def _read(self, oid: str, read: Callable[[Engine], tuple[FileDiff, ...]]) -> tuple[FileDiff, ...]:
         known = self._diffs.get(oid)
         if known is not None:
             self._diffs.move_to_end(oid)
             return known
 
         def job() -> tuple[FileDiff, ...]:
-            from selftest_core.integration.diffs import read_diff
-
             if self._reader is None:
                 assert self._session is not None, "the screen reads diffs of a review that is open"
                 self._reader = self._session.open_reader()
             try:
-                return read_diff(self._reader, oid)
+                return read(self._reader)
             except KeyError as error:
                 hint = "Its branch may have been deleted, and git may have taken away what nothing named any more."
                 raise RefusedError("A commit of this change is not there any more", str(error), hint) from error

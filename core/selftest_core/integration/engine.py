@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -182,7 +183,8 @@ class Engine:
         path = self.git.git_dir / "objects" / oid[:2] / oid[2:]
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
-            draft = path.with_name(f"tmp_obj_{os.getpid()}_{oid[:12]}")
+            # Two threads with an engine each may write the same object.
+            draft = path.with_name(f"tmp_obj_{os.getpid()}_{threading.get_ident()}_{oid[:12]}")
             try:
                 draft.write_bytes(zlib.compress(b"%s %d\0" % (kind, len(body)) + body, 1))
                 draft.chmod(0o444)

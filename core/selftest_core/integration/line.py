@@ -77,6 +77,11 @@ class Line:
     items: tuple[Laid, ...]
     joint: int = 0
 
+    @property
+    def joint_commit(self) -> str:
+        """The id of the joint commit, "" where none of its members is laid."""
+        return next((one.commit for one in self.items[: self.joint] if one.commit), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Placing:

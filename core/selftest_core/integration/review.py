@@ -14,6 +14,7 @@ from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.integration.decisions import Decisions, decide, in_order
 from selftest_core.integration.dependents import Dependents, find_dependents
+from selftest_core.integration.diffs import compare_trees
 from selftest_core.integration.gathering import Branch, Change, gather
 from selftest_core.integration.line import Decision, Line, Status, lay
 from selftest_core.integration.publishing import prove, publish
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.integration.diffs import FileDiff
     from selftest_core.integration.engine import Engine
     from selftest_core.integration.resolutions import Answers
     from selftest_core.tools.git import Git
@@ -210,6 +212,17 @@ def lay_kept(engine: Engine, reviewed: Reviewed, *, stored: bool = False) -> Lin
     joint, single = _halves(plan, reviewed.order)
     answers = answers_of(reviewed.decisions.resolutions.values())
     return _lay(engine, plan, joint, single, only_kept(reviewed), answers, stored=stored)
+
+
+def read_joint_diff(engine: Engine, reviewed: Reviewed) -> tuple[FileDiff, ...]:
+    """What the joint commit changes as it is laid now, nothing where there is none; stored in the engine for it."""
+    if not reviewed.line.joint_commit:
+        return ()
+    plan = reviewed.plan
+    joint, _ = _halves(plan, reviewed.order)
+    answers = answers_of(reviewed.decisions.resolutions.values())
+    line = _lay(engine, plan, joint, (), reviewed.decided, answers, stored=True)
+    return compare_trees(engine, engine.tree_of(plan.base), line.tree)
 
 
 _MOST_LINES = 64

@@ -15,13 +15,17 @@ from selftest_core.errors import SelftestError
 from selftest_core.integration.line import Status
 from selftest_tui import present, review_facts, review_words
 from selftest_tui.review_facts import Conflicts
-from selftest_tui.review_lines import ReviewGroup, ReviewRow, subject_of
+from selftest_tui.review_lines import JOINT, ReviewGroup, ReviewRow, subject_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from textual.timer import Timer
 
     from selftest_core.integration.diffs import FileDiff
     from selftest_tui.screens.review import ReviewScreen
+
+    type _Read = Callable[[], Awaitable[tuple[FileDiff, ...]]]
 
 SECONDS_OF_REST = 0.05
 
@@ -88,9 +92,14 @@ class ReviewSight:
         one = Content.styled("This is a group: move to one of its changes.", "$foreground-muted")
         for part in ("evidence", "needs", "alternatives"):
             pane.show_text(part, one)
-        # What is laid together is read one by one: its commit is made when it is published.
-        names = [f"{review_words.DECISIONS[row.decision]} {subject_of(row.change)}" for row in group.members]
-        self._want_diff(None, ("2 says more of each; move to one of them to see what it changes", "", *names))
+        state = self._screen.state
+        assert state is not None, "there is no line without a state"
+        oid = state.reviewed.line.joint_commit if group.key == JOINT else ""
+        if oid:
+            self._want_diff(oid, read=partial(self._screen.feed.joint_diff, oid, state.reviewed))
+        else:
+            names = [f"{review_words.DECISIONS[row.decision]} {subject_of(row.change)}" for row in group.members]
+            self._want_diff(None, ("2 says more of each; move to one of them to see what it changes", "", *names))
 
     def _show_change(self, row: ReviewRow) -> None:
         screen, pane, state = self._screen, self._screen.pane, self._screen.state
@@ -104,7 +113,7 @@ class ReviewSight:
         others = [by_oid[oid] for oid in state.alternatives.get(row.oid, ()) if oid in by_oid]
         pane.show_text("alternatives", review_facts.alternatives(row, others))
         self._show_needs(row)
-        self._want_diff(row.oid)
+        self._want_diff(row.oid, read=partial(screen.feed.diff, row.oid))
 
     def _show_needs(self, row: ReviewRow) -> None:
         screen, state = self._screen, self._screen.state
@@ -133,24 +142,24 @@ class ReviewSight:
         if self._screen.table.row is not None:
             self._show_needs(self._screen.table.row)
 
-    def _want_diff(self, oid: str | None, words: tuple[str, ...] = ()) -> None:
+    def _want_diff(self, oid: str | None, words: tuple[str, ...] = (), read: _Read | None = None) -> None:
         if oid == self._diff_of and (oid is not None or not words):
             return
         self._diff_of = oid
         diff = self._screen.pane.diff
-        if oid is None:
+        if oid is None or read is None:
             self._is_reading = False
             diff.show_words(words)
             return
         self._is_reading = True
-        self._screen.run_worker(partial(self._read_diff, oid), group="diff", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
+        self._screen.run_worker(partial(self._read_diff, oid, read), group="diff", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
 
-    async def _read_diff(self, oid: str) -> None:
+    async def _read_diff(self, oid: str, read: _Read) -> None:
         screen = self._screen
         files: tuple[FileDiff, ...] = ()
         words: tuple[str, ...] = ("It changes no file.",)
         try:
-            files = await screen.feed.diff(oid)
+            files = await read()
         except SelftestError as error:
             words = (error.title, *error.detail.splitlines()[:10], error.hint)
         if self._diff_of != oid:
