@@ -1,4 +1,4 @@
-"""The rows of the player: how fast a recording is indexed, how fast any moment of it is there, and how it is painted.
+"""The rows of the player: how fast a recording is indexed, and how fast any moment of it is there.
 
 Recordings are generated: what agents print, a full-screen program that draws in all colours, and plain lines.
 """
@@ -8,32 +8,37 @@ from __future__ import annotations
 import asyncio
 import random
 import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench import replay_screen_rows
 from bench.measure import Result, Stopwatch, percentile, result
 from selftest_recorder.cast import read_cast
 from selftest_recorder.cast_shapes import OUTPUT, Header
 from selftest_recorder.cast_writing import write_cast
-from selftest_recorder.index import Index
-from selftest_recorder.indexing import Indexer
+from selftest_recorder.index_file import SWITCH, build
+from selftest_recorder.indexing import SPACING
+from selftest_recorder.spans import Position, read_span
 from selftest_recorder.terminal import open_terminal
 from selftest_recorder.timeline import open_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from selftest_recorder.timeline import Timeline
+
 COLUMNS, ROWS = 120, 40
 _INDEX_BUDGET = 100.0
-_STATE_BUDGET, _PAINT_BUDGET = 5.0, 30.0
+_STATE_BUDGET = 5.0
 _SEEKS = 200
 
 type Events = Iterator[tuple[float, str, str]]
 
 
-def _agent(chance: random.Random, number: int) -> str:
+def agent_like(chance: random.Random, number: int) -> str:
     if number % 12:
         return (
             f"\x1b[2m  {number:>6}\x1b[0m \x1b[3{number % 8}m●\x1b[0m edits src/module_{number % 97}.py and runs it\r\n"
@@ -55,7 +60,7 @@ def _plain(chance: random.Random, number: int) -> str:
     return f"{number} {'plain words of a log ' * 4}{chance.random()}\r\n"
 
 
-KINDS: dict[str, Callable[[random.Random, int], str]] = {"agent": _agent, "drawing": _drawing, "plain": _plain}
+KINDS: dict[str, Callable[[random.Random, int], str]] = {"agent": agent_like, "drawing": _drawing, "plain": _plain}
 
 
 def _events(kind: str, size: int) -> Events:
@@ -71,38 +76,53 @@ def _events(kind: str, size: int) -> Events:
 
 
 def replay(large: int = 200) -> dict[str, Result]:
-    """All rows; `large`: megabytes of the largest recording."""
+    """All rows; `large`: megabytes of the large recordings."""
     rows: dict[str, Result] = {}
     open_terminal(COLUMNS, ROWS)  # its import is no part of any row
     with tempfile.TemporaryDirectory(prefix="selftest-bench-") as name:
         folder = Path(name)
-        for kind, size in (("agent", 10), ("drawing", 10), ("plain", 10), ("agent", large)):
-            path = folder / f"{kind}-{size}.cast"
-            write_cast(path, Header(2, COLUMNS, ROWS), _events(kind, size * 1_000_000))
-            rows |= _index(path, f"{kind}_{size}mb")
-            rows |= _seek(path, folder, f"{kind}_{size}mb")
-        rows |= asyncio.run(_paint(folder / "agent-10.cast", folder))
+        for size in (10, large):
+            for kind in KINDS:
+                path = folder / f"{kind}-{size}.cast"
+                write_cast(path, Header(2, COLUMNS, ROWS), _events(kind, size * 1_000_000))
+                rows |= _index(path, f"{kind}_{size}mb")
+                rows |= _seek(path, folder, f"{kind}_{size}mb")
+                if (kind, size) == ("agent", large):
+                    rows |= _seek_while_indexing(path, folder, f"{kind}_{size}mb")
+                    rows |= asyncio.run(replay_screen_rows.delay_while_indexing(path, folder))
+                if (kind, size) == ("agent", 10):
+                    rows |= replay_screen_rows.key_to_picture(path, folder)
+                path.unlink()
+        rows |= replay_screen_rows.playing(folder)
     return rows
 
 
 def _index(path: Path, name: str) -> dict[str, Result]:
-    recording, index = read_cast(path), Index()
+    recording = read_cast(path)
     megabytes = path.stat().st_size / 1e6
-    with Stopwatch() as watch:
-        indexer = Indexer(recording, index)
-        while indexer.step():
-            pass
-    terminal = open_terminal(COLUMNS, ROWS)
-    with Stopwatch() as bare:
-        for event in read_cast(path).events():
-            terminal.feed(event.data.encode())
-    note = (
-        f"{megabytes:.0f} MB, {index.events} events, {len(index.keyframes)} keyframes in {watch.wall:.2f} s "
-        f"({watch.cpu:.2f} s of CPU)"
-    )
-    against = f"event by event without keyframes: {megabytes / bare.wall:.0f} MB/s"
-    speed = float(f"{megabytes / watch.wall:.4g}")
-    return {f"replay_index_{name}": Result(speed, "MB/s", _INDEX_BUDGET, speed >= _INDEX_BUDGET, against, note)}
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        with Stopwatch() as watch:
+            build(recording, path.with_suffix(".index"))
+    finally:
+        sys.setswitchinterval(usual)
+    kept = path.with_suffix(".index").stat().st_size / 1e6
+    terminal, bare, start = open_terminal(COLUMNS, ROWS), 0.0, Position(0.0, recording.begins, 1)
+    while (span := read_span(recording, start, SPACING)).times:
+        data = "".join(span.data).encode()
+        began = time.perf_counter()
+        terminal.feed(data)
+        bare += time.perf_counter() - began
+        start = span.end
+    speed, most = megabytes / watch.wall, megabytes / bare
+    note = f"{megabytes:.0f} MB in {watch.wall:.2f} s ({watch.cpu:.2f} s of CPU); the index has {kept:.2f} MB"
+    against = f"the emulator alone, fed the same in the same pieces: {most:.0f} MB/s"
+    rounded, share = float(f"{speed:.4g}"), float(f"{100 * speed / most:.3g}")
+    return {
+        f"replay_index_{name}": Result(rounded, "MB/s", _INDEX_BUDGET, speed >= _INDEX_BUDGET, against, note),
+        f"replay_index_share_{name}": Result(share, "%", None, None, against, "of what the emulator allows here"),
+    }
 
 
 def _seek(path: Path, folder: Path, name: str) -> dict[str, Result]:
@@ -110,37 +130,36 @@ def _seek(path: Path, folder: Path, name: str) -> dict[str, Result]:
     chance = random.Random(3)
     with open_timeline(path, environ) as timeline:
         timeline.finish()
-        took = []
-        for _ in range(_SEEKS):
-            moment = chance.uniform(0, timeline.duration)
-            began = time.perf_counter()
-            timeline.seek(moment)
-            took.append((time.perf_counter() - began) * 1000)
+        took = [_one_seek(timeline, chance) for _ in range(_SEEKS)]
         with Stopwatch() as watch:
             timeline.seek(0.0)
             timeline.seek(timeline.duration)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         note = (
-            f"{timeline.duration / 3600:.1f} h; p50 {percentile(took, 50):.1f}, max {max(took):.1f} ms, "
+            f"{timeline.duration / 3600:.1f} h; {_spread(took)}, "
             f"from end to beginning and back {watch.wall * 1000:.1f} ms; this process has had {memory:.0f} MB"
         )
     return {f"replay_seek_{name}": result(percentile(took, 95), "ms", _STATE_BUDGET, note=note)}
 
 
-async def _paint(path: Path, folder: Path) -> dict[str, Result]:
-    """A key that seeks, until its picture is drawn."""
-    from selftest_tui.replay_app import ReplayApp
+def _seek_while_indexing(path: Path, folder: Path, name: str) -> dict[str, Result]:
+    """With another process at it, which takes up a core."""
+    chance, took = random.Random(5), []
+    with open_timeline(path, {"XDG_CACHE_HOME": str(folder / "another cache")}) as timeline:
+        while not timeline.is_complete:
+            timeline.poll()
+            if timeline.duration:
+                took.append(_one_seek(timeline, chance))
+    note = f"{len(took)} seeks in what was known by then; {_spread(took)}"
+    return {f"replay_seek_during_{name}": result(percentile(took, 95), "ms", note=note)}
 
-    app = ReplayApp(path, {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)})
-    took = []
-    async with app.run_test(size=(130, 46)) as pilot:
-        while not app.replay.is_mounted or not app.replay.query("Player") or app.replay.player.is_opening:
-            await pilot.pause(0.02)
-        chance = random.Random(4)
-        for _ in range(60):
-            began = time.perf_counter()
-            await pilot.press(str(chance.randint(0, 9)))
-            await pilot.pause()
-            took.append((time.perf_counter() - began) * 1000)
-    note = f"key, seek and picture at {COLUMNS}x{ROWS} by Pilot; p50 {percentile(took, 50):.1f}, max {max(took):.1f} ms"
-    return {"replay_seek_to_paint": result(percentile(took, 95), "ms", _PAINT_BUDGET, note=note)}
+
+def _one_seek(timeline: Timeline, chance: random.Random) -> float:
+    moment = chance.uniform(0, timeline.duration)
+    began = time.perf_counter()
+    timeline.seek(moment)
+    return (time.perf_counter() - began) * 1000
+
+
+def _spread(took: list[float]) -> str:
+    return f"p50 {percentile(took, 50):.1f}, max {max(took):.1f} ms"

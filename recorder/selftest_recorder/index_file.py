@@ -43,7 +43,7 @@ _SAMPLE = 4096
 _KEPT_FILES = 64
 _MOST_WAITING = 8
 """States that wait to be packed."""
-_SWITCH = 0.000_5
+SWITCH = 0.000_5
 """Seconds after which a thread lets another go on: a fed terminal must not wait for the parser's turn to end."""
 _MOST_RECORD = 64 * 1024 * 1024
 
@@ -89,6 +89,8 @@ class IndexReader:
         self.index = index
         self._recording = recording
         self._place = 0
+        self._waiting: list[Keyframe] = []
+        """Keyframes for which what is known up to there has not been read yet."""
         self.index.store = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self) -> bool:
@@ -103,8 +105,11 @@ class IndexReader:
                 size = len(payload) - _PLACE.size
                 packed = (place + _PLACE.size, size) if size else None
                 if size or not self.index.keyframes:  # the blank one at the beginning is known to whoever reads
-                    self.index.add_keyframe(Keyframe(position, packed))
+                    self._waiting.append(Keyframe(position, packed))
             elif kind == b"P":
+                for keyframe in self._waiting:
+                    self.index.add_keyframe(keyframe)
+                self._waiting.clear()
                 self._progress(json.loads(payload))
             self._place = place + len(payload)
         return self._place != before
@@ -236,7 +241,7 @@ def forget_old(folder: Path) -> None:
 
 def main(recording_path: str, part: str, target: str) -> int:
     """Index a recording into `part`, then give it the name `target`."""
-    sys.setswitchinterval(_SWITCH)
+    sys.setswitchinterval(SWITCH)
     recording = read_cast(Path(recording_path))
     try:
         build(recording, Path(part))

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from selftest_recorder.terminal import Look
 
 _KEPT_SPANS = 4
+_NEAR = 32 * 1024
+"""Characters that are fed sooner than a keyframe is taken over and looked at whole."""
 
 
 class Timeline:
@@ -104,6 +106,8 @@ class Timeline:
         number = self._source.index.number_at(time)
         span = self._span(number)
         wanted = span.until(time)
+        if number == self._number + 1:
+            self._play_into(span, wanted)
         if number != self._number or wanted < self._fed:
             state = self._source.index.state(number)
             if state is None:
@@ -179,6 +183,14 @@ class Timeline:
 
     def __exit__(self, *reason: object) -> None:
         self.close()
+
+    def _play_into(self, span: Span, wanted: int) -> None:
+        """Feed what is left before the next span, where little is: after a keyframe every row would be a new one."""
+        before = self._span(self._number)
+        rest = sum(map(len, before.data[self._fed :])) + sum(map(len, span.data[:wanted]))
+        if rest <= _NEAR and before.end.offset == span.start.offset and self._fed <= len(before.times):
+            feed(self._terminal, before, self._fed)
+            self._number, self._fed = self._number + 1, 0
 
     def _span(self, number: int) -> Span:
         """The events between a keyframe and the next, or what is known behind the last."""
