@@ -96,6 +96,21 @@ def read(data: bytes) -> Reading:
     return Reading(tuple(entries), position, len(rest), any(entry is not None for entry in later))
 
 
+def is_held(path: Path) -> bool:
+    """True while a process has this journal open for appending. Changes nothing in it."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 class Journal:
     """A journal open for appending, by one process at a time."""
 
@@ -109,6 +124,7 @@ class Journal:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._lock()
+            self._require_its_place()
             reading = read(path.read_bytes())
             if reading.is_damaged:
                 title = f"{path.name} was changed by another program"
@@ -156,7 +172,7 @@ class Journal:
         os.close(self._file)
 
     def _lock(self) -> None:
-        """Whoever asks if somebody writes holds a lock for a moment (`RunFolder.is_conducted`): that is waited out."""
+        """Whoever asks if somebody writes holds a lock for a moment (`is_held`): that is waited out."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -167,6 +183,15 @@ class Journal:
                     title = f"{self.path.parent.name} is open in another process"
                     raise RefusedError(title, str(self.path), "Leave it there, or end that process first.") from error
             time.sleep(_STEP)
+
+    def _require_its_place(self) -> None:
+        """Whoever had the lock before may have removed it: what were written then would be in no folder."""
+        try:
+            is_there = os.path.samestat(os.fstat(self._file), self.path.stat())
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            raise RefusedError(f"{self.path.parent.name} was removed just now", str(self.path), "Open it anew.")
 
     def _put_aside(self, reading: Reading) -> None:
         torn = os.pread(self._file, reading.torn, reading.good_bytes)

@@ -1,4 +1,4 @@
-"""The command `sweep`: shows what earlier demos and runs left behind, asks, and removes it.
+"""The command `sweep`: shows what earlier demos, runs and reviews left behind, asks, and removes it.
 
 Everything that goes is named first. Without a terminal nothing is asked and nothing removed, unless `--yes` says so.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core import sweep as demos
 from selftest_core.frozen import dataclass
+from selftest_core.integration.review_leftovers import ReviewLeftover, remove_review, review_leftovers
 from selftest_core.run.leftovers import RunLeftover, remove, run_leftovers
 from selftest_core.run.overview import repository_of
 from selftest_tui.present import clean, plural
@@ -30,25 +31,33 @@ _MOST_NAMES = 10
 class Found:
     """One leftover of any kind; `problems` is None while nobody tried to remove it."""
 
-    leftover: demos.Leftover | RunLeftover
+    leftover: demos.Leftover | RunLeftover | ReviewLeftover
     problems: tuple[str, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Exactly what goes."""
         one = self.leftover
-        return one.names if isinstance(one, RunLeftover) else (str(one.folder.path),)
+        return (str(one.folder.path),) if isinstance(one, demos.Leftover) else one.names
+
+    @property
+    def path(self) -> Path:
+        """The folder that it is or belongs to."""
+        one = self.leftover
+        return one.folder.path if isinstance(one, demos.Leftover) else one.path
 
 
 def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
     """Show, ask, remove; returns 1 where something is left."""
     is_for_programs = arguments.batch or arguments.json
     says = sys.stderr if is_for_programs else sys.stdout
-    of_runs, unseen = asyncio.run(run_leftovers(environ, repository_of(cwd, environ), time.time()))
-    found = [*map(Found, demos.leftovers(environ)), *map(Found, of_runs)]
+    repository, now = repository_of(cwd, environ), time.time()
+    of_runs, unseen = asyncio.run(run_leftovers(environ, repository, now))
+    of_reviews = review_leftovers(environ, repository, now)
+    found = [*map(Found, demos.leftovers(environ)), *map(Found, of_runs), *map(Found, of_reviews)]
     for one in found:
         says.write(f"{clean(one.leftover.says)}\n")
-        if isinstance(one.leftover, RunLeftover):
+        if not isinstance(one.leftover, demos.Leftover):
             for name in one.names[:_MOST_NAMES]:
                 says.write(f"    {clean(name)}\n")
             if len(one.names) > _MOST_NAMES:
@@ -86,6 +95,8 @@ async def _remove(found: list[Found], environ: Mapping[str, str]) -> list[Found]
     for one in found:
         if isinstance(one.leftover, RunLeftover):
             problems = await remove(one.leftover, environ)
+        elif isinstance(one.leftover, ReviewLeftover):
+            problems = remove_review(one.leftover, environ, time.time())
         else:
             (swept,) = demos.sweep([one.leftover], environ)
             problems = swept.problems
@@ -99,11 +110,11 @@ def _write(found: list[Found], *, is_batch: bool) -> None:
 
     items = [
         LeftoverItem(
-            path=str(one.leftover.path if isinstance(one.leftover, RunLeftover) else one.leftover.folder.path),
-            kind=one.leftover.kind if isinstance(one.leftover, RunLeftover) else "demo",
+            path=str(one.path),
+            kind="demo" if isinstance(one.leftover, demos.Leftover) else one.leftover.kind,
             says=one.leftover.says,
             names=list(one.names),
-            kept=not isinstance(one.leftover, RunLeftover) and one.leftover.is_kept,
+            kept=isinstance(one.leftover, demos.Leftover) and one.leftover.is_kept,
             removed=one.problems == (),
             problems=list(one.problems or ()),
         )

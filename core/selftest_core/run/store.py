@@ -13,7 +13,6 @@ The staging folder is outside any repository on purpose (`mngr rsync` guards the
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.journal import read
+from selftest_core.journal import is_held, read
 from selftest_core.run.fold import Run, fold
 from selftest_core.run.plan import RunPlan, plan_from_json, plan_json
 
@@ -102,17 +101,7 @@ class RunFolder:
 
     def is_conducted(self) -> bool:
         """True while a conductor holds the journal. Changes nothing in it."""
-        try:
-            handle = os.open(self.journal, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(handle)
-        return False
+        return is_held(self.journal)
 
     def make_staging(self, member: Member) -> Path:
         """A new, empty folder outside any repository, for what is fetched from this agent."""

@@ -135,12 +135,21 @@ class Git:
     def checked_out(self) -> dict[str, str]:
         """Which branch (full ref name) is checked out in which folder, over all worktrees."""
         found: dict[str, str] = {}
-        folder = ""
+        for folder, words in self._worktrees():
+            found |= {word.removeprefix("branch "): folder for word in words if word.startswith("branch ")}
+        return found
+
+    def worktrees(self) -> tuple[Path, ...]:
+        """The folders of all worktrees, the main one first; one that was removed by hand may be among them."""
+        return tuple(Path(folder) for folder, _ in self._worktrees())
+
+    def _worktrees(self) -> list[tuple[str, list[str]]]:
+        found: list[tuple[str, list[str]]] = []
         for word in self.ask("worktree", "list", "--porcelain", "-z").split("\0"):
             if word.startswith("worktree "):
-                folder = word.removeprefix("worktree ")
-            elif word.startswith("branch "):
-                found[word.removeprefix("branch ")] = folder
+                found.append((word.removeprefix("worktree "), []))
+            elif found:
+                found[-1][1].append(word)
         return found
 
 
