@@ -1,4 +1,4 @@
-"""Programs that stand in for mngr where its misbehaviour is what is tested: small shell scripts, first on PATH."""
+"""Programs that stand in for others where what those do is what is tested: small scripts, first on PATH."""
 
 from __future__ import annotations
 
@@ -37,3 +37,21 @@ def calls(world: World) -> list[str]:
     """The arguments of every `list` that the stand-in was run for."""
     file = world.root / "standin" / "calls"
     return file.read_text().splitlines() if file.exists() else []
+
+
+def make_gh(folder: Path) -> Path:
+    """A program in the place of gh, in this folder: it writes down how it was called, and fails where it is told to.
+
+    `CALL` in its environment names the file; with `FAIL` there it fails.
+    """
+    folder.mkdir()
+    program = folder / "gh"
+    program.write_text(
+        "#!/usr/bin/env python3\nimport json,os,sys\n"
+        "call = {'argv': sys.argv[1:], 'body': sys.stdin.read(), 'cwd': os.getcwd()}\n"
+        "json.dump(call, open(os.environ['CALL'], 'w'))\n"
+        "if os.environ.get('FAIL'): sys.exit('no pull request: not logged in')\n"
+        "print('https://example.org/pull/7')\n"
+    )
+    program.chmod(0o755)
+    return folder

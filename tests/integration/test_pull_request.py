@@ -25,6 +25,7 @@ from selftest_core.integration.pull_request import (
 from selftest_core.integration.review import Reviewed, lay_kept, lay_review, make_plan, resolve_branches
 from selftest_core.integration.session_state import Evidence
 from selftest_core.tools.git import Git
+from standins import make_gh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,19 +122,8 @@ def test_nothing_kept_is_said(desk: Desk) -> None:
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Path:
-    """A program in the place of gh: it writes down how it was called, and fails where it is told to."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / "gh"
-    program.write_text(
-        "#!/usr/bin/env python3\nimport json,os,sys\n"
-        "call = {'argv': sys.argv[1:], 'body': sys.stdin.read(), 'cwd': os.getcwd()}\n"
-        "json.dump(call, open(os.environ['CALL'], 'w'))\n"
-        "if os.environ.get('FAIL'): sys.exit('no pull request: not logged in')\n"
-        "print('https://example.org/pull/7')\n"
-    )
-    program.chmod(0o755)
-    return folder
+    """The folder of a program in the place of gh."""
+    return make_gh(tmp_path / "bin")
 
 
 def test_a_pull_request_is_opened_with_gh_and_one_branch_is_pushed(desk: Desk, stand_in: Path, tmp_path: Path) -> None:
