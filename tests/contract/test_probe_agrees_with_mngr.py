@@ -112,8 +112,6 @@ def zoo(shared_world: World) -> Zoo:
     ids = {
         "waits": world.create("waits", *sleep, labels={"of": "waits"}),
         "ended-well": world.create("ended-well", well),
-        "killed": world.create("killed", *sleep),
-        "stopped": world.create("stopped", *sleep),
         "new-name": world.create("old-name", *sleep),
         "no-work-dir": world.create("no-work-dir", *sleep, more=("--transfer", "git-worktree")),
         STOPPED_ELSEWHERE: there.create(STOPPED_ELSEWHERE, *sleep),
@@ -121,6 +119,8 @@ def zoo(shared_world: World) -> Zoo:
     made = Zoo(world, ids)
     ids |= {
         "works": made.add("works", *sleep),
+        "killed": made.add("killed", *sleep),
+        "stopped": made.add("stopped", *sleep),
         "ended-badly": made.add("ended-badly", str(badly)),
         "dead-pane": made.add("dead-pane", *sleep),
         "no-session": made.add("no-session", *sleep),

@@ -9,6 +9,7 @@ import pytest
 
 from integration.desks import AGENTS, make_desk
 from selftest_recorder.session import open_session
+from standins import EMPTY, mngr_that
 from worlds import a_world
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ grep -q '^<<<<<<<' "$last" && printf 'both\\n' > "$last"
 
 def in_terminal(world: World, *targets: str, **more: str) -> AbstractContextManager[Session]:
     """The review of these targets, in a terminal of its own."""
+    mngr_that(world, f"echo '{EMPTY}'")  # there is no agent here: a real one would only take its seconds
     argv = (sys.executable, "-m", "selftest_tui", "review", *targets)
     return open_session(argv, environment={**world.environment, **more}, cwd=world.repository, columns=130, lines=30)
 

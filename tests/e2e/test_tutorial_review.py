@@ -11,6 +11,7 @@ import pytest
 import run_scenes
 from integration.desks import make_desk
 from selftest_core.run.events import End
+from standins import EMPTY, mngr_that
 from worlds import World, eventually
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World,
         # What was decided there, done again without a screen: on another machine, or in CI.
         selftest-tui review --batch --base main ada bob --decisions .selftest/runs/review-*/decisions.json --publish kept
     """)  # noqa: E501 -- the block's own line
+    mngr_that(world, f"echo '{EMPTY}'")  # there is no agent here: a real one would only take its seconds
     with screen.open(environment=world.environment, cwd=desk.folder, columns=120) as session:
         session.wait_for("Mend b")
         (log,) = desk.folder.glob(".selftest/runs/review-*/review.jsonl")

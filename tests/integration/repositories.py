@@ -42,7 +42,7 @@ class Repository:
         """What git prints; fails the test where git fails, unless `check` is off."""
         done = subprocess.run(
             ["git", *arguments], cwd=self.folder, env={**self.environment, **(env or {})}, input="",
-            capture_output=True, check=False, timeout=60, text=True, encoding="utf-8", errors="surrogateescape",
+            capture_output=True, check=False, timeout=300, text=True, encoding="utf-8", errors="surrogateescape",
         )  # fmt: skip
         if check and done.returncode:
             raise AssertionError(f"git {arguments} ended with {done.returncode}\n{done.stdout}{done.stderr}")

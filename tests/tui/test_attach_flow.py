@@ -18,6 +18,7 @@ from selftest_core.terminal import hand_over
 from selftest_recorder.session import open_session
 from selftest_tui.answers import Answer, Answers
 from selftest_tui.screens.shell import plan_shell
+from standins import EMPTY, mngr_that
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from worlds import World
 
 TUI = (sys.executable, "-m", "selftest_tui")
+
+
+@pytest.fixture(autouse=True)
+def quick_mngr(world: World) -> None:
+    """There is no agent here: a real mngr would only take its seconds."""
+    mngr_that(world, f"echo '{EMPTY}'")
 
 
 def a_session(world: World, name: str, command: str) -> None:

@@ -24,7 +24,8 @@ READS = '#!/bin/sh\nstty -echo\necho ready $0\nwhile read -r line; do echo "got 
 @pytest.fixture(scope="module")
 def agents() -> Iterator[World]:
     """Two real agents that answer each line."""
-    with a_world() as made:
+    # The screen would ask for all providers too, which are none here; that costs as much again.
+    with a_world(SELFTEST_TUI_REMOTE="false") as made:
         for name in ("first", "second"):
             made.create(name, made.script(name, READS))
         yield made

@@ -21,7 +21,7 @@ from selftest_tui.keys_run import START
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.run import RunScreen
 from selftest_tui.screens.start import StartScreen
-from tui.driving import compare, driven, normalised, text_of
+from tui.driving import PATIENCE, compare, driven, normalised, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -53,7 +53,7 @@ class Beginning:
     def __call__(self, say: Callable[[str], None]) -> RunFolder:
         self.times += 1
         say("Making the private clone …")
-        assert self.may_end.wait(60)
+        assert self.may_end.wait(PATIENCE)
         if self.times <= self.fails:
             raise ToolError("tmux could not be started", "no space left on device", "Make room, then y again.")
         return self.folder

@@ -73,7 +73,7 @@ async def test_a_saved_file_is_on_the_screen(shop: Path) -> None:
         line = it.table.line
         assert isinstance(line, BlockLine)
         assert line.view.block.text.startswith("shop export"), "the cursor stays on its block"
-        assert "test_export" in it.details
+        await it.until(lambda: "test_export" in it.details, "the new test among the details")
         tutorial = shop / "tutorial.sh"
         tutorial.write_text(tutorial.read_text().replace("shop cart empty", "shop cart clear"))
         await it.until(lambda: it.screen.view is not None and it.screen.view.stale == 4, "the changed block")
