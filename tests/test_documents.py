@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_tui.cli import build_parser
+from selftest_tui.arguments import build_parser
 from worlds import ROOT
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from selftest_core import __version__
 from selftest_core.check import check
 from selftest_core.tutorial import parse_blocks
-from selftest_tui.cli import build_parser
+from selftest_tui.arguments import build_parser
 from worlds import ROOT, World, a_world, eventually
 
 if TYPE_CHECKING:

@@ -16,13 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, UsageError
-from selftest_tui.arguments import build_parser, overrides_of, parse, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
-
-__all__ = ["build_parser", "main"]
 
 STOPPED_EARLY = 3
 
@@ -31,7 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The whole program; returns its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     environ = dict(os.environ)
-    is_batch = "--batch" in split(words)[0]
     _open_missing_streams()
     try:
         _stop_on(signal.SIGTERM, signal.SIGHUP)
@@ -42,26 +38,33 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = ended.code if isinstance(ended.code, int) else 0
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _complain(_stopped(), environ, is_batch=is_batch)
+        return _complain(_stopped(), environ, words)
     except BrokenPipeError:
         # Whoever read our output has enough, as `head` does: that is no error of ours, nor theirs.
         return 0
     except OSError as error:
         # Errors about files name them: this one is about a stream.
-        return _complain(_unwritten(error) if error.filename is None else error, environ, is_batch=is_batch)
+        return _complain(_unwritten(error) if error.filename is None else error, environ, words)
     except Exception as error:
         # The last place: a person never meets a traceback.
-        return _complain(error, environ, is_batch=is_batch)
+        return _complain(error, environ, words)
     finally:
         _flush_or_forget()
     return status
 
 
 def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
-    arguments = parse(words)
-    cwd = _folder()
     from selftest_tui import commands
 
+    if not words:  # the screen waits for no parser
+        from selftest_core.config import load_config
+
+        cwd = _folder()
+        return commands.supervise(load_config(cwd, environ), environ, cwd)
+    from selftest_tui.arguments import overrides_of, parse
+
+    arguments = parse(words)
+    cwd = _folder()
     if arguments.command == "doctor":
         return commands.doctor(arguments, environ, cwd)
     if arguments.command == "schema":
@@ -124,11 +127,12 @@ def _stopped() -> SelftestError:
     return stopped
 
 
-def _complain(error: Exception, environ: Mapping[str, str], *, is_batch: bool) -> int:
+def _complain(error: Exception, environ: Mapping[str, str], words: Sequence[str]) -> int:
+    from selftest_tui.arguments import split
     from selftest_tui.complaint import complain
 
     try:
-        return complain(error, environ, is_batch=is_batch)
+        return complain(error, environ, is_batch="--batch" in split(words)[0])
     except OSError:  # a closed terminal, a full disk: nobody is there to be told
         return error.exit_status if isinstance(error, SelftestError) else 2
 

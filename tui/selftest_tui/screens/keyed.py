@@ -19,6 +19,7 @@ from selftest_tui.keys import Where
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from textual import events
     from textual.worker import Worker
 
     from selftest_tui.keys import Key, KeyTable
@@ -44,6 +45,13 @@ class KeyedScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.said: deque[Toast] = deque(maxlen=KEPT_TOASTS)
+        self._was_shown = False
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """The first time, all styles were applied just now; once more would be a good part of the first frame."""
+        if not self._was_shown:
+            self._was_shown = True
+            event.refresh_styles = False
 
     # what a screen is asked
 
