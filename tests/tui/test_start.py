@@ -28,6 +28,7 @@ SHOWN_LATER = (
     "selftest_tui.screens.acting", "selftest_tui.screens.dialogs", "selftest_tui.screens.fleet_keys",
     "selftest_tui.screens.help", "selftest_tui.screens.replay", "selftest_tui.screens.review",
     "selftest_tui.screens.run", "selftest_tui.screens.start", "selftest_tui.screens.tutorial",
+    "selftest_tui.widgets.agent_messages", "selftest_tui.widgets.details", "selftest_tui.widgets.explain",
     "selftest_tui.palette", "selftest_tui.diff_colours", "selftest_tui.markdown_lines",
 )  # fmt: skip
 WORK = (

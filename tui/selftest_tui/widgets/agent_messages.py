@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from selftest_core.view import Row
+    from selftest_core.observations import TmuxSession
+    from selftest_core.view import FleetView, Row
 
 LIMIT = 20
 """How many messages are asked for."""
@@ -41,6 +42,10 @@ class AgentMessages(VerticalScroll, can_focus=False):
 
     def on_show(self) -> None:
         self.ask_again(only_if_new=True)
+
+    def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
+        """Show what is selected: only agents have messages."""
+        self.show(row)
 
     def show(self, row: Row | None) -> None:
         """Show this agent's messages, once they are looked at."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import chop_cells
@@ -157,6 +158,15 @@ class Details(VerticalScroll, can_focus=False):
     def on_show(self) -> None:
         self._show()
         self.call_after_refresh(self._show)  # once more, when the width is known
+
+    def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
+        """Show what is selected."""
+        if row is not None:
+            self.show(partial(row_facts, row, view))
+        elif session is not None:
+            self.show(partial(session_facts, session, view))
+        else:
+            self.show(lambda now: ())
 
     def show(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
         """`ask(now)` gives the facts; it is asked again as time passes."""

@@ -6,6 +6,7 @@ Shows `Evidence` as it comes from the fold; it judges nothing.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from selftest_core.view import Evidence, Row
+    from selftest_core.observations import TmuxSession
+    from selftest_core.view import Evidence, FleetView, Row
 
 
 def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) -> Content:
@@ -66,6 +68,10 @@ class Explain(VerticalScroll, can_focus=False):
     def on_show(self) -> None:
         self._show()
         self.call_after_refresh(self._show)  # once more, when the width is known
+
+    def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
+        """Show what is selected: only agents have states to explain."""
+        self.show(row, partial(view.explain, row.key) if row else tuple)
 
     def show(self, row: Row | None, ask: Callable[[], Sequence[Evidence]]) -> None:
         """`ask()` gives the newest evidence; it is asked again as time passes."""

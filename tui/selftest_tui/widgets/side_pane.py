@@ -8,8 +8,7 @@ longer the pane that it was started for, so that no key ever reaches another age
 from __future__ import annotations
 
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol, assert_never, cast, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, assert_never, cast, get_args, runtime_checkable
 
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -18,9 +17,6 @@ from textual.widgets import ContentSwitcher, Static
 
 from selftest_core.errors import SelftestError
 from selftest_tui.present import clean
-from selftest_tui.widgets.agent_messages import LIMIT, AgentMessages
-from selftest_tui.widgets.details import Details, row_facts, session_facts
-from selftest_tui.widgets.explain import Explain
 from selftest_tui.widgets.preview import PaneRef, Preview
 from selftest_tui.widgets.typist import LEAVE, Typist
 
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
     from selftest_core.agents import AgentKey
     from selftest_core.observations import TmuxSession
     from selftest_core.tools.mngr import Mngr
-    from selftest_core.view import Evidence, FleetView, Row
+    from selftest_core.view import FleetView, Row
 
 type Tab = Literal["preview", "details", "explain", "messages"]
 TABS: tuple[Tab, ...] = get_args(Tab.__value__)
@@ -48,6 +44,13 @@ class _Fleet(Protocol):
     def mngr(self) -> Mngr: ...
     @property
     def environ(self) -> Mapping[str, str]: ...
+
+
+@runtime_checkable
+class _Part(Protocol):
+    """A tab that is made when it is first wanted."""
+
+    def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None: ...
 
 
 class _TabName(Static):
@@ -142,20 +145,8 @@ class SidePane(Vertical, can_focus=False):
 
     def _tell(self, part: Widget) -> None:
         """Let one of the parts show what is selected."""
-        row, session, view = self._row, self._session, self._view
-        if view is None:
-            return
-        if isinstance(part, Explain):
-            part.show(row, partial(_evidence, view, row.key) if row else tuple)
-        elif isinstance(part, AgentMessages):
-            part.show(row)
-        elif isinstance(part, Details):
-            if row is not None:
-                part.show(partial(row_facts, row, view))
-            elif session is not None:
-                part.show(partial(session_facts, session, view))
-            else:
-                part.show(lambda now: ())
+        if self._view is not None and isinstance(part, _Part):
+            part.show_selected(self._row, self._session, self._view)
 
     def _make(self, tab: Tab) -> None:
         """Make a part when it is first wanted: the first frame does not wait for those that most never look at."""
@@ -167,10 +158,16 @@ class SidePane(Vertical, can_focus=False):
             case "preview":
                 return  # it is there from the beginning
             case "details":
+                from selftest_tui.widgets.details import Details
+
                 part = Details(self._clock)
             case "explain":
+                from selftest_tui.widgets.explain import Explain
+
                 part = Explain(self._clock)
             case "messages":
+                from selftest_tui.widgets.agent_messages import AgentMessages
+
                 part = AgentMessages(self._ask_messages)
             case _:
                 assert_never(tab)
@@ -267,6 +264,7 @@ class SidePane(Vertical, can_focus=False):
 
     async def _ask_messages(self, row: Row) -> tuple[str, ...]:
         from selftest_core.tools.transcripts import last_messages  # not needed for the first frame
+        from selftest_tui.widgets.agent_messages import LIMIT
 
         return tuple(await last_messages(cast("_Fleet", self.screen).mngr, row, LIMIT))
 
@@ -290,7 +288,3 @@ class SidePane(Vertical, can_focus=False):
 
     def _is_shown(self, key: AgentKey) -> bool:
         return self._row is not None and self._row.key == key
-
-
-def _evidence(view: FleetView, key: AgentKey) -> tuple[Evidence, ...]:
-    return view.explain(key)
