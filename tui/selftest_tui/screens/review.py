@@ -303,18 +303,29 @@ class ReviewScreen(SplitScreen):
     def rearrange(self) -> None:
         """Lay the changes out as the person wants them."""
         state = self.state
-        if state is None or not self.is_mounted:
+        # A look may end after this screen has begun to go, and parts of it are gone then.
+        if state is None or not self.is_mounted or not self.display:
             return
         drawn_from = (state, dict(self._pending), self.folded, self.query_text, self.only_open)
         if self._drawn_from is not None and drawn_from == self._drawn_from:
-            self.show_state()
+            self._show_around()
             return
         self._drawn_from = drawn_from
         self.rows = self._made.all_rows(state, {oid: decision for oid, (_, decision) in self._pending.items()})
         lines = lay_out(self.rows, folded=self.folded, query=self.query_text, only_open=self.only_open)
         self.table.show_placeholder(instead_of_lines(state, len(self.rows), self.query_text, only_open=self.only_open))
         self.table.show(lines)
-        self.show_state()
+        self._show_around()
+
+    def _show_around(self) -> None:
+        """What stands around the table: with the new line where that comes at once, so that a decision shows sooner."""
+        if not self._is_quick:
+            self.show_state()
+
+    @property
+    def _is_quick(self) -> bool:
+        """An act is under way that may end before anybody could read what is said of it."""
+        return any(number not in self._said_of for number in self._under_way)
 
     def show_state(self) -> None:
         """The two lines at the top, the frame, the keys, and what is wrong."""
@@ -341,7 +352,8 @@ class ReviewScreen(SplitScreen):
 
     def on_cursor_moved(self) -> None:
         """Say which keys work there; show on the right what is under the cursor once it rests."""
-        self.show_frame()
+        if not self._is_quick:
+            self.show_frame()
         self.sight.cursor_moved()
 
     def on_line_opened(self) -> None:

@@ -69,6 +69,7 @@ class ReviewPane(Vertical, can_focus=False):
         self.tab: ReviewTab = "diff"
         self.title = ""
         self._shown: dict[str, Content] = {}
+        self._due: set[str] = set()
         # Held, not looked for: what a thread found out may come while the screen is being taken down.
         self.diff = DiffView(id="diff")
         self._switcher = ContentSwitcher(initial="diff")
@@ -93,6 +94,7 @@ class ReviewPane(Vertical, can_focus=False):
     def show_tab(self, tab: ReviewTab) -> None:
         """Go over to a tab."""
         self.tab = tab
+        self._lay_out(tab)
         self._switcher.current = tab
         for name in self._names:
             name.set_class(name.id == f"tab-{tab}", "-shown")
@@ -104,12 +106,20 @@ class ReviewPane(Vertical, can_focus=False):
             self.border_title = Content(title)
 
     def show_text(self, part: str, text: Content) -> None:
-        """The words of a tab, or of the `headline`. Unchanged words are not laid out again."""
+        """The words of a tab, or of the `headline`. Unchanged words are not laid out again, hidden ones not yet."""
         before = self._shown.get(part)
         if before is not None and before.is_same(text):
             return
         self._shown[part] = text
-        self._texts[part].update(text)
+        self._due.add(part)
+        if part in ("headline", self.tab):
+            self._lay_out(part)
+
+    def _lay_out(self, part: str) -> None:
+        """Laying words out lays the whole screen out, so it waits until somebody wants to see them."""
+        if part in self._due:
+            self._due.discard(part)
+            self._texts[part].update(self._shown[part])
 
     def text_of(self, part: str) -> str:
         """What a tab says."""
