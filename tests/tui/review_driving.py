@@ -97,8 +97,14 @@ class Reviewing:
             await self.settled()
 
     async def settled(self) -> None:
-        """Wait until the line is laid, and the right pane shows what is under the cursor."""
-        await self.until(lambda: self.screen.is_settled and self.screen.is_at_rest, "rest")
+        """Wait until the line is laid as it stays, and the right pane shows what is under the cursor."""
+
+        def rests() -> bool:
+            state = self.screen.state
+            is_whole = state is None or state.reviewed.dependents.is_whole
+            return is_whole and self.screen.is_settled and self.screen.is_at_rest
+
+        await self.until(rests, "rest")
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         await self.fleet.until(condition, f"{what}\n{self.head}\n" + "\n".join(self.lines) + f"\n{self.toasts}")
