@@ -72,7 +72,7 @@ def drawn(screen: str) -> str:
 
 
 def record_programs(world: World, path: Path) -> list[str]:
-    """Record a shell, vim and less, as far as they are installed; returns screens that tmux showed, in order."""
+    """Record a shell, less, vim and htop, as far as they are installed; returns screens that tmux showed, in order."""
     text = world.root / "text"
     text.write_text("".join(f"{number} 日本語 e\u0301 wide and combining\n" for number in range(200)))
     argv: list[str | Path] = [BIN / "asciinema", "rec", "-q", "--cols", "90", "--rows", "24", "-c", "sh -i", path]
@@ -103,6 +103,10 @@ def record_programs(world: World, path: Path) -> list[str]:
             do("vim -u NONE -N text", "\n22 日本語")
             do("100Gddihello ", "hello 100", "Escape")
             do(":q!", "text\n>")
+        if shutil.which("htop"):
+            # Ten seconds between two pictures, and one process in them: it is to stand still while it is looked at.
+            do("htop -d 100 -p $$", "F10Quit")
+            do("q", "-p $$\n>", None)
         do("clear; echo the end", "the end\n>")
         session.type_text("exit")
         session.send_keys("Enter")

@@ -93,7 +93,7 @@ def test_any_walk_through_any_recording_equals_playing(
 
 
 def test_real_programs_are_replayed_as_tmux_showed_them(shared_world: World) -> None:
-    """A shell, vim and less, with wide and combining characters, recorded in a real terminal."""
+    """A shell, less, vim and htop, with wide and combining characters, recorded in a real terminal."""
     path = shared_world.root / "real.cast"
     seen = record_programs(shared_world, path)
     with timeline_of(path, 4000) as timeline:
