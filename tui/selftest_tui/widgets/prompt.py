@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.widgets import Input, Label
+from textual.widgets import Input, Static
 
 from selftest_tui.bindings import bindings_of
 from selftest_tui.keys import Where
@@ -99,9 +99,9 @@ class Prompt(Horizontal):
 
     def compose(self) -> ComposeResult:
         """Sign, field, hint."""
-        yield Label("", id="sign", markup=False)
+        yield Static("", id="sign", markup=False)
         yield Words(self.accept, lambda: self.is_open)
-        yield Label("", id="hint", markup=False)
+        yield Static("", id="hint", markup=False)
 
     @property
     def is_open(self) -> bool:
@@ -116,7 +116,7 @@ class Prompt(Horizontal):
     def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
         """Open for `purpose` ("filter", "search_text"), with a sign before the field and a hint after it."""
         self.purpose, self.with_history, self._hint = purpose, False, hint
-        self.query_one("#sign", Label).update(f"{sign} ")
+        self.query_one("#sign", Static).update(f"{sign} ")
         field = self.query_one(Words)
         with self.prevent(Input.Changed):
             field.value = text
@@ -153,7 +153,7 @@ class Prompt(Horizontal):
 
     def _show_hint(self) -> None:
         scope = "" if self.purpose != "search_text" else f"[{'x' if self.with_history else ' '}] ^r scrollback  "
-        self.query_one("#hint", Label).update(scope + self._hint)
+        self.query_one("#hint", Static).update(scope + self._hint)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Tell of it."""
