@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.color import Color
+from rich.color import Color, ColorType
+from rich.color_triplet import ColorTriplet
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -268,4 +269,6 @@ def style_of(pen: Pen, base: Style) -> Style:
 def _colour(colour: Colour) -> Color | None:
     if colour is None:
         return None
-    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
+    if isinstance(colour, int):
+        return Color.from_ansi(colour)
+    return Color("", ColorType.TRUECOLOR, triplet=ColorTriplet(*colour))  # from_rgb would make up a name for each
