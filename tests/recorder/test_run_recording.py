@@ -6,9 +6,11 @@ import asyncio
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import scenes
 from recorder.collecting import Collecting
 from run.rehearsals import a_plan
 from selftest_core.config import Config
@@ -17,6 +19,8 @@ from selftest_core.run.events import End, Event
 from selftest_core.run.recording import TERMINAL, live_recording, recording_of
 from selftest_core.run.store import make_run_folder
 from selftest_recorder.run_recording import make_recorder
+from selftest_tui.screens.replay import ReplayScreen
+from tui.driving import driven
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -81,6 +85,24 @@ class OneAgentRun(Collecting):
         eventually(lambda: [one for one in self.collectors() if one != pid], "another collector")
 
 
+async def _plays_live_from_the_fleet(run: OneAgentRun) -> None:
+    """r on the agent plays what is recorded just now, at its end, and what comes then."""
+    view = scenes.many(1).view
+    agent = replace(view.rows[0].agent, id=run.member.agent_id)
+    view = replace(view, rows=(replace(view.rows[0], agent=agent),))
+    async with driven(view, environ=run.world.environment, folder=run.world.repository) as one:
+        await one.press("r")
+        await one.until(lambda: isinstance(one.app.screen, ReplayScreen) and one.app.screen.is_mounted, "the player")
+        screen = one.app.screen
+        assert isinstance(screen, ReplayScreen)
+        await one.until(lambda: "is *************** known" in screen.player.view.text(), "the end of the recording")
+        assert screen.player.is_following
+        run.type("mngr-agent-00", "echo and live")
+        await one.until(lambda: "\nand live" in screen.player.view.text(), "what was typed while it is shown")
+        await one.press("escape")
+        await one.until(lambda: one.app.screen is one.screen, "the fleet again")
+
+
 def test_what_happens_to_an_agent_is_in_its_recording_whoever_is_killed(world: World) -> None:
     run = OneAgentRun(world)
     launching = {"agent_id": run.member.agent_id, "name": run.member.name, "elapsed": 0.0, "boot": ""}
@@ -103,6 +125,10 @@ def test_what_happens_to_an_agent_is_in_its_recording_whoever_is_killed(world: W
     eventually(lambda: "known" in run.text("it").rpartition("is ***************")[2], "what came without a conductor")
     (left,) = run.collectors()
     assert recording_of(run.folder, run.member) == run.file("it")
+    for name in (run.member.name, run.member.agent_id):
+        told = world.run(["selftest-tui", "replay", name, "--at", "100%", "--format", "text"], cwd=world.repository)
+        assert "is *************** known" in told.stdout
+    asyncio.run(_plays_live_from_the_fleet(run))
 
     attempt = run.folder.attempt(run.member)
     asyncio.run(
