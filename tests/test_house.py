@@ -88,6 +88,16 @@ def test_one_module_starts_programs() -> None:
     assert starters == {"core/selftest_core/tools/process.py", "recorder/selftest_recorder/onhost/panes.py"}
 
 
+def test_frozen_values_are_made_in_one_way() -> None:
+    standard = re.compile(r"^from dataclasses import .*\bdataclass\b", re.MULTILINE)
+    others = [
+        str(path.relative_to(ROOT))
+        for path in own_code()
+        if "@dataclass(frozen=True, slots=True)" in (text := path.read_text(encoding="utf-8")) and standard.search(text)
+    ]
+    assert others == []
+
+
 def test_the_version_stands_in_one_place() -> None:
     from selftest_core import __version__
 

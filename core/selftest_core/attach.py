@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.agent_files import host_dir_of, prefix_of
 from selftest_core.errors import RefusedError, ToolError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.observations import SessionRef, TmuxSession
 from selftest_core.tools.tmux import Tmux, escaped, exact_session, own_server, tmux_environment
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.tutorial_view import BlockLine, NoteLine, Section, StaleLine, TestLine
 from selftest_tui.keys import APP, Key, KeyTable, Topic, Where, move
 

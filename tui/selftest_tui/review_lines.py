@@ -8,11 +8,12 @@ such decisions.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.integration.line import Decision, Status
 from selftest_tui import present
 

@@ -6,7 +6,6 @@ seventy lines a frame, and most of them have not changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -14,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from selftest_core.frozen import dataclass
 from selftest_core.observations import TmuxSession
 from selftest_core.view import Category, Row
 from selftest_tui import columns, present

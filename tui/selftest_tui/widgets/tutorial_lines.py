@@ -7,13 +7,13 @@ Widths depend on the width of the table alone, so nothing moves when files chang
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from selftest_core.frozen import dataclass
 from selftest_core.run.events import FAILURES, End, Phase
 from selftest_core.tutorial_view import GRAVEST_FIRST, BlockLine, NoteLine, Section, StaleLine, TestLine
 from selftest_tui import present, run_words
