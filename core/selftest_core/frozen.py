@@ -11,6 +11,7 @@ Not for classes that can be changed, and not for what runs on hosts without this
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,9 +49,22 @@ def _made(written: type) -> type:
 
     for name in compiled:
         setattr(made, name, _first_call(made, name, compile_methods))
-    for name, method in _FROZEN.items():
-        setattr(made, name, method)
+    for name, member in (*_FROZEN.items(), ("__signature__", _Signature(made, compile_methods))):
+        setattr(made, name, member)
     return made
+
+
+class _Signature:
+    """What the class takes, for who asks before there is an object."""
+
+    def __init__(self, made: type, compile_methods: Callable[[], None]) -> None:
+        self._made = made
+        self._compile_methods = compile_methods
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        self._compile_methods()
+        whole = inspect.signature(vars(self._made)["__init__"])
+        return whole.replace(parameters=tuple(whole.parameters.values())[1:])
 
 
 def _first_call(made: type, name: str, compile_methods: Callable[[], None]) -> Method:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -105,6 +106,14 @@ def test_wrong_arguments_are_told_as_ever() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         made("a", colour="red")  # type: ignore[call-arg]
     assert made("a", size=1).size == 1
+
+
+def test_its_signature_is_that_of_its_fields_before_and_after_the_first_object() -> None:
+    made = fresh()
+    before = inspect.signature(made)
+    assert str(before) == "(name: 'str', size: 'int' = 3) -> None"
+    assert made("a").size == 3
+    assert inspect.signature(made) == before
 
 
 def test_what_a_class_wrote_itself_stays() -> None:
