@@ -130,13 +130,15 @@ def _seek(path: Path, folder: Path, name: str) -> dict[str, Result]:
     chance = random.Random(3)
     with open_timeline(path, environ) as timeline:
         timeline.finish()
+        cpu = time.process_time()
         took = [_one_seek(timeline, chance) for _ in range(_SEEKS)]
+        cpu = (time.process_time() - cpu) / _SEEKS * 1000
         with Stopwatch() as watch:
             timeline.seek(0.0)
             timeline.seek(timeline.duration)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         note = (
-            f"{timeline.duration / 3600:.1f} h; {_spread(took)}, "
+            f"{timeline.duration / 3600:.1f} h; {_spread(took)}, {cpu:.1f} ms of CPU each, "
             f"from end to beginning and back {watch.wall * 1000:.1f} ms; this process has had {memory:.0f} MB"
         )
     return {f"replay_seek_{name}": result(percentile(took, 95), "ms", _STATE_BUDGET, note=note)}

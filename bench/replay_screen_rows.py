@@ -45,15 +45,20 @@ def key_to_picture(path: Path, folder: Path) -> dict[str, Result]:
     chance, digit, took = random.Random(4), 0, []
     with _open(path, folder, columns, rows) as screen:
         screen.painted(f"{clock_text(0.0, like=duration)} / {clock_text(duration)}")
+        screen.quiet(0.5)
+        cpu = sum(cpu_of_process(screen.pid))
         for _ in range(_KEYS):
             screen.quiet(0.1)
             digit = chance.choice([one for one in range(10) if one != digit])
             before, then = screen.press(str(digit).encode())
             now = clock_text(duration * digit / 10, like=duration)
             took.append((screen.painted(f"{now} / ", since=before) - then) * 1000)
+        screen.quiet(0.1)
+        cpu = (sum(cpu_of_process(screen.pid)) - cpu) / _KEYS * 1000
     note = (
         f"key to the last of its writes, the title, at {columns}x{rows} in a real pty, up to 17 ms of waiting for "
-        f"the next frame in it; p50 {percentile(took, 50):.1f}, max {max(took):.1f} ms"
+        f"the next frame in it; p50 {percentile(took, 50):.1f}, max {max(took):.1f} ms; "
+        f"{cpu:.1f} ms of CPU for a key and all that it causes"
     )
     return {"replay_seek_to_paint": result(percentile(took, 95), "ms", _PAINT_BUDGET, note=note)}
 

@@ -154,7 +154,6 @@ class GhosttyTerminal:
         if before is not None:
             before.close()
         self._reader.forget()
-        self._size = (0, 0)
         self._set("SCROLLBACK_MAX_LINES", ffi.new("size_t*", _KEPT_CELLS // terminal.size[0]))
         self._set("RESIZE_PULL_SCROLLBACK", ffi.new("bool*", False))
         self._set("CONTINUATION_MAX_BYTES", ffi.new("size_t*", _KEPT_SEQUENCE))
@@ -220,7 +219,7 @@ class _Reader:
         self._size: tuple[int, int] | None = None
 
     def forget(self) -> None:
-        """Another terminal comes: the next look is whole."""
+        """Another terminal comes: each of its rows is to be read."""
         self._size = None
 
     def changed(self, terminal: Any, size: tuple[int, int]) -> dict[int, Row]:

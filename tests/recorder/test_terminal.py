@@ -256,6 +256,18 @@ def test_a_sequence_longer_than_a_snapshot_can_hold_is_waited_for(make: Make) ->
     assert other.lines()[0] == "ab"
 
 
+def test_after_another_state_only_the_rows_that_differ_are_new(make: Make) -> None:
+    terminal = fed(make, "one\r\ntwo\r\nthree")
+    taken = terminal.snapshot()
+    assert taken is not None
+    terminal.feed(b"\x1b[2;1HTWO")
+    state(terminal)
+    terminal.restore(taken)
+    look = terminal.look()
+    assert (look.is_whole, list(look.rows), text_of(look.rows[1])) == (False, [1], "two")
+    assert state(terminal) == state(fed(make, "one\r\ntwo\r\nthree"))
+
+
 @pytest.mark.parametrize("cut", range(1, 8))
 @pytest.mark.parametrize("size", [(24, 8), (30, 12), (40, 8)])
 def test_what_scrolled_away_is_gone_even_where_the_other_screen_was_resized(

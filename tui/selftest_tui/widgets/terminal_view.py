@@ -65,6 +65,7 @@ class TerminalView(Widget):
         self._small: list[Strip] | None = None
         self._words: tuple[str, ...] = ()
         self._base = Style()
+        self._frame: tuple[Style, int, tuple[int, int]] | None = None
 
     @property
     def terminal_size(self) -> tuple[int, int]:
@@ -173,10 +174,21 @@ class TerminalView(Widget):
         event.stop()
         self.post_message(self.Scrolled(1))
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Several lines; what is the same for all of them is asked for once."""
+        self._frame = self._make_frame()
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._frame = None
+
+    def _make_frame(self) -> tuple[Style, int, tuple[int, int]]:
+        colours = self.visual_style.rich_style
+        return Style.from_color(colours.color, colours.bgcolor), self.size.width, self.corner
+
     def render_line(self, y: int) -> Strip:
         """One line."""
-        colours = self.visual_style.rich_style
-        base, width = Style.from_color(colours.color, colours.bgcolor), self.size.width
+        base, width, (left, top) = self._frame or self._make_frame()
         if self._words:
             return self._word_line(y, base)
         if self.is_small:
@@ -184,7 +196,6 @@ class TerminalView(Widget):
                 self._small = shrunk(self._rows, self._columns, self.size.width, self.size.height)
             strip = self._small[y] if y < len(self._small) else Strip([])
             return strip.crop_extend(0, width, None).apply_style(base)
-        left, top = self.corner
         row = y + top
         if row >= len(self._rows):
             return Strip.blank(width, base)
