@@ -41,7 +41,9 @@ def test_a_conflict_is_resolved_in_an_editor_on_a_copy() -> None:
         with in_terminal(world, "--base", "main", *names, EDITOR=str(editor)) as session:
             session.wait_for("3 of 6 decided")
             session.wait_for("1 held")
-            session.type_text("/is:held")
+            session.type_text("/")
+            session.wait_for("⏎ keep")
+            session.type_text("is:held")
             session.send_keys("Enter")
             session.wait_for("1 of 6 changes")
             session.type_text("E")

@@ -70,8 +70,13 @@ def test_a_real_agent_is_replayed_as_tmux_showed_it(e2e: EndToEnd, world: World,
             wanted = rows[stage]
             session.wait_until(lambda _: shown(session)[: len(wanted)] == wanted, f"{stage} as it was")
 
-        session.type_text("/at a PLACE: beta")
-        session.send_keys("Enter")
+        def search(words: str) -> None:
+            session.type_text("/")
+            session.wait_for("⏎ search")
+            session.type_text(words)
+            session.send_keys("Enter")
+
+        search("at a PLACE: beta")
         see("beta")
         session.wait_for(re.compile(r"/at a PLACE: beta: 1 of 1"))
         session.send_keys("End")
@@ -79,8 +84,7 @@ def test_a_real_agent_is_replayed_as_tmux_showed_it(e2e: EndToEnd, world: World,
         session.send_keys("Home", "n")
         see("beta")
         session.send_keys("0")
-        session.type_text("/at a place: alpha")
-        session.send_keys("Enter")
+        search("at a place: alpha")
         see("alpha")
         # Played from the beginning it comes to the end by itself, however short it is.
         session.send_keys("Escape", "Home", "space")
