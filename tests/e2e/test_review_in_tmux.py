@@ -46,8 +46,9 @@ def marked_and_reviewed(session: Session) -> str:
 
 
 def row_of(screen: str, name: str) -> str:
-    """The line of the table about the change of an agent."""
-    return next(line for line in screen.splitlines() if line.startswith("│") and f"Mend what {name} met" in line)
+    """The line of the table about the change of an agent; empty while it is being painted."""
+    lines = (line for line in screen.splitlines() if line.startswith("│") and f"Mend what {name} met" in line)
+    return next(lines, "")
 
 
 def number_of(screen: str, name: str) -> str:
