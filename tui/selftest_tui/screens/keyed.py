@@ -48,10 +48,14 @@ class KeyedScreen(Screen[None]):
         self._was_shown = False
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """The first time, all styles were applied just now; once more would be a good part of the first frame."""
-        if not self._was_shown:
-            self._was_shown = True
+        """The first screen's styles were applied just now; once more would be a good part of the first frame.
+
+        A screen that comes over another one brings a style sheet of its own, which nothing was styled by yet.
+        """
+        is_alone = not any(isinstance(one, KeyedScreen) and one is not self for one in self.app.screen_stack)
+        if not self._was_shown and is_alone:
             event.refresh_styles = False
+        self._was_shown = True
 
     # what a screen is asked
 
