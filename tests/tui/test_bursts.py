@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -34,6 +35,23 @@ async def test_what_is_typed_behind_the_slash_lands_in_the_filter() -> None:
         await one.until(lambda: not one.screen.prompt.is_open and one.name == "st-7f-cart-tax", "the filtered agent")
         assert one.screen.prompt.text == "cart-tax"
         assert one.screen.view is before
+
+
+async def test_enter_that_is_read_later_does_not_overtake_what_was_typed_for_the_filter() -> None:
+    async with driven(scenes.few().view) as one:
+        gate = asyncio.Event()
+        burst(one, "/cart")
+        one.app.call_later(lambda: one.table.call_later(gate.wait))
+        burst(one, "-tax")  # on its way to the table as well, where it waits at the gate
+        while not one.screen.prompt.is_open:
+            await asyncio.sleep(0)
+        burst(one, "\r")
+        for _ in range(100):  # time enough for it to reach the prompt
+            await asyncio.sleep(0)
+        gate.set()
+        await one.until(lambda: not one.screen.prompt.is_open and one.name == "st-7f-cart-tax", "the filtered agent")
+        assert one.screen.prompt.text == "cart-tax"
+        assert one.toasts == "", "no letter was a key of the table"
 
 
 async def test_what_is_typed_behind_a_key_that_opens_a_dialog_is_for_the_dialog() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from textual.app import App
+from typing import TYPE_CHECKING, ClassVar
 
 from selftest_tui import problems
 from selftest_tui.bindings import bindings_of
-from selftest_tui.held_keys import HeldKeys
+from selftest_tui.held_keys import HoldingApp
 from selftest_tui.keys import APP, BY_APP_ACTION
 from selftest_tui.screens.fleet import FleetScreen
 from selftest_tui.screens.keyed import KeyedScreen
@@ -18,10 +16,8 @@ from selftest_tui.screens.keyed import KeyedScreen
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from textual import events
     from textual.binding import BindingType
     from textual.screen import Screen
-    from textual.worker import Worker
 
     from selftest_core.config import Config
     from selftest_core.errors import SelftestError
@@ -40,7 +36,7 @@ TITLE = "selftest-tui"
 DARK = "textual-dark"
 
 
-class FleetApp(App[None]):
+class FleetApp(HoldingApp):
     """Shows the fleet that `make_watch`'s watch publishes. Returns when the person quits; agents go on."""
 
     TITLE = TITLE
@@ -73,7 +69,6 @@ class FleetApp(App[None]):
         self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place)
         self._wanted_theme = theme
         self._was_warned = False
-        self._held = HeldKeys(self)
 
     def get_default_screen(self) -> Screen[None]:
         """The fleet is below all else: over an empty screen of Textual's it would be laid out and painted twice."""
@@ -94,32 +89,6 @@ class FleetApp(App[None]):
         if self._wanted_theme and self._wanted_theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
-
-    async def on_event(self, event: events.Event) -> None:
-        """Keys behind one that opens a dialog wait for it."""
-        if not self._held.keeps(event):
-            await super().on_event(event)
-
-    def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None) -> None:
-        """A key of `origin` opens a dialog, perhaps in a worker: what is typed behind it is for that."""
-        self._held.begin(origin, worker)
-
-    async def on_held_keys_caught_up(self) -> None:
-        """The dialog is there, or there is none: each key to whoever has the focus now."""
-        for key in self._held.release():
-            await super().on_event(key)
-
-    def on_key(self, event: events.Key) -> None:
-        """Text that nobody took, while the prompt is open, was typed for the prompt.
-
-        A terminal delivers what is typed fast all at once, and all of it is given to what had the focus then. It
-        comes here in its order, where a letter would else be looked up as a key of the table.
-        """
-        field = self.main_screen.field
-        if event.is_printable and event.character and self.screen is self.main_screen and field and field.is_open:
-            field.take(event.character)
-            event.stop()
-            event.prevent_default()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """ctrl+c belongs to a field of text that copies with it, and to an agent that is typed into."""
@@ -212,7 +181,7 @@ class FleetApp(App[None]):
         elif action == "no_quit":
             main.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
         if BY_APP_ACTION[action].opens and self.screen is not top:
-            self.hold_keys(top, None)
+            self.hold_keys(top, None, top.focused)
 
     def _help(self, main: KeyedScreen) -> None:
         from selftest_tui.screens.help import Page, help_page  # not needed for the first frame

@@ -1,4 +1,4 @@
-"""Keys that come while a dialog is being opened: held back, and given to the dialog once it has the focus.
+"""Keys that come while a dialog or a prompt is being opened: held back, and given to it once it has the focus.
 
 A terminal delivers what is typed fast all at once. All of it is given to the widget that has the focus then, and what
 that widget does not want comes back to the app, in its order: behind an `m` the letters of a message would be looked up
@@ -15,14 +15,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from textual import events
+from textual.app import App
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from textual.app import App
     from textual.message_pump import MessagePump
     from textual.screen import Screen
     from textual.timer import Timer
     from textual.worker import Worker
+
+    from selftest_tui.widgets.prompt import Prompt
 
 _LOOK_AGAIN = 0.01
 LONGEST = 10.0
@@ -45,12 +47,12 @@ class HeldKeys:
         self._timer: Timer | None = None
         self._until = 0.0
 
-    def begin(self, origin: Screen[Any], worker: Worker[Any] | None = None) -> None:
-        """A key of `origin` opens a dialog, at once or in the worker: hold what follows."""
+    def begin(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None:
+        """A key of `origin` opened something, or does so in the worker: hold what follows. `way`: had the focus."""
         if self._origin is not None:
             return
         self._origin, self._worker = origin, worker
-        self._way = origin.focused or origin
+        self._way = way or origin
         self._until = time.monotonic() + LONGEST
         self._timer = self._app.set_interval(_LOOK_AGAIN, self._look)
 
@@ -81,9 +83,34 @@ class HeldKeys:
             self._app.post_message(self.CaughtUp())  # the widget is gone, and nothing is on the way from it
 
     def _is_open(self) -> bool:
-        top = self._app.screen
-        return top is not self._origin and top.is_mounted and (top.focused is not None or not top.focus_chain)
+        top, origin = self._app.screen, self._origin
+        if top is not origin:
+            return top.is_mounted and (top.focused is not None or not top.focus_chain)
+        field: Prompt | None = getattr(origin, "field", None)
+        return field is not None and field.is_open
 
     def _is_over(self) -> bool:
-        is_done = self._worker is not None and self._worker.is_finished
-        return is_done or time.monotonic() > self._until
+        is_done = self._worker is None or self._worker.is_finished
+        return (is_done and self._app.screen is self._origin) or time.monotonic() > self._until
+
+
+class HoldingApp(App[None]):
+    """An app that gives what is typed behind a key to the dialog or the prompt which that key opens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held = HeldKeys(self)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys behind one that opens something wait for it."""
+        if not self._held.keeps(event):
+            await super().on_event(event)
+
+    def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None:
+        """A key of `origin`, while `way` had the focus, opened something, or does so in the worker."""
+        self._held.begin(origin, worker, way)
+
+    async def on_held_keys_caught_up(self) -> None:
+        """It is there, or there is none: each key to whoever has the focus now."""
+        for key in self._held.release():
+            await super().on_event(key)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App
 from textual.command import CommandPalette
 from textual.widgets import Input
 
 from selftest_tui import problems
 from selftest_tui.bindings import bindings_of
+from selftest_tui.held_keys import HoldingApp
 from selftest_tui.keys import APP, BY_APP_ACTION
 from selftest_tui.palette import Actions
 from selftest_tui.screens.help import Page, help_page
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from textual import events
     from textual.binding import BindingType
 
 
-class ReplayApp(App[None]):
+class ReplayApp(HoldingApp):
     """Shows one recording; leaving it ends the program."""
 
     TITLE = "selftest-tui"
@@ -42,13 +41,6 @@ class ReplayApp(App[None]):
         if self._wanted_theme in self.available_themes:
             self.theme = self._wanted_theme
         self.push_screen(self.replay, lambda _: self.exit())
-
-    def on_key(self, event: events.Key) -> None:
-        """Text that nobody took, while the prompt is open, was typed for the prompt before it had the focus."""
-        if event.is_printable and event.character and self.screen is self.replay and self.replay.field.is_open:
-            self.replay.field.take(event.character)
-            event.stop()
-            event.prevent_default()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """ctrl+c belongs to a field of text."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from textual import events
+    from textual.message_pump import MessagePump
     from textual.worker import Worker
 
     from selftest_tui.keys import Key, KeyTable
@@ -32,9 +33,9 @@ KEPT_TOASTS = 50
 
 @runtime_checkable
 class HoldsKeys(Protocol):
-    """An app that gives what is typed behind a key to the dialog which that key opens."""
+    """An app that gives what is typed behind a key to the dialog or the prompt which that key opens."""
 
-    def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None) -> None: ...
+    def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None: ...
 
 
 class KeyedScreen(Screen[None]):
@@ -80,6 +81,10 @@ class KeyedScreen(Screen[None]):
         return None
 
     @property
+    def _is_asking(self) -> bool:
+        return self.field is not None and self.field.is_open
+
+    @property
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
         return ()
@@ -111,9 +116,10 @@ class KeyedScreen(Screen[None]):
         if why is not None:
             self.toast(problems.refusal(key.label, why))
             return
+        had_focus, was_asking = self.focused, self._is_asking
         worker = self.perform(lambda: self.do(action))
-        if key.opens and isinstance(self.app, HoldsKeys):
-            self.app.hold_keys(self, worker)
+        if (key.opens or self._is_asking > was_asking) and isinstance(self.app, HoldsKeys):
+            self.app.hold_keys(self, worker, had_focus)
 
     def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
         """As if its key was pressed."""

@@ -127,10 +127,6 @@ class Prompt(Horizontal):
             self._focused_before = self.screen.focused
         self.screen.set_focus(field)  # at once: what was typed after the key that opened it is for the field
 
-    def take(self, text: str) -> None:
-        """Text that was typed for the field, and given to somebody else before the field had the focus."""
-        self.query_one(Words).insert_text_at_cursor(text)
-
     def accept(self) -> None:
         """Enter."""
         self._close()
