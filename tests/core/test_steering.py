@@ -269,8 +269,8 @@ async def test_cancelling_ends_the_running_call(tmp_path: Path) -> None:
 
 
 def test_a_row_names_its_address_its_state_and_its_server() -> None:
-    *_, remote = parse_listing(captured("remote_list.out"), at=1.0, provider=None).agents
-    local = parse_listing(captured("list1_json.out"), at=1.0, provider=None).agents[0]
+    *_, remote = parse_listing((CAPTURED / "remote_list.out").read_text("utf-8"), at=1.0, provider=None).agents
+    local = parse_listing((CAPTURED / "list1_json.out").read_text("utf-8"), at=1.0, provider=None).agents[0]
     session = SessionRef("/t/other", "mngr-a-done")
     made = target_of(Row(local, Category.DONE, "probe", session=session))
     assert (made.socket, made.provider, made.state) == ("/t/other", "local", State.DONE)
