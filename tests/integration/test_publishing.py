@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from git import Repo
 
 from integration.repositories import Repository
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
@@ -75,6 +76,22 @@ def test_a_line_becomes_a_branch_and_nothing_else_changes(bench: Bench) -> None:
     after = bench.fingerprint()
     assert after.pop("refs/heads/fixes") == line.tip
     assert after == before
+
+
+def test_another_reader_of_git_finds_one_linear_branch_of_what_was_kept(bench: Bench) -> None:
+    line = bench.line()
+    publish(bench.engine, bench.user, "r1", "fixes", line)
+    with Repo(bench.repository.folder) as repo:
+        fixes = repo.heads["fixes"]
+        assert fixes.commit.hexsha == line.tip
+        commits = list(repo.iter_commits(f"{bench.base}..fixes"))
+        assert [(len(one.parents), str(one.summary)) for one in commits] == [(1, "Mend b"), (1, "Mend a")]
+        assert [one.author for one in commits] == [repo.commit(f"agent-{name}").author for name in "ba"]
+        changed = [(diff.change_type, diff.b_path) for diff in repo.commit(bench.base).diff(fixes.commit)]
+        assert changed == [("M", "a"), ("M", "b")]
+        assert repo.is_dirty(), "the person's own edits are still there"
+        assert repo.untracked_files == ["untracked"]
+        assert repo.active_branch.name == "main"
 
 
 def test_publishing_again_moves_it_only_while_nobody_else_did(bench: Bench) -> None:
