@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
+from selftest_tui.loading import keep_what_is_there
 from selftest_tui.messages import ReviewSaid
 from selftest_tui.worker import Worker
 
@@ -64,6 +65,7 @@ class ReviewFeed:
 
             self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
             self._session.is_awaited = lambda: self._acts.is_awaited
+            keep_what_is_there()  # with the commits of hundreds of agents a search takes longer than a decision
             return self._session.state
 
         return await self._acts.submit(job)
