@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_RARELY = (10_000, 20, 20)
+_RARELY = (3_000, 50, 50)
 """Objects after which garbage is looked for, and how many such searches until older ones are looked through: with
 Python's own thresholds one key in twenty waited 10 to 90 ms for it."""
 

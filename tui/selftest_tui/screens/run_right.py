@@ -100,7 +100,9 @@ class RightSide:
         if self._back[0] != wanted:
             keeps = self._back[1] if isinstance(self._back[0], tuple) and self._back[0][:2] == wanted[:2] else None
             self._back = (wanted, keeps)
-            self._screen.run_worker(self._read(row, wanted), group="came back", exclusive=True)
+            # Not a coroutine: of a worker that is replaced before it began, one would be left that nobody awaits.
+            read = partial(self._read, row, wanted)
+            self._screen.run_worker(read, group="came back", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
         self._show_known(row)
 
     async def _read(self, row: RunRow, wanted: object) -> None:

@@ -6,6 +6,7 @@ a question that is overtaken by another selection is dropped.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
@@ -64,7 +65,9 @@ class AgentMessages(VerticalScroll, can_focus=False):
             self._say(Content("Only agents have messages."))
         elif not (only_if_new and self._is_answered):
             self._say(Content(f"Asking mngr for the messages of {clean(row.agent.name)} …"))
-            self.run_worker(self._answer(row), group="messages", exclusive=True)
+            # Not a coroutine: of a worker that is replaced before it began, one would be left that nobody awaits.
+            read = partial(self._answer, row)
+            self.run_worker(read, group="messages", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
 
     async def _answer(self, row: Row) -> None:
         try:

@@ -8,6 +8,7 @@ longer the pane that it was started for, so that no key ever reaches another age
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never, cast, get_args, runtime_checkable
 
 from textual.containers import Horizontal, Vertical
@@ -271,7 +272,9 @@ class SidePane(Vertical, can_focus=False):
     def _look_at_remote(self, row: Row) -> None:
         preview = self.query_one(Preview)
         preview.show(None, f"Asking {row.agent.host.name} for the screen of {row.agent.name} …")
-        self.run_worker(self._remote(row), group="remote screen", exclusive=True)
+        # Not a coroutine: of a worker that is replaced before it began, one would be left that nobody awaits.
+        read = partial(self._remote, row)
+        self.run_worker(read, group="remote screen", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
 
     async def _remote(self, row: Row) -> None:
         from selftest_tui.widgets.remote_screen import remote_screen  # not needed for the first frame
