@@ -97,7 +97,7 @@ def read(data: bytes) -> Reading:
 
 
 def is_held(path: Path) -> bool:
-    """True while a process has this journal open for appending. Changes nothing in it."""
+    """True while a process holds this file, as one that appends to a journal does. Changes nothing in it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import shlex
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError, ToolError
-from selftest_core.journal import read
+from selftest_core.journal import is_held, read
 from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.mngr_commands import OUT, place_of, provider_of, work_dir
 from selftest_core.run.recording import LIVE, NOT_RECORDED, TERMINAL, Provision, live_recording
@@ -154,17 +153,7 @@ class RunRecorder:
         """True while a collector has this run, ours or one that an earlier conductor left."""
         if self._collector is not None and self._collector.poll() is None:
             return True
-        try:
-            handle = os.open(self._home / _PIPES / "lock", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(handle)
-        return False
+        return is_held(self._home / _PIPES / "lock")
 
     def _record(self, member: Member) -> None:
         if self._is_far(member):
