@@ -207,6 +207,19 @@ def test_the_status_of_a_program_whose_pane_remains_is_recorded(home: Collecting
     assert home.events("ends")[-1].data == "7"
 
 
+def test_a_status_that_comes_after_the_end_of_the_terminal_is_waited_for(home: Collecting) -> None:
+    leaving = "trap '' HUP; read -r word; echo bye; exec <&- >&- 2>&-; sleep 1; exit 7"
+    home.session("leaves", "/bin/sh", "-c", leaving)
+    home.world.tmux("set-option", "-w", "-t", "=leaves:", "remain-on-exit", "on")
+    home.order("record", "leaves")
+    process = home.start()
+    home.wait_until_recorded("leaves")
+    home.type("leaves", "")
+    status_of(process)
+    assert "bye" in home.text("leaves")
+    assert (home.events("leaves")[-1].code, home.events("leaves")[-1].data) == (EXIT, "7")
+
+
 def test_orders_that_cannot_be_read_cost_nobody_anything(home: Collecting) -> None:
     (home.home / "orders").write_bytes(b'nonsense\n[1]\n{"do": "mark", "name": "nobody"}\n{"do": "record"}\n\xff\xfe\n')
     home.session("fine")

@@ -35,6 +35,8 @@ _FLUSH = 0.25
 _REST = 0.015
 _GRACE = 5.0
 """Seconds after `finish` in which a pane may end by itself."""
+_REAPED_IN = 5.0
+"""Seconds after the end of a pane's terminal in which tmux learns how its program ended."""
 LIMIT = 48 * 1024 * 1024
 """Bytes of one recording."""
 
@@ -96,6 +98,7 @@ class Collector:
         self._say = say
         self._recordings: dict[str, Recording] = {}
         self._finish_by: dict[str, float] = {}
+        self._reaped_by: dict[str, float] = {}
         self._links: dict[str, Path] = {}
         self._is_ending = False
         self._selector = selectors.DefaultSelector()
@@ -221,6 +224,8 @@ class Collector:
         if pane.is_dead or is_late:
             if not recording.is_open:
                 self._begin(recording, pane)
+            if not is_late and not pane.is_reaped and self._may_be_reaped(recording):
+                return
             self._end(recording, pane.exit_status if pane.is_dead else None)
         elif recording.is_cut:
             if recording.fd >= 0:
@@ -228,6 +233,20 @@ class Collector:
                 recording.leave_pane()
         elif not recording.is_open or recording.needs_new_pipe(pane):
             self._begin(recording, pane)
+
+    def _may_be_reaped(self, recording: Recording) -> bool:
+        """True while how a dead pane's program ended may still become known."""
+        if recording.is_over:
+            return False
+        by = self._reaped_by.setdefault(recording.order.name, time.monotonic() + _REAPED_IN)
+        if recording.fd >= 0:
+            # The pipe's program is tmux's child too: its end has tmux look for all that have ended, which 3.3 misses.
+            self._unwatch(recording)
+            try:
+                recording.close_at_end(time.time())
+            except OSError as error:
+                self._fail(recording, str(error))
+        return not recording.is_over and time.monotonic() <= by
 
     def _begin(self, recording: Recording, pane: Pane) -> None:
         if pane.has_pipe and not recording.owns(pane.pipe):

@@ -18,12 +18,12 @@ PIPE_OPTION = "@selftest_recording"
 _DEADLINE = 10.0
 _SEPARATOR = "␞"
 _FIELDS = (
-    "pane_id", "pane_width", "pane_height", "pane_dead", "pane_dead_status", "pane_pipe", "pane_active",
-    "window_active", "pane_pid", "session_id", f"n:{PIPE_OPTION}", "n:@mngr_agent_id", "n:@mngr_agent_pane",
-    PIPE_OPTION, "@mngr_agent_id", "@mngr_agent_pane", "session_name",
+    "pane_id", "pane_width", "pane_height", "pane_dead", "pane_dead_status", "pane_dead_signal", "pane_pipe",
+    "pane_active", "window_active", "pane_pid", "session_id", f"n:{PIPE_OPTION}", "n:@mngr_agent_id",
+    "n:@mngr_agent_pane", PIPE_OPTION, "@mngr_agent_id", "@mngr_agent_pane", "session_name",
 )  # fmt: skip
 _FORMAT = _SEPARATOR.join(f"#{{{field}}}" for field in _FIELDS)
-_FREE = 13
+_FREE = 14
 _SCREEN_FIELDS = (
     "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag", "alternate_on", "insert_flag",
     "keypad_cursor_flag", "keypad_flag", "origin_flag", "wrap_flag", "scroll_region_upper", "scroll_region_lower",
@@ -36,13 +36,18 @@ class TmuxError(Exception):
 
 
 class Pane(NamedTuple):
-    """One pane. `pipe`: the FIFO that its option names ("" = none); `exit_status`: of its dead program, or None."""
+    """One pane. `pipe`: the FIFO that its option names ("" = none); `exit_status`: of its dead program, or None.
+
+    A pane is dead once nobody has its terminal any more; `is_reaped`: tmux knows how its program ended, which comes
+    later. tmux before 3.3 does not tell of one that died by a signal.
+    """
 
     pane_id: str
     cols: int
     rows: int
     is_dead: bool
     exit_status: int | None
+    is_reaped: bool
     has_pipe: bool
     is_active: bool
     pid: int
@@ -99,7 +104,8 @@ def _parse(line: str) -> Pane | None:
     try:
         return Pane(
             parts[0], int(parts[1]), int(parts[2]), parts[3] == "1", int(parts[4]) if parts[4] else None,
-            parts[5] == "1", parts[6] == "1" and parts[7] == "1", int(parts[8]), parts[9], *parts[13:17],
+            bool(parts[4] or parts[5]), parts[6] == "1", parts[7] == "1" and parts[8] == "1", int(parts[9]), parts[10],
+            *parts[_FREE:],
         )  # fmt: skip
     except ValueError:
         return None

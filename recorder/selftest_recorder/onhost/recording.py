@@ -138,6 +138,12 @@ class Recording:
         """The pipe is at its end: another can be opened."""
         self._close_fifo()
 
+    def close_at_end(self, now: float) -> None:
+        """Nothing more can come: take what is under way, and close the pipe. Raises OSError."""
+        close_pipe(self.socket, self.pane_id)
+        self._drain_to_end(now)
+        self._close_fifo()
+
     def mark(self, label: str, at: float, *, ordered: bool = False) -> None:
         """A marker at a time since the epoch. Of those `ordered`, none that was written before is again."""
         label = clean_label(label)
@@ -164,9 +170,8 @@ class Recording:
             return
         self.is_over = True
         if self.fd >= 0:
-            close_pipe(self.socket, self.pane_id)
             with contextlib.suppress(OSError):
-                self._drain_to_end(now)
+                self.close_at_end(now)
         self._close_fifo()
         if self._writer is not None:
             self._give(self._masker.close(), now)
