@@ -34,7 +34,9 @@ def desk(tmp_path: Path) -> Repository:
 
 
 def found(desk: Repository, now: float = LATER) -> tuple[ReviewLeftover, ...]:
-    return review_leftovers(environ(desk), desk.folder, now)
+    seen, problems = review_leftovers(environ(desk), desk.folder, now)
+    assert problems == ()
+    return seen
 
 
 def own_refs(desk: Repository) -> list[str]:
@@ -60,6 +62,14 @@ def test_a_review_that_was_published_goes_with_its_refs_when_it_is_old(desk: Rep
     assert own_refs(desk) == []
     assert desk.git("rev-parse", "fixes") == published, "what was published is the person's"
     assert found(desk) == ()
+
+
+def test_a_repository_that_git_cannot_read_is_told_of(desk: Repository) -> None:
+    (desk.folder / ".git" / "packed-refs").write_text("no refs at all\n")
+    seen, (problem,) = review_leftovers(environ(desk), desk.folder, LATER)
+    assert seen == ()
+    assert problem.startswith(f"the reviews of {desk.folder} were not looked for: ")
+    assert "packed-refs" in problem
 
 
 def test_what_was_decided_and_never_published_stays(desk: Repository) -> None:

@@ -52,8 +52,8 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) 
     is_for_programs = arguments.batch or arguments.json
     says = sys.stderr if is_for_programs else sys.stdout
     repository, now = repository_of(cwd, environ), time.time()
-    of_runs, unseen = asyncio.run(run_leftovers(environ, repository, now))
-    of_reviews = review_leftovers(environ, repository, now)
+    of_runs, unseen_runs = asyncio.run(run_leftovers(environ, repository, now))
+    of_reviews, unseen_reviews = review_leftovers(environ, repository, now)
     found = [*map(Found, demos.leftovers(environ)), *map(Found, of_runs), *map(Found, of_reviews)]
     for one in found:
         says.write(f"{clean(one.leftover.says)}\n")
@@ -62,10 +62,11 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) 
                 says.write(f"    {clean(name)}\n")
             if len(one.names) > _MOST_NAMES:
                 says.write(f"    and {len(one.names) - _MOST_NAMES} more\n")
+    unseen = (*unseen_runs, *unseen_reviews)
     for problem in unseen:
         says.write(f"! {clean(problem)}\n")
     if not found:
-        says.write("Nothing was left behind.\n")
+        says.write("Nothing else was left behind.\n" if unseen else "Nothing was left behind.\n")
     if found and _is_agreed(len(found), is_asked_for=arguments.yes, may_ask=not is_for_programs):
         found = asyncio.run(_remove(found, environ))
     for one in found:

@@ -48,18 +48,23 @@ class ReviewLeftover:
     git_dir: Path
 
 
-def review_leftovers(environ: Mapping[str, str], repository: Path | None, now: float) -> tuple[ReviewLeftover, ...]:
-    """What reviews of this repository left, by looking only. `now`: seconds since the epoch."""
+def review_leftovers(
+    environ: Mapping[str, str], repository: Path | None, now: float
+) -> tuple[tuple[ReviewLeftover, ...], tuple[str, ...]]:
+    """What reviews of this repository left, by looking only; and what could not be looked at, in words.
+
+    `now`: seconds since the epoch.
+    """
     if repository is None:
-        return ()
+        return (), ()
     try:
         place = find_place(repository, environ)
         git = Git(place.git_dir, environ)
         refs = git.refs("refs/selftest/")
         # Work trees of one repository have their refs in common, and each its own folder.
         tops = dict.fromkeys([repository, *git.worktrees()])
-    except (SelftestError, OSError):
-        return ()
+    except (SelftestError, OSError) as error:
+        return (), (f"the reviews of {repository} were not looked for: {' '.join(str(error).split())}",)
     found: list[ReviewLeftover] = []
     homes = {path.name: path for top in tops for path in (top / OWN_FOLDER / "runs").glob("review-*")}
     for name, home in sorted(homes.items()):
@@ -75,7 +80,7 @@ def review_leftovers(environ: Mapping[str, str], repository: Path | None, now: f
             says = f"review {name}: {count} of it, whose folder is gone"
             names = tuple(ref for ref, _ in own)
             found.append(ReviewLeftover("refs", name, repository, says, names, own, place.git_dir))
-    return tuple(found)
+    return tuple(found), ()
 
 
 def remove_review(leftover: ReviewLeftover, environ: Mapping[str, str], now: float) -> tuple[str, ...]:
