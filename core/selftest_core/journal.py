@@ -104,11 +104,18 @@ def is_held(path: Path) -> bool:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _let_go(handle)
     except BlockingIOError:
         return True
     finally:
         os.close(handle)
     return False
+
+
+def _let_go(handle: int) -> None:
+    """Give a lock back at once: closing alone leaves it to a program that another thread is just starting, which has a
+    copy of every open file until it runs."""
+    fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 class Journal:
@@ -136,7 +143,7 @@ class Journal:
             self._end = reading.good_bytes
             _sync_folder(path.parent)
         except BaseException:
-            os.close(self._file)
+            self.close()
             raise
 
     def __enter__(self) -> Self:
@@ -169,6 +176,7 @@ class Journal:
 
     def close(self) -> None:
         """Close it and give the lock back."""
+        _let_go(self._file)
         os.close(self._file)
 
     def _lock(self) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selftest_core.errors import RefusedError
-from selftest_core.journal import Entry, Journal, JournalError, decode, encode, read
+from selftest_core.journal import Entry, Journal, JournalError, decode, encode, is_held, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +102,29 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> N
         Journal(path)
     assert raised.value.exit_status == 4
     Journal(path).close()
+
+
+def test_a_lock_is_given_back_even_while_a_program_is_being_started(tmp_path: Path) -> None:
+    """Between fork and exec a program has copies of all our files, also of one that is closed meanwhile."""
+    path = tmp_path / "journal.jsonl"
+    with Journal(path):
+        assert is_held(path)
+        held = [int(name) for name in os.listdir("/dev/fd") if _is_open(int(name), path)]  # noqa: PTH208 -- numbers
+        copies = [os.dup(file) for file in held]
+    try:
+        assert copies
+        assert not is_held(path)
+        Journal(path).close()
+    finally:
+        for copy in copies:
+            os.close(copy)
+
+
+def _is_open(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        return False  # the one that the names were listed by
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+from selftest_core.tools.pipes import TooLate, exchange
 from selftest_core.tools.process import Completed, call_interactive, run, run_async, spawn
 from worlds import PATIENCE, eventually
 
@@ -100,6 +101,29 @@ def test_a_deadline_ends_the_program_and_its_children(tmp_path: Path, deafness: 
     assert "why" in raised.value.stderr
     for pid in told_pids(told):
         eventually(lambda pid=pid: not is_alive(pid), "the end of the family")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_came_while_we_were_held_up_ourselves_counts(ended: bool) -> None:
+    """The deadline has passed before the first look: a machine that slept, or had no time for us."""
+    pipes = [os.pipe() for _ in range(3)]
+    (out, out_end), (errors, errors_end), (ear, _) = pipes
+    try:
+        os.write(out_end, b"answer")
+        os.write(errors_end, b"why")
+
+        def late() -> tuple[bytes, bytes]:
+            return exchange(out, errors, None, b"", ear=ear, has_ended=lambda: ended, deadline=0.0, limit=100)
+
+        if ended:
+            assert late() == (b"answer", b"why")
+        else:
+            with pytest.raises(TooLate) as raised:
+                late()
+            assert raised.value.stderr == b"why"
+    finally:
+        for file in (each for pipe in pipes for each in pipe):
+            os.close(file)
 
 
 def test_a_program_that_has_ended_is_not_held_up_by_what_it_left_running(tmp_path: Path) -> None:
@@ -269,7 +293,7 @@ def test_a_dialogue_goes_both_ways() -> None:
     assert running.stdout is not None
     running.stdin.write(b"hello\n")
     assert running.stdout.readline() == b"hello\n"
-    assert running.end() == -signal.SIGTERM
+    assert running.end(grace=PATIENCE) == -signal.SIGTERM
 
 
 def test_lending_the_terminal_brings_back_the_exit_status(tmp_path: Path) -> None:

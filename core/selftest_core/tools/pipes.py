@@ -69,11 +69,9 @@ def exchange(
             if ended and not open_pipes:
                 return bytes(gathered[out]), bytes(gathered[errors])
             left = deadline - time.monotonic()
-            if left <= 0:
-                raise TooLate(bytes(gathered[errors]))
             # With both pipes closed only the end itself is awaited, and it sends no event here.
             patience = _AFTERMATH if ended else _BETWEEN_LOOKS if open_pipes else _TO_SEE_THE_END
-            ready = selector.select(min(left, patience))
+            ready = selector.select(max(0.0, min(left, patience)))
             if ended and not ready:
                 return bytes(gathered[out]), bytes(gathered[errors])
             for key, _ in ready:
@@ -94,6 +92,11 @@ def exchange(
             del gathered[errors][:-_STDERR_KEPT]
             if len(gathered[out]) > limit:
                 raise TooMuch
+            # We may have been held up, not the program: so what has come until now counts, and an end as well.
+            if left <= 0 and ended:
+                return bytes(gathered[out]), bytes(gathered[errors])
+            if left <= 0:
+                raise TooLate(bytes(gathered[errors]))
 
 
 def _available(fd: int) -> bytes | None:
