@@ -54,6 +54,10 @@ class Listings:
         """When the last whole answer was asked for, as the clock counts; before all time where there is none."""
         return self._begun.get(provider, -math.inf)
 
+    def doubt(self, agent_id: str) -> None:
+        """What was told of this agent is not believed yet: the next look at it needs a new answer."""
+        self._told.pop(agent_id, None)
+
     async def of(self, wanted: Mapping[str, Sequence[Member]]) -> dict[str, Answer]:
         """An answer for each provider that is new enough for these of its members."""
         answers: dict[str, Answer] = {}

@@ -9,6 +9,7 @@ never called absent before a newer one said so. Nothing here starts an agent or 
 from __future__ import annotations
 
 import asyncio
+import math
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +67,7 @@ _STOP = 110.0
 _LEAST_AGE = 2.0
 """Seconds for which an answer about files is good at least; four times its own cost otherwise."""
 _SETTLING = 5.0
-"""Seconds after its creation in which an agent's shell may be seen before its program, and for which an interactive
+"""Seconds after its making in which an agent's shell may be seen before its program, and for which an interactive
 agent must have waited before its turn counts as ended: between two turns, and before its first, it waits too."""
 _AT_ONCE = 20
 _PARTIAL = ("status 23", "status 24")
@@ -95,10 +96,12 @@ class MngrCrew:
         self._not_made_since: dict[str, float] = {}
         self._making_seen_at = 0.0
         self._absent_in: dict[str, float] = {}  # by agent id: when the first listing was there that does not have it
+        self._begun: set[str] = set()  # agents whose program was seen, or whose end is sure
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
         self._not_made_since.pop(member.agent_id, None)
+        self._begun.discard(member.agent_id)
         prompt = self._folder.path / "prompts" / f"{member.test}.md"
         if not prompt.is_file():
             prompt.parent.mkdir(exist_ok=True)
@@ -217,7 +220,11 @@ class MngrCrew:
         return member if agent is None else replace(member, name=agent.name)
 
     def _seen(self, agent: Agent, listed: Listed) -> Seen:
-        life = self._life(agent, listed.at)
+        if self._is_beginning(agent, listed):
+            life = Life.WORKING
+            self._listings.doubt(agent.id)
+        else:
+            life = self._life(agent, listed.at)
         if agent.host.is_local:
             stamp = _stamp(Path(agent.work_dir) / OUT / OUTCOME)
         else:
@@ -225,15 +232,28 @@ class MngrCrew:
         says = f"its host is {agent.host.state}" if life is Life.LOST else ""
         return Seen(life, stamp, agent.host.id, agent.host.provider, says)
 
+    def _is_beginning(self, agent: Agent, listed: Listed) -> bool:
+        """True where an agent that seems to have ended may only be on its way.
+
+        mngr makes its files, then its session, then types its command, which its shell takes when it is ready: how
+        long that takes is the machine's business. So the time counts from when no `mngr create` of it runs any more.
+        """
+        if agent.id in self._begun or agent.state is State.UNKNOWN or agent.host.state in _GONE_HOST:
+            return False
+        is_old = agent.created_at is None or listed.at - agent.created_at > 2.0 * _CREATE
+        if agent.state in (State.DONE, State.STOPPED) and not is_old:
+            since = self._not_made_since.get(agent.id, math.inf)
+            if self._listings.begun(agent.host.provider) < since + _SETTLING:
+                return True
+        self._begun.add(agent.id)
+        return False
+
     def _life(self, agent: Agent, at: float) -> Life:
         if not agent.host.is_local and agent.host.state in _GONE_HOST:
             return Life.LOST
-        is_new = agent.created_at is not None and 0.0 <= at - agent.created_at < _SETTLING
         if agent.state is not State.WAITING:
             self._waiting_since.pop(agent.id, None)
         match agent.state:
-            case State.DONE | State.STOPPED if is_new:
-                return Life.WORKING
             case State.DONE:
                 return Life.EXITED
             case State.STOPPED:
@@ -296,9 +316,10 @@ class MngrCrew:
     async def _watch_making(self, members: Sequence[Member]) -> None:
         """Note since when no `mngr create` of them runs: one that an ended conductor left finishes all the same.
 
-        Looked at before the listing that is to say that one is absent: what was made in between is in neither.
+        Looked at before the listing that is to say that one is absent or has ended: what was made in between is in
+        neither.
         """
-        unknown = [member for member in members if self._agent(member) is None]
+        unknown = [one for one in members if one.agent_id not in self._begun or self._agent(one) is None]
         if not unknown:
             return
         now = self._clock.elapsed()
