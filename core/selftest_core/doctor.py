@@ -50,21 +50,23 @@ class Check:
     hint: str = ""
 
 
-async def diagnose(environ: Mapping[str, str], cwd: Path, *, mngr_timeout: float = _MNGR_TIMEOUT) -> tuple[Check, ...]:
+async def diagnose(
+    environ: Mapping[str, str], cwd: Path, *, mngr_timeout: float = _MNGR_TIMEOUT, timeout: float = _TIMEOUT
+) -> tuple[Check, ...]:
     """Look at everything that we need, for a program started in `cwd` with `environ`.
 
-    `mngr_timeout` is how many seconds mngr gets to answer.
+    `mngr_timeout` is how many seconds mngr gets to answer, `timeout` how many each other program.
     """
     import asyncio
 
     found = await asyncio.gather(
         _single(_python()),
         _mngr(environ, cwd, mngr_timeout),
-        _single(_tool("tmux", ("-V",), TMUX_NEEDED, environ, cwd)),
-        _single(_tool("git", ("--version",), GIT_NEEDED, environ, cwd)),
-        _single(_tool("rsync", ("--version",), None, environ, cwd)),
-        _single(_asciinema(environ, cwd)),
-        _tmux_servers(environ, cwd),
+        _single(_tool("tmux", ("-V",), TMUX_NEEDED, environ, cwd, timeout)),
+        _single(_tool("git", ("--version",), GIT_NEEDED, environ, cwd, timeout)),
+        _single(_tool("rsync", ("--version",), None, environ, cwd, timeout)),
+        _single(_asciinema(environ, cwd, timeout)),
+        _tmux_servers(environ, cwd, timeout),
         _single(_host_folder(environ)),
         _single(_configuration(environ, cwd)),
         _single(_state_folder(environ)),
@@ -121,10 +123,15 @@ async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:
 
 
 async def _tool(
-    name: str, arguments: tuple[str, ...], needed: tuple[int, int] | None, environ: Mapping[str, str], cwd: Path
+    name: str,
+    arguments: tuple[str, ...],
+    needed: tuple[int, int] | None,
+    environ: Mapping[str, str],
+    cwd: Path,
+    timeout: float,
 ) -> Check:
     try:
-        done = await run_async((name, *arguments), timeout=_TIMEOUT, cwd=_folder(cwd), env=environ)
+        done = await run_async((name, *arguments), timeout=timeout, cwd=_folder(cwd), env=environ)
     except ToolError as error:
         return _of_error(name, error)
     first = (done.stdout.strip() or done.stderr.strip() or "it said nothing").splitlines()[0][:100]
@@ -143,15 +150,15 @@ async def _tool(
     return Check(name, "ok", says)
 
 
-async def _asciinema(environ: Mapping[str, str], cwd: Path) -> Check:
+async def _asciinema(environ: Mapping[str, str], cwd: Path, timeout: float) -> Check:
     if shutil.which("asciinema", path=environ.get("PATH", "")) is None:
         return Check(
             "asciinema", "warning", "not installed: single attaches are not recorded", install_hint("asciinema")
         )
-    return await _tool("asciinema", ("--version",), None, environ, cwd)
+    return await _tool("asciinema", ("--version",), None, environ, cwd, timeout)
 
 
-async def _tmux_servers(environ: Mapping[str, str], cwd: Path) -> tuple[Check, ...]:
+async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[Check, ...]:
     """The servers of this user that answer; mngr by itself sees the agents of one only."""
     default = default_socket(environ)
     live: list[str] = []
@@ -161,7 +168,7 @@ async def _tmux_servers(environ: Mapping[str, str], cwd: Path) -> tuple[Check, .
             continue
         argv = ("tmux", "-S", socket, "list-sessions", "-F", "#{session_name}")
         try:
-            done = await run_async(argv, timeout=_TIMEOUT, cwd=_folder(cwd), env=environ)
+            done = await run_async(argv, timeout=timeout, cwd=_folder(cwd), env=environ)
         except ToolMissingError:
             return ()  # the check of tmux itself says so
         except ToolError as error:

@@ -9,7 +9,7 @@ import pytest
 
 from selftest_core.doctor import Check, diagnose
 from standins import mngr_that
-from worlds import BIN
+from worlds import BIN, PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 async def checks(environ: Mapping[str, str], cwd: Path) -> dict[str, Check]:
-    found = {check.name: check for check in await diagnose(environ, cwd)}
+    told = await diagnose(environ, cwd, mngr_timeout=PATIENCE, timeout=PATIENCE)
+    found = {check.name: check for check in told}
     # Whatever else is said: what is not well comes with what to do.
     assert all(check.says for check in found.values())
     assert all(check.hint for check in found.values() if check.status != "ok")

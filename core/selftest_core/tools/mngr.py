@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LIST_TIMEOUT = 60.0
 """Seconds for `mngr list`: an unreachable ssh host alone takes 31."""
-VERSION_TIMEOUT = 30.0
+VERSION_TIMEOUT = 60.0
 UPGRADE_HINT = f"Upgrade mngr: `uv tool install --upgrade '{MNGR_WANTED}'`, or `pip install -U '{MNGR_WANTED}'`."
 _BROKEN = ((0, 2, 0), (0, 2, 2))
 """First and last version whose `list` fails as soon as there is an agent."""
