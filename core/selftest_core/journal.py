@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _MAX_LINE = 16 * 1024 * 1024
 _PATIENCE, _STEP = 2.0, 0.01
-"""Seconds to wait for a lock, and between two tries."""
+"""Seconds to wait for a lock that another writer has, and between two tries."""
+_READERS = 60.0
+"""Seconds to wait where only readers have it, each of whom holds it for a moment."""
 
 
 class JournalError(SelftestError):
@@ -181,16 +183,26 @@ class Journal:
 
     def _lock(self) -> None:
         """Whoever asks if somebody writes holds a lock for a moment (`is_held`): that is waited out."""
-        deadline = time.monotonic() + _PATIENCE
+        began = time.monotonic()
         while True:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError as error:
-                if time.monotonic() > deadline:
+                waited = time.monotonic() - began
+                if waited > _READERS or (waited > _PATIENCE and self._has_writer()):
                     title = f"{self.path.parent.name} is open in another process"
                     raise RefusedError(title, str(self.path), "Leave it there, or end that process first.") from error
             time.sleep(_STEP)
+
+    def _has_writer(self) -> bool:
+        """False where all that is in the way are readers, one of whom is held up itself."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        _let_go(self._file)
+        return False
 
     def _require_its_place(self) -> None:
         """Whoever had the lock before may have removed it: what were written then would be in no folder."""

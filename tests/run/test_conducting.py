@@ -134,6 +134,11 @@ def _all_launched(folder: RunFolder) -> bool:
     return all(row.phase is Phase.WORKING for row in folder.read().rows.values())
 
 
+def _has_ended(world: World, folder: RunFolder) -> bool:
+    found = find_conductor(folder, world.environment)
+    return found is None or found.is_dead
+
+
 def _no_secret_is_told(world: World, folder: RunFolder) -> None:
     """Neither tmux nor any command line nor any file of ours has the value."""
     session = f"=selftest-{folder.run}"
@@ -149,6 +154,8 @@ def _no_secret_is_told(world: World, folder: RunFolder) -> None:
 
 
 def _what_is_left_is_swept(world: World, folder: RunFolder) -> None:
+    # The conductor has left the run; its program needs another moment to end.
+    eventually(lambda: _has_ended(world, folder), "the end of the conductor's program")
     (ref,) = world.run(["git", "for-each-ref", "--format=%(refname)", "refs/selftest/"]).stdout.split()
     assert ref == agent_ref(folder.run, "agent-00")
     shown = ours(world, "sweep", "--json")
@@ -177,18 +184,27 @@ def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_words(secret
     assert not folder.is_conducted()
     assert not folder.journal.exists()
 
-    def dead() -> bool:
+    def words_of_the_dead() -> str:
         found = find_conductor(folder, world.environment)
-        return found is not None and found.is_dead
+        return last_words(found, world.environment) if found is not None and found.is_dead else ""
 
-    eventually(dead, "the dead pane")
-    found = find_conductor(folder, world.environment)
-    assert found is not None
-    assert "NOT_SET" in last_words(found, world.environment)
+    assert "NOT_SET" in eventually(words_of_the_dead, "the words in the dead pane")
     # The next one takes the dead one's place.
     folder.clone.mkdir()
     with pytest.raises(RefusedError, match="clone is not what it was"):
         start_conductor(folder, {**world.environment, "NOT_SET": "x"})
+
+
+def test_a_conductor_that_is_just_leaving_is_waited_for(secretive: World) -> None:
+    """It has given the journal back, and its program needs another moment to end."""
+    world = secretive
+    folder = a_folder(world, 1, env_names=("NOT_SET",))
+    session = f"selftest-{folder.run}"
+    mark = os.fsencode(folder.path.resolve()).hex()
+    world.tmux("new-session", "-d", "-s", session, "sleep 1", ";", "set-option", "@selftest_folder", mark)
+    # It comes as far as to read its environment: the name of its session was free.
+    with pytest.raises(ConductorError, match="Not all that this run's agents need is set"):
+        start_conductor(folder, world.environment)
 
 
 def test_another_session_of_the_same_name_is_left_alone(secretive: World) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +16,7 @@ from selftest_core.errors import RefusedError
 from selftest_core.journal import Journal
 from selftest_core.run.events import Phase
 from selftest_core.run.fold import Member
+from worlds import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +72,19 @@ def test_a_second_conductor_is_refused_while_the_first_has_the_journal(tmp_path:
         with pytest.raises(RefusedError, match="open in another process"):
             Journal(path)
     assert not rehearsal.folder.is_conducted()
+
+
+def test_one_who_looks_and_is_held_up_meanwhile_keeps_no_conductor_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.touch()
+    with path.open("rb") as reader, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        until = time.monotonic() + 2.5  # a writer in the way is waited for that long, at most
+        opening = pool.submit(Journal, path)
+        eventually(lambda: opening.done() or time.monotonic() > until)
+        assert not opening.done()
+        fcntl.flock(reader, fcntl.LOCK_UN)
+        opening.result().close()
 
 
 def test_what_a_killed_conductor_had_outside_its_folder_goes_and_nothing_of_another_run(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.errors import RefusedError, SelftestError, ToolError, UsageError
+from selftest_core.errors import RefusedError, SelftestError, ToolError, ToolTimeoutError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.run.conducting import given
 from selftest_core.tools import process
@@ -98,13 +98,9 @@ def start_conductor(
 
     Raises RefusedError where the run has one already, ConductorError (or what it failed with) with its last words.
     """
-    if folder.is_conducted():
-        hint = "Watch it with `selftest-tui`, or end it with `selftest-tui stop`."
-        raise RefusedError(f"The run {folder.run} has a conductor already", str(folder.path), hint)
+    deadline = time.monotonic() + patience
+    _make_room(folder, environ, deadline)
     plan = folder.plan()
-    for old in _sessions(folder, environ):
-        if old.is_dead:
-            close_session(old, environ)
     own = own_server(environ)
     session = ConductorSession(own[0] if own else default_socket(environ), session_name(folder.run))
     place = Path(tempfile.mkdtemp(prefix="selftest-"))  # 0700
@@ -113,12 +109,30 @@ def start_conductor(
         os.mkfifo(pipe, 0o600)
         home = Path(plan.repository)
         _open_session(session, folder, home if home.is_dir() else Path("/"), pipe, environ, program)
-        deadline = time.monotonic() + patience
         _send(pipe, given(environ, policy), session, environ, deadline)
         _await_begin(place / "answer.json", session, environ, deadline)
         return session
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _make_room(folder: RunFolder, environ: Mapping[str, str], deadline: float) -> None:
+    """Close what ended conductors of this run left. Raises RefusedError where there is one.
+
+    One that has given the journal back has its session for another moment, and one that begins has it before it has
+    the journal: which of them it is turns out by itself.
+    """
+    while True:
+        found = _sessions(folder, environ)
+        for old in found:
+            if old.is_dead:
+                close_session(old, environ)
+        if folder.is_conducted():
+            hint = "Watch it with `selftest-tui`, or end it with `selftest-tui stop`."
+            raise RefusedError(f"The run {folder.run} has a conductor already", str(folder.path), hint)
+        if all(old.is_dead for old in found) or time.monotonic() > deadline:
+            return
+        time.sleep(_STEP)
 
 
 def close_session(session: ConductorSession, environ: Mapping[str, str]) -> None:
@@ -140,17 +154,22 @@ def last_words(session: ConductorSession, environ: Mapping[str, str]) -> str:
 def _sessions(folder: RunFolder, environ: Mapping[str, str]) -> list[ConductorSession]:
     found = []
     for socket in sockets_of(environ):
-        said = _ask(ConductorSession(socket, session_name(folder.run)), environ)
+        try:
+            said = _ask(ConductorSession(socket, session_name(folder.run)), environ)
+        except ToolTimeoutError:
+            continue
         if said is not None and said[1] == _mark(folder):
             found.append(ConductorSession(socket, session_name(folder.run), is_dead=said[0]))
     return found
 
 
 def _ask(session: ConductorSession, environ: Mapping[str, str]) -> tuple[bool, str] | None:
-    """Whether its pane is dead, and whose it is; None where there is no such session."""
+    """Whether its pane is dead, and whose it is; None where there is no such session. Raises ToolTimeoutError."""
     target = f"{exact_session(session.name)}:"
     try:
         done = Tmux(session.socket, environ).ask("list-panes", "-t", target, "-F", _PANE)
+    except ToolTimeoutError:
+        raise
     except ToolError:
         return None
     parts = done.stdout.rstrip("\n").split("\n", 1)[0].split(SEPARATOR)
@@ -237,7 +256,10 @@ def _watch(session: ConductorSession, environ: Mapping[str, str], deadline: floa
         raise _failed(session, environ, "it did not begin in time")
     if now < look_at:
         return look_at
-    said = _ask(session, environ)
+    try:
+        said = _ask(session, environ)
+    except ToolTimeoutError:
+        return time.monotonic() + _LOOK_AFTER  # nothing is known of it then
     if said is None or said[0]:
         raise _failed(session, environ, "it ended before it began")
     return now + _LOOK_AFTER
