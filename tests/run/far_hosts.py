@@ -41,6 +41,7 @@ MaxStartups 100
 MaxSessions 100
 Subsystem sftp internal-sftp
 """
+_TAKEN = "Address already in use"
 _ROOM = """
 set -e
 mount -t tmpfs none /run
@@ -91,21 +92,12 @@ class FarHosts:
         """Start one more machine and tell mngr of it. Skips the test where this machine cannot do that."""
         if not self.keys.is_dir():
             self._make_keys()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        log = self.world.root / f"{name}.log"
-        script = ("sh", "-c", _ROOM, "sh", str(self.keys), str(SSHD), str(port))
-        with log.open("wb") as out:
-            server = subprocess.Popen(
-                ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *script),
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self._environment(),
-            )  # fmt: skip
-        host = FarHost(name, port, server, log)
+        host = self._start(name)
+        while host.server.poll() is not None and _TAKEN in host.log.read_text():
+            host = self._start(name)  # the free port was somebody else's a moment later
+        if host.server.poll() is not None:
+            pytest.skip(f"no other machine can be played here: {host.log.read_text().strip()[-300:]}")
         self.hosts.append(host)
-        eventually(lambda: server.poll() is not None or "listening" in log.read_text(), "a listening sshd")
-        if server.poll() is not None:
-            pytest.skip(f"no other machine can be played here: {log.read_text().strip()[-300:]}")
         self._tell_mngr()
         return host
 
@@ -121,6 +113,25 @@ class FarHosts:
         """Cut the power of all of them."""
         for host in self.hosts:
             host.end()
+
+    def _start(self, name: str) -> FarHost:
+        """Start a machine at a port that is free, and return when it listens or has ended."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        log = self.world.root / f"{name}.log"
+        script = ("sh", "-c", _ROOM, "sh", str(self.keys), str(SSHD), str(port))
+        with log.open("wb") as out:
+            server = subprocess.Popen(
+                ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *script),
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self._environment(),
+            )  # fmt: skip
+        try:
+            eventually(lambda: server.poll() is not None or "listening" in log.read_text(), "a listening sshd")
+        except BaseException:
+            server.kill()
+            raise
+        return FarHost(name, port, server, log)
 
     def _environment(self) -> dict[str, str]:
         # What sshd gives to a session begins with its own PATH; nothing else of the world's may get there.

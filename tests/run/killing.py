@@ -83,6 +83,7 @@ dribbles)
     commit one
     report Slowly "$fixed" true > whole.json
     head -c 60 whole.json > "$SELFTEST_OUT/outcome.json"; sleep 4
+    while test ! -e '@RELEASED@'; do sleep 0.2; done
     tail -c +61 whole.json >> "$SELFTEST_OUT/outcome.json"
     rm whole.json ;;
 renames) git checkout -q -b a-name-of-its-own; commit one; commit two; give Fixed "$fixed" true ;;
@@ -106,6 +107,10 @@ class KilledRun:
     def run(self) -> Run:
         """The run as its journal tells it."""
         return self.folder.read()
+
+    def release(self) -> None:
+        """Let the story end that was held back."""
+        (self.world.root / "released").touch()
 
     def lines(self) -> int:
         """How many whole lines the journal has."""
@@ -200,14 +205,18 @@ class KilledRun:
                 assert "panic: no such table" in row.text, (row.text, screen)
 
 
-def begin(world: World, *told: str, timeout: float = TIMEOUT) -> KilledRun:
-    """A run of these stories (all of them where none is named) in this world, that nobody conducts yet."""
+def begin(world: World, *told: str, timeout: float = TIMEOUT, is_held: bool = False) -> KilledRun:
+    """A run of these stories (all of them where none is named) in this world, that nobody conducts yet.
+
+    `is_held`: the one that dribbles does not come to its end, and so neither does the run, before it is released.
+    """
     stories = [story for story in STORIES if not told or story[0] in told]
     repository = world.make_repository()
     (repository / "dirty").write_text("not committed\n")
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     (world.root / "tmp").mkdir(exist_ok=True)
-    script = world.script("agent", _AGENT.replace("@STARTED@", str(world.root / "started")))
+    text = _AGENT.replace("@STARTED@", str(world.root / "started"))
+    script = world.script("agent", text.replace("@RELEASED@", str(world.root / "released")))
     named = [(f"tests/test_all.py::test_{name}", f"agent-{name}") for name, _, _ in stories]
     plan = a_plan(
         named=named, is_real=True, repository=str(repository), base=base, timeout=timeout, launch_rate=5.0,
@@ -215,7 +224,10 @@ def begin(world: World, *told: str, timeout: float = TIMEOUT) -> KilledRun:
     )  # fmt: skip
     environ = world.environment
     before = {**fingerprint(find_place(repository, environ), environ), "refs": None}
-    return KilledRun(world, make_run_folder(plan, environ), stories, before, [])
+    made = KilledRun(world, make_run_folder(plan, environ), stories, before, [])
+    if not is_held:
+        made.release()
+    return made
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:

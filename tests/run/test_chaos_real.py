@@ -21,7 +21,7 @@ def test_killed_while_it_launches_and_while_it_fetches_it_ends_the_same(world: W
     """Five of the twelve stories: a second of mngr's time for each call is what this costs."""
     dice = random.Random(SEED)
     # What takes its time to end is no part of it: an hour is more than any machine makes of it.
-    killed = killing.begin(world, "bundles", "blocks", "crashes", "dribbles", "renames", timeout=3600.0)
+    killed = killing.begin(world, "bundles", "blocks", "crashes", "dribbles", "renames", timeout=3600.0, is_held=True)
     # Launches were begun, and not all of them are done.
     assert killed.conduct_and_kill(dice, lines=dice.randrange(3, 7), seconds=0.5)
     launching = [row for row in killed.run.rows.values() if row.attempt == 1]
@@ -29,6 +29,7 @@ def test_killed_while_it_launches_and_while_it_fetches_it_ends_the_same(world: W
     # The first lines of the second one take up what was begun; then come the fetches.
     assert killed.conduct_and_kill(dice, lines=dice.randrange(8, 13), seconds=0.5)
     assert not killed.run.is_over
+    killed.release()
     killed.conduct()
     killed.assert_as_if_undisturbed()
     assert killed.run.conductors == 3

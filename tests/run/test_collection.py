@@ -173,9 +173,12 @@ def test_a_pytest_that_dies_or_is_stopped_names_where(project: Path) -> None:
 
 
 def test_a_pytest_that_hangs_is_ended_at_the_deadline(project: Path) -> None:
-    with pytest.raises(ToolTimeoutError, match="had not collected the tests within 3 s") as caught:
-        collecting(project, "hanging", timeout=3)
-    assert caught.value.detail.startswith(("It was collecting hanging", "It had not begun to collect."))
+    for timeout in (2, 10, 50, 250):  # a busy machine may not have come to the file by then
+        with pytest.raises(ToolTimeoutError, match=f"had not collected the tests within {timeout} s") as caught:
+            collecting(project, "hanging", timeout=timeout)
+        if "test_hangs" in caught.value.detail:
+            break
+    assert caught.value.detail.startswith("It was collecting hanging/test_hangs.py.")
 
 
 def test_a_pytest_that_is_not_there(project: Path) -> None:

@@ -46,6 +46,7 @@ def refused(world: World, **wanted: Any) -> SelftestError:
 
 def test_a_run_is_ready_with_all_that_was_collected(shop: World) -> None:
     before = fingerprint(find_place(shop.repository, shop.environment), shop.environment)
+    asked = len(calls(shop))
 
     made = prepared(shop)
 
@@ -63,7 +64,7 @@ def test_a_run_is_ready_with_all_that_was_collected(shop: World) -> None:
     assert not (shop.repository / ".selftest").exists(), "nothing is written before the yes"
     assert fingerprint(find_place(shop.repository, shop.environment), shop.environment) == before
     # A command agent on this machine needs no more of mngr than one listing.
-    assert [call.split()[0] for call in calls(shop)] == ["list"]
+    assert [call.split()[0] for call in calls(shop)[asked:]] == ["list"]
 
 
 def test_names_are_taken_from_where_the_person_stands_and_arguments_reach_the_collection(shop: World) -> None:
