@@ -113,6 +113,15 @@ class World:
         """What the world's own tmux server answers."""
         return self.run(["tmux", *arguments], check=check).stdout
 
+    def end_server(self, *which: str) -> None:
+        """End a tmux server (`which`: `-L` or `-S` and its name) and wait until it has ended, which tmux does not."""
+        self.tmux(*which, "kill-server")
+
+        def says() -> str:
+            return self.run(["tmux", *which, "list-sessions"], check=False).stderr
+
+        eventually(lambda: says().startswith(("no server running", "error connecting")), "the end of a tmux server")
+
     def make_repository(self) -> Path:
         """Make the repository, with one commit."""
         if not self.repository.is_dir():

@@ -106,7 +106,7 @@ def test_one_is_not_attached_to_oneself(world: World) -> None:
 def test_a_window_that_cannot_open_is_an_error(world: World) -> None:
     agent, person = start(world, "mngr-one"), start(world, "mine", server="person")
     plan = plan_attach(agent, inside(world, person))
-    world.tmux("-L", "person", "kill-server")
+    world.end_server("-L", "person")
     with pytest.raises(ToolFailedError, match="is gone"):
         hand_over(plan)
 

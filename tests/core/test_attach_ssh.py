@@ -56,6 +56,22 @@ class Far:
         return self.world.run(["tmux", *arguments], env={"TMUX_TMPDIR": str(self.tmux_dir)}, check=False).stdout
 
 
+def listening(sshd: str, config: Path, log: Path) -> tuple[int, subprocess.Popen[bytes]]:
+    """A port, and an sshd that listens there, or has ended with a word about it in the log."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    server = [sshd, "-D", "-e", "-f", str(config), "-p", str(port)]
+    if os.geteuid() == 0:
+        # Root's sshd wants /run/sshd, and gets one that nobody else sees.
+        script = 'mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"'
+        server = ["unshare", "--mount", "sh", "-c", script, "sh", *server]
+    with log.open("wb") as out:
+        process = subprocess.Popen(server, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    eventually(lambda: process.poll() is not None or "listening" in log.read_text(), "a listening sshd")
+    return port, process
+
+
 @pytest.fixture(scope="module")
 def far() -> Iterator[Far]:
     """A running sshd, or the reason why there cannot be one."""
@@ -70,27 +86,21 @@ def far() -> Iterator[Far]:
         (folder / "authorized").chmod(0o600)
         tmux_dir = world.root / "far"
         tmux_dir.mkdir()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
         config = folder / "config"
         config.write_text(CONFIG.format(folder=folder, far=tmux_dir))
+        log = world.root / "sshd.log"
+        for _ in range(9):
+            port, process = listening(SSHD, config, log)
+            # Between our look for a free port and its use, another program may have taken it.
+            if process.poll() is None or "already in use" not in log.read_text():
+                break
         host_key = " ".join((folder / "host key.pub").read_text().split()[:2])
         (folder / "known").write_text(f"[127.0.0.1]:{port} {host_key}\n")
-        server = [SSHD, "-D", "-e", "-f", str(config), "-p", str(port)]
-        if os.geteuid() == 0:
-            # Root's sshd wants /run/sshd, and gets one that nobody else sees.
-            script = 'mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"'
-            server = ["unshare", "--mount", "sh", "-c", script, "sh", *server]
-        log = world.root / "sshd.log"
-        with log.open("wb") as out:
-            process = subprocess.Popen(server, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         words = [
             "ssh", "-i", str(folder / "my key"), "-p", str(port), "-o", f'UserKnownHostsFile="{folder / "known"}"',
             "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-F", "none", f"{getpass.getuser()}@127.0.0.1",
         ]  # fmt: skip
         try:
-            eventually(lambda: process.poll() is not None or "listening" in log.read_text(), "a listening sshd")
             command = shlex.join(words)
             tried = world.run(["sh", "-c", f"{command} true"], check=False)
             if tried.returncode != 0:
@@ -121,7 +131,7 @@ def test_one_types_into_a_remote_agent_and_comes_back(far: Far, name: str) -> No
     far.tmux("detach-client", "-s", f"=mngr-{name}")
     eventually(lambda: far.tmux("list-clients") == "", "no client over there")
     assert f"mngr-{name}" in far.tmux("list-sessions", "-F", "#{session_name}")
-    far.world.tmux("-L", "person", "kill-server")
+    far.world.end_server("-L", "person")
 
 
 def test_a_session_that_is_gone_over_there_ends_at_once(far: Far) -> None:

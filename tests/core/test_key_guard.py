@@ -112,7 +112,7 @@ def test_a_server_without_the_keys_needs_no_guard(world: World) -> None:
 
 
 def test_a_server_that_is_gone_is_an_error(server: Server) -> None:
-    server.world.tmux("kill-server")
+    server.world.end_server()
     with pytest.raises(ToolError, match="is gone"):
         server.guard()
     assert "no server" in server.world.run(["tmux", "list-sessions"], check=False).stderr
@@ -126,11 +126,11 @@ def test_the_key_asks_the_person_who_presses_it(world: World, answer: str, does:
     server.guard()
     world.tmux("-L", "outer", "-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", "100", "-y", "30",
                f"env -u TMUX tmux -S {server.socket} attach -t =mngr-one")  # fmt: skip
-    eventually(lambda: world.tmux("list-clients"), "a client")
 
     def screen() -> str:
         return world.tmux("-L", "outer", "capture-pane", "-p", "-t", "=person:")
 
+    eventually(lambda: "[mngr-one]" in screen(), "a client that has its terminal")
     world.tmux("-L", "outer", "send-keys", "-t", "=person:", "C-q")
     eventually(lambda: "C-q: DESTROY the agent of mngr-one" in screen(), "the question")
     assert not done.exists()

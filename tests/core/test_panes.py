@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from selftest_core import panes
 from selftest_core.errors import ToolFailedError, ToolOutputError
 from selftest_core.observations import SessionRef
-from selftest_core.panes import PaneText, capture, matching_lines, parse_facts, parse_marked, screens, search
+from selftest_core.panes import PaneText, matching_lines, parse_facts, parse_marked
 from worlds import PATIENCE, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from worlds import World
+
+# On a machine that is busy enough, tmux takes longer than a person would wait.
+capture = partial(panes.capture, timeout=PATIENCE)
+search = partial(panes.search, timeout=PATIENCE)
+screens = partial(panes.screens, timeout=PATIENCE)
 
 
 def show(world: World, name: str, script: str, *, server: str = "default", height: int = 10) -> SessionRef:
@@ -30,7 +37,7 @@ def show(world: World, name: str, script: str, *, server: str = "default", heigh
 
 def seen(world: World, ref: SessionRef, text: str, **options: int | bool) -> PaneText:
     def look() -> PaneText | None:
-        told = capture(ref, environ=world.environment, timeout=PATIENCE, **options)  # type: ignore[arg-type]
+        told = capture(ref, environ=world.environment, **options)  # type: ignore[arg-type]
         return told if text in told.text else None
 
     told = eventually(look, f"{text!r} in the pane")
@@ -185,7 +192,7 @@ def test_ten_megabytes_of_scrollback_are_captured_and_searched(world: World, tmp
     world.tmux("new-session", "-d", "-s", "big", "-x", "120", "-y", "10", str(path))
     ref = SessionRef(str(world.socket), "big")
     seen(world, ref, "ready")
-    told = capture(ref, lines_of_history=200_000, environ=world.environment, timeout=PATIENCE)
+    told = capture(ref, lines_of_history=200_000, environ=world.environment)
     assert len(told.text) > 10_000_000
-    found = search([ref], "needle", with_history=True, environ=world.environment, timeout=PATIENCE)
+    found = search([ref], "needle", with_history=True, environ=world.environment)
     assert found.hits[0].lines == ("the needle",)

@@ -204,7 +204,7 @@ def test_a_server_far_from_the_folder_is_seen_when_it_is_named(local: Local) -> 
     named = Probe(local.world.environment, [str(far)])
     server = next(server for server in named.look(time.time()).servers if server.socket == str(far))
     assert [session.ref.name for session in server.sessions] == ["guest"]
-    local.world.tmux("-S", str(far), "kill-server")
+    local.world.end_server("-S", str(far))
 
 
 def test_a_socket_without_a_server_is_passed_over(local: Local) -> None:
@@ -289,7 +289,7 @@ def test_an_exit_status_counts_when_the_agent_has_ended_and_the_folder_is_its_ow
     local.session("mngr-one", stamp="agent-1")
     eventually(lambda: local.agent().state is State.WAITING, "the agent alive again")
     assert local.agent().exit_status is None
-    local.world.tmux("kill-server")
+    local.world.end_server()
     eventually(lambda: local.agent().exit_status == 3, "its end")
     local.file("agent-2", "two", work_dir=work)
     assert [agent.exit_status for agent in local.look().agents] == [None, None]

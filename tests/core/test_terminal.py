@@ -196,6 +196,6 @@ def test_what_was_typed_too_late_is_not_ours(tmp_path: Path) -> None:
 
 
 def test_a_session_that_is_gone_before_gives_the_terminal_back_at_once(terminal: Terminal) -> None:
-    terminal.world.tmux("kill-server")
+    terminal.world.end_server()
     terminal.press("Enter")
     assert terminal.is_back()["status"] == 1

@@ -118,7 +118,7 @@ def test_a_quoted_word_comes_through_as_it_is(world: World, word: str) -> None:
 
 def test_a_server_that_is_gone_is_said_to_be(world: World) -> None:
     tmux = start(world, "-s", "one", "sleep 1000")
-    world.tmux("kill-server")
+    world.end_server()
     with pytest.raises(ToolFailedError, match="is gone"):
         tmux.panes()
 

@@ -138,7 +138,8 @@ def test_a_change_is_seen_when_a_file_or_a_process_tells_of_it(world: World) -> 
 
         an_agent(world, "three")
         eventually(lambda: watched.states().get("three") is State.WAITING, "a new agent")
-        assert watched.views[-1].rows == watched.view.rows
+        # The newest view is there a moment before it is published.
+        eventually(lambda: watched.views[-1].rows == watched.view.rows, "the newest view, published")
 
 
 def test_a_hanging_mngr_is_ended_at_its_deadline_and_said(world: World) -> None:
@@ -250,7 +251,7 @@ def test_a_tmux_server_that_dies_stops_its_agents_and_not_the_watch(world: World
 
     with watching(world) as watched:
         eventually(lambda: watched.states() == {"one": State.WAITING, "two": State.WAITING})
-        world.tmux("kill-server")
+        world.end_server()
         eventually(lambda: watched.states() == {"one": State.STOPPED, "two": State.STOPPED})
         world.tmux("new-session", "-d", "-s", "mngr-one", "-n", "agent", "sleep 100000")
         eventually(lambda: watched.states()["one"] is State.WAITING)
