@@ -14,10 +14,12 @@ outputs of a busy pane become one event, and fifty panes cost a few percent of a
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import selectors
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +37,12 @@ _FLUSH = 0.25
 _REST = 0.015
 _GRACE = 5.0
 """Seconds after `finish` in which a pane may end by itself."""
-_REAPED_IN = 5.0
+_REAPED_IN = 20.0
 """Seconds after the end of a pane's terminal in which tmux learns how its program ended."""
+_QUIET_LOOKS = 2
+"""Looks between which nothing has come of a dead pane, after which nothing is under way."""
+_SILENT_FOR = 300.0
+"""Seconds without an answer of tmux after which its panes are taken for gone."""
 LIMIT = 48 * 1024 * 1024
 """Bytes of one recording."""
 
@@ -99,6 +105,10 @@ class Collector:
         self._recordings: dict[str, Recording] = {}
         self._finish_by: dict[str, float] = {}
         self._reaped_by: dict[str, float] = {}
+        self._heard: dict[str, tuple[int, int]] = {}
+        self._refused: set[str] = set()
+        self._silences = 0
+        self._answered_at = time.monotonic()
         self._links: dict[str, Path] = {}
         self._is_ending = False
         self._selector = selectors.DefaultSelector()
@@ -118,7 +128,10 @@ class Collector:
                     self._scan()
                     next_scan = clock + _SCAN
                     if self._is_done():
-                        return
+                        # Whoever let go has ordered all by now.
+                        self._take_orders()
+                        if self._is_done():
+                            return
                 self._read(min(next_scan, next_flush) - time.monotonic())
         finally:
             for recording in self._recordings.values():
@@ -178,8 +191,11 @@ class Collector:
                 self._recordings[name] = Recording(
                     Order(name, Path(str(order["file"])), *words), self._socket, self._fifos, self._masks, self._limit
                 )
-            elif what == "mark" and recording is not None and not recording.is_over:
-                recording.mark(str(order.get("label", "")), float(order.get("at") or 0.0), ordered=True)
+            elif what == "mark" and recording is not None:
+                try:
+                    recording.mark(str(order.get("label", "")), float(order.get("at") or 0.0), ordered=True)
+                except OSError as error:
+                    self._fail(recording, str(error))
             elif what == "finish" and recording is not None:
                 self._finish_by.setdefault(name, time.monotonic() + _GRACE)
                 if order.get("link"):
@@ -190,14 +206,14 @@ class Collector:
                 self._is_ending = what == "end"
 
     def _scan(self) -> None:
-        waiting = [one for one in self._recordings.values() if not one.is_over]
-        if not waiting:
+        if all(one.is_over for one in self._recordings.values()):
             return
-        try:
-            panes = list_panes(self._socket)
-        except TmuxError as error:
-            self._say(str(error))
-            panes = []
+        panes = self._panes()
+        if panes is None:
+            return
+        # What was ordered before a pane went is obeyed before it is taken for gone.
+        self._take_orders()
+        waiting = [one for one in self._recordings.values() if not one.is_over]
         by_id = {pane.pane_id: pane for pane in panes}
         by_agent: dict[str, list[Pane]] = {}
         by_session: dict[str, list[Pane]] = {}
@@ -207,12 +223,27 @@ class Collector:
         for recording in waiting:
             order = recording.order
             if recording.is_open and recording.pane_id:
-                found: Pane | None = by_id.get(recording.pane_id)
+                found = by_id.get(recording.pane_id)
+                if found is not None and found.server != recording.server:
+                    found = None
             elif order.agent_id:
                 found = chosen(by_agent.get(order.agent_id, []))
             else:
                 found = next((pane for pane in by_session.get(order.session, []) if pane.is_active), None)
             self._tend(recording, found)
+
+    def _panes(self) -> list[Pane] | None:
+        """The panes that there are; None where tmux does not tell, so that none is taken for gone."""
+        try:
+            panes = list_panes(self._socket)
+        except TmuxError as error:
+            self._silences += 1
+            if self._silences == 2:
+                self._say(str(error))
+            return None if time.monotonic() - self._answered_at < _SILENT_FOR else []
+        self._silences = 0
+        self._answered_at = time.monotonic()
+        return panes
 
     def _tend(self, recording: Recording, pane: Pane | None) -> None:
         name = recording.order.name
@@ -221,10 +252,12 @@ class Collector:
             if recording.is_open or is_late:
                 self._end(recording)
             return
+        if not pane.is_dead:
+            self._reaped_by.pop(name, None)
         if pane.is_dead or is_late:
             if not recording.is_open:
                 self._begin(recording, pane)
-            if not is_late and not pane.is_reaped and self._may_be_reaped(recording):
+            if not is_late and self._may_bring_more(recording, pane):
                 return
             self._end(recording, pane.exit_status if pane.is_dead else None)
         elif recording.is_cut:
@@ -233,23 +266,29 @@ class Collector:
                 recording.leave_pane()
         elif not recording.is_open or recording.needs_new_pipe(pane):
             self._begin(recording, pane)
+        else:
+            recording.look_for_secrets(pane)
 
-    def _may_be_reaped(self, recording: Recording) -> bool:
-        """True while how a dead pane's program ended may still become known."""
+    def _may_bring_more(self, recording: Recording, pane: Pane) -> bool:
+        """True while more may come of a dead pane: output, or how its program ended."""
         if recording.is_over:
             return False
-        by = self._reaped_by.setdefault(recording.order.name, time.monotonic() + _REAPED_IN)
-        if recording.fd >= 0:
-            # The pipe's program is tmux's child too: its end has tmux look for all that have ended, which 3.3 misses.
-            self._unwatch(recording)
-            try:
-                recording.close_at_end(time.time())
-            except OSError as error:
-                self._fail(recording, str(error))
-        return not recording.is_over and time.monotonic() <= by
+        name = recording.order.name
+        heard, looks = self._heard.get(name, (-1, 0))
+        looks = looks + 1 if heard == recording.heard else 0
+        self._heard[name] = recording.heard, looks
+        # tmux closes no pipe of a dead pane, so there is no end of it to be waited for.
+        if recording.fd >= 0 and looks < _QUIET_LOOKS:
+            return True
+        if pane.is_reaped:
+            return False
+        # tmux 3.3 at times misses the signal that tells it to look for programs that have ended.
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(int(pane.server[0]), signal.SIGCHLD)
+        return time.monotonic() <= self._reaped_by.setdefault(name, time.monotonic() + _REAPED_IN)
 
     def _begin(self, recording: Recording, pane: Pane) -> None:
-        if pane.has_pipe and not recording.owns(pane.pipe):
+        if pane.has_pipe and not pane.is_dead and not recording.owns(pane.pipe):
             if not recording.is_kept_out:
                 recording.is_kept_out = True
                 self._say(f"{recording.order.name}: another program has the output of its pane")
@@ -258,10 +297,15 @@ class Collector:
         try:
             recording.begin(pane, time.time())
         except TmuxError as error:
-            self._say(f"{recording.order.name}: {error}")
+            # Once may be a pane that is gone or dead by now.
+            if recording.order.name in self._refused:
+                self._say(f"{recording.order.name}: {error}")
+            self._refused.add(recording.order.name)
+            return
         except OSError as error:
             self._fail(recording, str(error))
             return
+        self._refused.discard(recording.order.name)
         if recording.fd >= 0:
             self._selector.register(recording.fd, selectors.EVENT_READ, recording)
             self._watched[recording.fd] = recording

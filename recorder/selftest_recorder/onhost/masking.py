@@ -15,7 +15,7 @@ from re import Pattern
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 SHORTEST = 4
 """Characters of a value that is masked: shorter ones are in every other word."""
@@ -61,6 +61,14 @@ def make_secrets(values: Iterable[str], patterns: Iterable[str]) -> Secrets:
     return Secrets(tuple(longest_first), re.compile(b"|".join(shapes)) if shapes else None)
 
 
+def joined(one: Secrets, other: Secrets) -> Secrets:
+    """The values of both, and the shapes of the other."""
+    if one.values == other.values:
+        return other
+    values = sorted({*one.values, *other.values}, key=lambda part: (-len(part), part))
+    return Secrets(tuple(values), other.shapes)
+
+
 class Masks:
     """What to mask, before the values are known: names of variables, which a pane's program may have from elsewhere."""
 
@@ -74,12 +82,14 @@ class Masks:
         return make_secrets([*self._values, *_values_of(pid, self._names)], self._patterns)
 
 
-def _values_of(pid: int, names: Iterable[str]) -> list[str]:
+def _values_of(pid: int, names: Collection[str]) -> list[str]:
     """The values of these variables that a process was started with, and those of the file that mngr gives to agents.
 
     Linux shows a process's environment; elsewhere the file alone is found, where our own environment says its place.
     """
     found: dict[str, str] = {}
+    if not names:
+        return []
     try:
         data = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -113,8 +123,7 @@ class Masker:
     """Masks one stream. What `feed` returns can be written; `settle` gives what was held back too long."""
 
     def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
-        self._longest = max([len(value) for value in secrets.values] + [_CONTEXT if secrets.shapes else 0])
+        self.learn(secrets)
         self._told = b""  # the end of what was given out, as it came: a secret may have begun in it
         self._held = b""
 
@@ -122,6 +131,11 @@ class Masker:
     def holds(self) -> bool:
         """True where something is held back."""
         return bool(self._held)
+
+    def learn(self, secrets: Secrets) -> None:
+        """Mask these from now on."""
+        self._secrets = secrets
+        self._longest = max([len(value) for value in secrets.values] + [_CONTEXT if secrets.shapes else 0])
 
     def feed(self, data: bytes) -> bytes:
         """The next bytes in, those that can be written out."""

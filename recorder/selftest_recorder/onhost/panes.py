@@ -7,7 +7,6 @@ came before the first byte of the pipe.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import subprocess
@@ -15,15 +14,16 @@ from typing import NamedTuple
 
 PIPE_OPTION = "@selftest_recording"
 """A pane's option: the FIFO that its output goes to, as long as we record it."""
-_DEADLINE = 10.0
+_DEADLINE = 30.0
 _SEPARATOR = "␞"
 _FIELDS = (
     "pane_id", "pane_width", "pane_height", "pane_dead", "pane_dead_status", "pane_dead_signal", "pane_pipe",
-    "pane_active", "window_active", "pane_pid", "session_id", f"n:{PIPE_OPTION}", "n:@mngr_agent_id",
-    "n:@mngr_agent_pane", PIPE_OPTION, "@mngr_agent_id", "@mngr_agent_pane", "session_name",
+    "pane_active", "window_active", "pane_pid", "session_id", "pid", "start_time", f"n:{PIPE_OPTION}",
+    "n:@mngr_agent_id", "n:@mngr_agent_pane", PIPE_OPTION, "@mngr_agent_id", "@mngr_agent_pane", "session_name",
 )  # fmt: skip
 _FORMAT = _SEPARATOR.join(f"#{{{field}}}" for field in _FIELDS)
-_FREE = 14
+_FREE = 16
+_NO_SERVER = ("no server running", "error connecting to", "failed to connect to server")
 _SCREEN_FIELDS = (
     "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag", "alternate_on", "insert_flag",
     "keypad_cursor_flag", "keypad_flag", "origin_flag", "wrap_flag", "scroll_region_upper", "scroll_region_lower",
@@ -39,7 +39,8 @@ class Pane(NamedTuple):
     """One pane. `pipe`: the FIFO that its option names ("" = none); `exit_status`: of its dead program, or None.
 
     A pane is dead once nobody has its terminal any more; `is_reaped`: tmux knows how its program ended, which comes
-    later. tmux before 3.3 does not tell of one that died by a signal.
+    later. tmux before 3.3 does not tell of one that died by a signal. `server`: the process, and when it was started,
+    of the server: another one gives the same ids again.
     """
 
     pane_id: str
@@ -52,6 +53,7 @@ class Pane(NamedTuple):
     is_active: bool
     pid: int
     session_id: str
+    server: tuple[str, str]
     pipe: str
     agent_id: str
     agent_pane: str
@@ -83,13 +85,16 @@ def ask(socket: str, *words: str) -> str:
 
 
 def list_panes(socket: str) -> list[Pane]:
-    """Every pane of a server; none where no server answers. Raises TmuxError where tmux itself is not there."""
+    """Every pane of a server; none where there is no server.
+
+    Raises TmuxError where that is not known: tmux is missing, took too long, or ended while it was asked.
+    """
     try:
         text = ask(socket, "list-panes", "-a", "-F", _FORMAT)
     except TmuxError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise
-        return []
+        if error.__cause__ is None and str(error).startswith(_NO_SERVER):
+            return []
+        raise
     return [pane for pane in map(_parse, text.split("\n")) if pane is not None]
 
 
@@ -105,7 +110,7 @@ def _parse(line: str) -> Pane | None:
         return Pane(
             parts[0], int(parts[1]), int(parts[2]), parts[3] == "1", int(parts[4]) if parts[4] else None,
             bool(parts[4] or parts[5]), parts[6] == "1", parts[7] == "1" and parts[8] == "1", int(parts[9]), parts[10],
-            *parts[_FREE:],
+            (parts[11], parts[12]), *parts[_FREE:],
         )  # fmt: skip
     except ValueError:
         return None
@@ -117,28 +122,40 @@ def open_pipe(socket: str, pane_id: str, fifo: str) -> Screen:
     Replaces a pipe that is there. The FIFO must be open for reading.
     """
     # mngr ends every process that carries the id of an agent that it stops, and tmux may have been started by one.
-    command = f"exec env -u MNGR_AGENT_ID cat >{shlex.quote(fifo)}".replace("#", "##").replace("%", "%%")
-    said = ask(
-        socket,
+    # A FIFO that is gone by then must not come back as a file, with all that is shown in it.
+    quoted = shlex.quote(fifo)
+    command = f"[ -p {quoted} ] && exec env -u MNGR_AGENT_ID cat >{quoted}".replace("#", "##").replace("%", "%%")
+    return read_screen(
+        socket, pane_id,
         "pipe-pane", "-O", "-t", pane_id, command, ";",
         "set-option", "-p", "-t", pane_id, PIPE_OPTION, _escaped(fifo), ";",
+    )  # fmt: skip
+
+
+def read_screen(socket: str, pane_id: str, *first: str) -> Screen:
+    """What the pane shows, also a dead one. `first`: commands that come in front of it. Raises TmuxError."""
+    said = ask(
+        socket, *first,
         "display-message", "-p", "-t", pane_id, " ".join(f"#{{{field}}}" for field in _SCREEN_FIELDS), ";",
         "capture-pane", "-p", "-e", "-N", "-t", pane_id, ";",
         "display-message", "-p", "-t", pane_id, _MARK, ";",
         "capture-pane", "-p", "-e", "-N", "-a", "-q", "-t", pane_id,
     )  # fmt: skip
-    first, _, rest = said.partition("\n")
+    line, _, rest = said.partition("\n")
     shown, _, saved = rest.partition(f"{_MARK}\n")
-    names = dict(zip(_SCREEN_FIELDS, first.split(" ")))  # noqa: B905 -- 3.8
+    names = dict(zip(_SCREEN_FIELDS, line.split(" ")))  # noqa: B905 -- 3.8
     if len(names) != len(_SCREEN_FIELDS):
-        raise TmuxError(f"tmux said {first[:200]!r} of a pane")
+        raise TmuxError(f"tmux said {line[:200]!r} of a pane")
     return Screen(int(names["pane_width"]), int(names["pane_height"]), draw(names, shown, saved))
 
 
-def close_pipe(socket: str, pane_id: str) -> None:
-    """Leave the pane as it was. One that is gone is no error."""
-    with contextlib.suppress(TmuxError):
+def close_pipe(socket: str, pane_id: str) -> bool:
+    """Leave the pane as it was; False where it is dead, since its pipe stays open as long as it is there then."""
+    try:
         ask(socket, "pipe-pane", "-t", pane_id, ";", "set-option", "-p", "-u", "-t", pane_id, PIPE_OPTION)
+    except TmuxError as error:
+        return "has exited" not in str(error)
+    return True
 
 
 def draw(names: dict[str, str], shown: str, saved: str) -> str:

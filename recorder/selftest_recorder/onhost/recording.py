@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .markers import CommitFinder, MarkerFinder, clean_label
-from .masking import NO_SECRETS, Masker, Masks
-from .panes import Pane, close_pipe, open_pipe
+from .masking import NO_SECRETS, Masker, Masks, joined
+from .panes import Pane, Screen, close_pipe, open_pipe, read_screen
 from .writing import LineWriter, read_left, third_header
 
 _CHUNK = 64 * 1024
 _MOST_AT_ONCE = 16 * _CHUNK
-_TO_DRAIN = 0.5
-"""Seconds that the end of an old pipe is waited for."""
+_TO_DRAIN = 10.0
+"""Seconds that the end of an old pipe is waited for: its program may not even have been started."""
+_LOOKS_FOR_SECRETS = 120
 
 
 class Order(NamedTuple):
@@ -42,7 +43,10 @@ class Recording:
         self.order = order
         self.socket = socket
         self.pane_id = ""
+        self.server = ("", "")
         self.fd = -1
+        self.heard = 0
+        """Bytes that have come."""
         self.is_over = False
         self.is_cut = False
         self.is_kept_out = False
@@ -52,6 +56,8 @@ class Recording:
         self._limit = limit
         self._size = (0, 0)
         self._masker = Masker(NO_SECRETS)
+        self._secrets = NO_SECRETS
+        self._looks = 0
         self._finder = MarkerFinder()
         self._commits = CommitFinder(Path(order.repository), time.time()) if order.repository else None
         self._writer: LineWriter | None = None
@@ -69,39 +75,52 @@ class Recording:
     def begin(self, pane: Pane, now: float) -> None:
         """Record this pane from now on; also to go on after its size has changed or its pipe was lost.
 
-        Raises TmuxError, and OSError where the file cannot be written.
+        Of a dead one, which has no output any more, it is the screen. Raises TmuxError, and OSError where the file
+        cannot be written.
         """
-        self._opened += 1
-        fifo = self._fifos / f"{pane.pane_id.lstrip('%')}-{os.getpid()}-{id(self):x}-{self._opened}"
-        os.mkfifo(fifo, 0o600)
-        # Open for reading first, without waiting: a writer would wait for us otherwise.
-        fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            screen = open_pipe(self.socket, pane.pane_id, str(fifo))
-        except BaseException:
-            os.close(fd)
-            fifo.unlink()
-            raise
-        self._drain_to_end(now)
+        screen, fd, fifo = (read_screen(self.socket, pane.pane_id), -1, None) if pane.is_dead else self._pipe(pane)
+        self._drain(now)
         self._close_fifo()
-        self.pane_id, self.fd, self._fifo = pane.pane_id, fd, fifo
+        self.pane_id, self.server, self.fd, self._fifo = pane.pane_id, pane.server, fd, fifo
         size = (screen.cols, screen.rows)
         if self._writer is None:
             self._open(size, now)
         writer = self._writer
         assert writer is not None
         self._give(self._masker.close(), now)
-        secrets = self._masks.secrets(pane.pid)
-        self._masker, self._finder = Masker(secrets), MarkerFinder()
+        self._secrets = joined(self._secrets, self._masks.secrets(pane.pid))
+        self._masker, self._finder = Masker(self._secrets), MarkerFinder()
+        self._looks = _LOOKS_FOR_SECRETS
         writer.end_text()
         if size != self._size:
             writer.resize(self._at(now), *size)
         self._size = size
         if not self.is_cut:
-            drawing = Masker(secrets)
+            drawing = Masker(self._secrets)
             shown = screen.drawing.encode("utf-8", "replace")
             writer.output(self._at(now), drawing.feed(shown) + drawing.close())
         writer.flush()
+
+    def _pipe(self, pane: Pane) -> tuple[Screen, int, Path]:
+        """The pane's screen, and a FIFO that has its output from then on, open for reading."""
+        self._opened += 1
+        fifo = self._fifos / f"{pane.pane_id.lstrip('%')}-{os.getpid()}-{id(self):x}-{self._opened}"
+        os.mkfifo(fifo, 0o600)
+        # Open for reading first, without waiting: a writer would wait for us otherwise.
+        fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return open_pipe(self.socket, pane.pane_id, str(fifo)), fd, fifo
+        except BaseException:
+            os.close(fd)
+            fifo.unlink()
+            raise
+
+    def look_for_secrets(self, pane: Pane) -> None:
+        """A pane is there before its program is, and that before it has its variables: so more than one look."""
+        if self._looks > 0:
+            self._looks -= 1
+            self._secrets = joined(self._secrets, self._masks.secrets(pane.pid))
+            self._masker.learn(self._secrets)
 
     def needs_new_pipe(self, pane: Pane) -> bool:
         """True where the pane has another size, or its output does not reach us any more."""
@@ -118,6 +137,7 @@ class Recording:
             if not data:
                 return False
             taken += len(data)
+            self.heard += len(data)
             self._heard_at = now
             labels = self._finder.feed(data)
             self._give(self._masker.feed(data), now)
@@ -138,28 +158,36 @@ class Recording:
         """The pipe is at its end: another can be opened."""
         self._close_fifo()
 
-    def close_at_end(self, now: float) -> None:
-        """Nothing more can come: take what is under way, and close the pipe. Raises OSError."""
-        close_pipe(self.socket, self.pane_id)
-        self._drain_to_end(now)
-        self._close_fifo()
-
     def mark(self, label: str, at: float, *, ordered: bool = False) -> None:
-        """A marker at a time since the epoch. Of those `ordered`, none that was written before is again."""
+        """A marker at a time since the epoch. Of those `ordered`, none that was written before is again.
+
+        One that comes when all is over is written too. Raises OSError.
+        """
         label = clean_label(label)
         if self._writer is None:
             self._early.append((at, label, ordered))
-        elif ordered and label in self._told:
+            return
+        if ordered and self._writer.handle >= 0:
+            # What was committed before this was ordered stands before it.
+            self._mark_commits(at)
+        if ordered and label in self._told:
             self._told.remove(label)
+        elif self._writer.handle < 0:
+            self._writer = self._writer.reopened(self.order.file)
+            self._writer.marker(self._at(at), label)
+            self._writer.close()
         else:
             self._writer.marker(self._at(at), label)
+
+    def _mark_commits(self, at: float) -> None:
+        for label in self._commits.new() if self._commits is not None else ():
+            self.mark(label, at)
 
     def flush(self, now: float) -> None:
         """Give the system what was gathered; once nothing has come for a moment, what was held back too."""
         if self._writer is None:
             return
-        for label in self._commits.new() if self._commits is not None else ():
-            self.mark(label, now)
+        self._mark_commits(now)
         if self._masker.holds and now - self._heard_at > 0.2:
             self._give(self._masker.settle(), now)
         self._writer.flush()
@@ -170,12 +198,14 @@ class Recording:
             return
         self.is_over = True
         if self.fd >= 0:
+            has_end = close_pipe(self.socket, self.pane_id)
             with contextlib.suppress(OSError):
-                self.close_at_end(now)
+                self._drain(now, waits=has_end)
         self._close_fifo()
         if self._writer is not None:
             self._give(self._masker.close(), now)
             self._writer.end_text()
+            self._mark_commits(now)
             if exit_status is not None:
                 self._writer.exit(self._at(now), exit_status)
             self._writer.close()
@@ -224,14 +254,19 @@ class Recording:
     def _at(self, now: float) -> float:
         return max(now - self._began, 0.0)
 
-    def _drain_to_end(self, now: float) -> None:
-        """Take what is left in a pipe that was closed at its other side; waits for its end a moment at most."""
+    def _drain(self, now: float, *, waits: bool = True) -> None:
+        """Take what is left in a pipe that was closed at its other side, to its end; not `waits`: what is there.
+
+        A FIFO reads as if it were at its end also when its writer has not opened it yet, but is not ready then.
+        """
+        if self.fd < 0:
+            return
+        ready = select.poll()
+        ready.register(self.fd, select.POLLIN)
         deadline = time.monotonic() + _TO_DRAIN
-        while self.fd >= 0 and self.read(now):
-            left = deadline - time.monotonic()
-            if left <= 0:
+        while (left := deadline - time.monotonic()) > 0:
+            if not ready.poll(left * 1000 if waits else 0) or not self.read(now):
                 return
-            select.select([self.fd], [], [], min(left, 0.05))
 
     def _close_fifo(self) -> None:
         if self.fd >= 0:

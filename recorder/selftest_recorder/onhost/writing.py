@@ -161,6 +161,11 @@ class LineWriter:
         if rest:
             self.event(self.time, "o", rest)
 
+    def reopened(self, path: Path) -> LineWriter:
+        """A writer that goes on where this one, which is closed, ended. Raises OSError."""
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        return LineWriter(handle, is_relative=self.is_relative, time=self.time, size=self.size)
+
     def close(self) -> None:
         """Write the rest and close the file."""
         if self.handle < 0:
