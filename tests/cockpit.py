@@ -22,6 +22,7 @@ from selftest_tui.app import FleetApp
 from selftest_tui.widgets.preview import Preview
 from selftest_tui.widgets.side_pane import SidePane
 from selftest_tui.world import StillWatch
+from tui.quiet import press, quiet
 from worlds import NUDGE_AFTER, PATIENCE, nudge_tmux
 
 if TYPE_CHECKING:
@@ -130,21 +131,23 @@ class Driven:
             self._toasts.append(f"{message.notification.title}: {message.notification.message}")
 
     async def until(self, ask: Callable[[], object], what: str = "") -> None:
-        """Let the app run until the condition holds."""
+        """Let the app run until the condition holds, and then until it has nothing more to do by itself."""
         deadline = time.monotonic() + PATIENCE
         nudge_at = time.monotonic() + NUDGE_AFTER
+        await quiet(self.app)
         while not ask():
             if time.monotonic() > deadline:
                 raise AssertionError(f"never came: {what or ask}; preview:\n{self.preview}\ntoasts: {self.toasts}")
             if time.monotonic() > nudge_at:
                 nudge_tmux()
                 nudge_at = time.monotonic() + NUDGE_AFTER
-            await self.pilot.pause()
             await asyncio.sleep(0.02)  # lets threads and outside programs go on
+            await quiet(self.app)
+        await quiet(self.app)
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        """Press keys, each once the app has done all that the one before it caused."""
+        await press(self.app, *keys)
 
     async def go_to(self, name: str) -> None:
         """Put the cursor on an agent."""

@@ -5,10 +5,10 @@ Sessions of scenes are moved to a tmux folder that does not exist, so that nothi
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import os
 import re
-import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from html import unescape
@@ -23,6 +23,7 @@ from selftest_tui.widgets.key_bar import KeyBar
 from selftest_tui.widgets.preview import Preview
 from selftest_tui.widgets.status_bar import StatusBar
 from selftest_tui.world import StillWatch
+from tui.quiet import PATIENCE, press, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from selftest_tui.feed import Publish
     from selftest_tui.screens.fleet import FleetScreen
 
-PATIENCE = 150.0
+__all__ = ["PATIENCE", "Driven", "compare", "driven", "elsewhere", "normalised", "text_of"]
+
 NOWHERE = "/nonexistent/tmux"
 ENVIRONMENT = {
     "PATH": "/nonexistent",
@@ -120,24 +122,19 @@ class Driven:
 
     async def press(self, *keys: str) -> None:
         """Press keys, and wait until all that they caused is on the screen."""
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        await press(self.app, *keys)
         if self.app.is_running:
             await self.until(lambda: self.screen.is_at_rest, "rest")
 
     async def show(self, view: FleetView) -> None:
         """Let the watch publish another view, from another thread as the real one does, and wait for it."""
         view = elsewhere(view)
-        await _in_thread(lambda: self.watch.show(view))
+        await asyncio.to_thread(self.watch.show, view)
         await self.until(lambda: self.screen.view is view and self.screen.is_at_rest)
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         """Wait for a condition."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"never came: {what}\n" + "\n".join([self.status, *self.lines])
-            await self.pilot.pause(0.01)
-        await self.pilot.pause()
+        await until(self.app, condition, lambda: "\n".join([what, self.status, *self.lines]))
 
     @property
     def preview(self) -> str:
@@ -149,12 +146,6 @@ class Driven:
         """The screen as SVG, the same on every machine and in every run, once the preview has looked."""
         await self.until(lambda: self.screen.pane.tab != "preview" or not self.screen.pane_is_open or self.preview)
         return normalised(self.app.export_screenshot())
-
-
-async def _in_thread(call: Callable[[], None]) -> None:
-    import asyncio
-
-    await asyncio.to_thread(call)
 
 
 @asynccontextmanager
@@ -190,7 +181,6 @@ async def driven(
         one = Driven(app, pilot, made[0])
         ahead.append(one)
         await one.until(lambda: app.fleet.has_view and app.fleet.is_at_rest, "the first view")
-        await pilot.pause()
         yield one
 
 

@@ -57,6 +57,8 @@ async def test_the_key_line_dims_what_would_refuse_and_clicks_press() -> None:
         place = one.key_line.index("/ filter")
         await one.pilot.click("KeyBar", offset=(place, 0))
         await one.until(lambda: one.screen.prompt.is_open, "the prompt, by a click")
+        await one.press(*"cart")
+        assert one.table.arranged.shown == 3, "what is typed behind a click is for what it opened"
 
 
 def test_the_readme_table_has_every_key() -> None:

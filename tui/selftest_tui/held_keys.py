@@ -47,6 +47,11 @@ class HeldKeys:
         self._timer: Timer | None = None
         self._until = 0.0
 
+    @property
+    def is_holding(self) -> bool:
+        """What is typed now waits for a dialog, or for it to turn out that there is none."""
+        return self._origin is not None
+
     def begin(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None:
         """A key of `origin` opened something, or does so in the worker: hold what follows. `way`: had the focus."""
         if self._origin is not None:
@@ -79,8 +84,10 @@ class HeldKeys:
             return
         self._timer.stop()
         self._timer = None
-        if self._way is None or not self._way.post_message(self.CaughtUp()):
-            self._app.post_message(self.CaughtUp())  # the widget is gone, and nothing is on the way from it
+        # As sent by the app: a message ends at its sender, which else is the screen where a key was clicked.
+        message = self.CaughtUp().set_sender(self._app)
+        if self._way is None or not self._way.post_message(message):
+            self._app.post_message(message)  # the widget is gone, and nothing is on the way from it
 
     def _is_open(self) -> bool:
         top, origin = self._app.screen, self._origin
@@ -100,6 +107,11 @@ class HoldingApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self._held = HeldKeys(self)
+
+    @property
+    def holds_keys(self) -> bool:
+        """Keys wait for what one before them opens."""
+        return self._held.is_holding
 
     async def on_event(self, event: events.Event) -> None:
         """Keys behind one that opens something wait for it."""
