@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ from selftest_tui.screens.review import ReviewScreen
 from selftest_tui.widgets.key_bar import KeyBar
 from selftest_tui.widgets.review_bar import ReviewBar
 from tui.driving import driven, normalised
+from tui.quiet import PATIENCE, press
 from tui.review_scenes import AGENTS
 
 if TYPE_CHECKING:
@@ -91,8 +94,7 @@ class Reviewing:
 
     async def press(self, *keys: str) -> None:
         """Press keys, and wait until all that they caused is on the screen."""
-        await self.fleet.pilot.press(*keys)
-        await self.fleet.pilot.pause()
+        await press(self.fleet.app, *keys)
         if self.fleet.app.is_running and self.top is self.screen:
             await self.settled()
 
@@ -124,8 +126,6 @@ class Reviewing:
     async def picture_of_all(self) -> str:
         """The same with a dialog on top."""
         await self.until(lambda: self.diff.is_coloured, "colours")
-        await self.fleet.pilot.pause()
-        await self.until(lambda: self.diff.is_coloured, "colours")
         return normalised(self.fleet.app.export_screenshot())
 
 
@@ -150,10 +150,17 @@ async def reviewing(
 ) -> AsyncIterator[Reviewing]:
     """The app over a review, its first line and its first diff on the screen."""
     seen = view if view is not None else scenes.few().view
-    async with driven(
-        seen, size=size, theme=theme, environ=environ or environ_of(repository), folder=repository.folder
-    ) as fleet:
-        yield await opened(fleet, repository, request)
+    before = threading.enumerate()
+    try:
+        async with driven(
+            seen, size=size, theme=theme, environ=environ or environ_of(repository), folder=repository.folder
+        ) as fleet:
+            yield await opened(fleet, repository, request)
+    finally:
+        # The screen waits some seconds for its threads. Who opens the same review next must find it closed.
+        for thread in threading.enumerate():
+            if thread not in before and thread.name in ("review", "diffs", "colours"):
+                await asyncio.to_thread(thread.join, PATIENCE)
 
 
 async def opened(fleet: Driven, repository: Repository, request: Request = ALL) -> Reviewing:

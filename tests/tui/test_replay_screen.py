@@ -11,11 +11,15 @@ import run_scenes
 from selftest_core.run.events import End
 from selftest_recorder.cast_shapes import Header
 from selftest_recorder.cast_writing import CastWriter, write_cast
+from selftest_recorder.timeline import open_timeline
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.replay import ReplayScreen
+from selftest_tui.widgets.player_search import Searching
 from tui.driving import compare
+from tui.quiet import quiet
 from tui.replay_driving import replayed, write_story
 from tui.run_driving import shown
+from worlds import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,12 +48,15 @@ async def test_a_click_plays_the_wheel_winds_and_the_bar_is_clicked_and_dragged(
         await one.until(lambda: one.player.time == 200.0, "dragged to the end")
         await one.pilot.mouse_up("SeekBar", offset=(room.stop - 1, 1))
         await one.pilot.hover("SeekBar", offset=(room.start, 1))
-        await one.pilot.pause()
+        await quiet(one.app)
         assert one.player.time == 200.0, "it is let go"
         one.player.seek(50.0)
+        one.player.set_speed(0.25)
         await one.pilot.click("TerminalView")
+        await quiet(one.app)
         assert one.player.head.is_playing
         await one.pilot.click("TerminalView")
+        await quiet(one.app)
         assert not one.player.head.is_playing
 
 
@@ -92,6 +99,27 @@ async def test_a_live_recording_is_followed_wound_back_and_followed_again(tmp_pa
             await one.until(lambda: one.player.timeline and one.player.timeline.has_ended, "the end")
             await one.press("home", "L")
             assert "This recording is finished" in one.toasts
+
+
+def test_a_search_is_through_as_far_as_it_looked_and_no_further(tmp_path: Path) -> None:
+    path = tmp_path / "live.cast"
+    with CastWriter(path, Header(3, 40, 8)) as writer:
+        writer.text(1.0, "one ")
+        writer.flush()
+        with open_timeline(path, {"XDG_CACHE_HOME": str(tmp_path / "cache")}) as timeline:
+            timeline.finish()
+            searching = Searching()
+            searching.start(timeline, "one")
+            eventually(lambda: searching.is_through, "all that is there was looked through")
+            assert searching.hits == [1.0]
+            searching.stop()
+            writer.text(2.0, "\x1b[2J")
+            writer.text(3.0, "\x1b[Hone again")
+            writer.flush()
+            eventually(lambda: timeline.poll() or timeline.duration == 3.0, "what came meanwhile")
+            searching.wants_next_after = 2.0
+            assert not searching.is_through
+            assert searching.wanted_hit(timeline.is_complete) is None, "what came may hold a later one"
 
 
 HOSTILE = (
@@ -187,10 +215,9 @@ async def test_pictures(tmp_path: Path, name: str, size: tuple[int, int], at: fl
         one.player.search("test_login")
         one.player.searching.wants_next_after = None
         await one.until(lambda: one.player.searching.is_through, "all hits")
-        await one.until(lambda: "2" in one.title, "the hits are told of")
         one.player.refresh_bar()
         one.screen.on_player_changed()
-        await one.pilot.pause()
+        await quiet(one.app)
         assert "FAILED test_login" in "\n".join(one.lines)
         compare(name, one.picture())
 

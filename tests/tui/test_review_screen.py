@@ -6,11 +6,15 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
+from selftest_core.errors import RefusedError
 from selftest_core.integration.inputs import Request
 from selftest_core.integration.line import Decision, Status
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.options import Options
 from tui.driving import PATIENCE, compare, driven
+from tui.quiet import press, quiet
 from tui.review_driving import ALL, environ_of, reviewing
 from tui.review_scenes import QUERY, shop, shop_once
 
@@ -52,17 +56,41 @@ async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> 
             return session.state
 
         slow = asyncio.create_task(one.screen.act(wait))
-        await one.fleet.pilot.press("y")
+        await press(one.fleet.app, "y")
         await one.until(lambda: one.row("Guard").decision is Decision.KEEP, "at once")
         assert one.row("Guard").is_settling
         assert any("✓ …" in line and "Guard" in line for line in one.lines)
         assert one.state.decisions.items == {}, "nothing was obeyed yet"
         assert one.screen.under_way, "quitting now asks twice"
-        await one.fleet.pilot.press("j", "z")
+        await press(one.fleet.app, "j", "z")
         may_go_on.set()
         await slow
         await one.settled()
         assert one.row("Guard").decision is Decision.UNDECIDED, "acts are done in their order"
+
+
+async def test_an_act_that_fails_takes_back_nothing_that_was_done_before_it(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        may_go_on = threading.Event()
+
+        def wait(session: ReviewSession) -> ReviewState:
+            may_go_on.wait(PATIENCE)
+            return session.state
+
+        def refuse(session: ReviewSession) -> ReviewState:
+            raise RefusedError("Not that")
+
+        slow = asyncio.create_task(one.screen.act(wait))
+        await press(one.fleet.app, "y")
+        failing = asyncio.create_task(one.screen.act(refuse))
+        await quiet(one.fleet.app)
+        may_go_on.set()
+        await slow
+        with pytest.raises(RefusedError):
+            await failing
+        assert one.row("Guard").decision is Decision.KEEP
+        await one.settled()
+        assert one.row("Guard").oid in one.state.decisions.items
 
 
 async def test_what_is_held(shop: Repository) -> None:

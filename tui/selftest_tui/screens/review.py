@@ -150,16 +150,16 @@ class ReviewScreen(SplitScreen):
         self._begin(number, says or "laying the line")
         self._pending.update({oid: (number, decision) for oid, decision in (pending or {}).items()})
         self.rearrange()
-        state = self.state
+        answer: ReviewState | None = None
         try:
-            state = await self.feed.act(do)
+            answer = await self.feed.act(do)
         finally:
             # Both at once: what was pending must not show for a moment as it was before.
             self._end(number)
             self._pending = {oid: one for oid, one in self._pending.items() if one[0] != number}
-            self.take(state)
-        assert state is not None, "an act gives a state, or raises"
-        return state
+            # Of an act that failed, what is known by now: acts before it may have ended since it was asked for.
+            self.take(answer if answer is not None else self.state)
+        return answer
 
     async def ask[T](self, ask: Callable[[ReviewSession], T], says: str) -> T:
         """Ask the session something that changes nothing."""
