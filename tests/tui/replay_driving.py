@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ from selftest_recorder.cast_shapes import Header
 from selftest_recorder.cast_writing import write_cast
 from selftest_tui.replay_app import ReplayApp
 from selftest_tui.widgets.key_bar import KeyBar
-from tui.driving import PATIENCE, normalised
+from tui.driving import normalised
+from tui.quiet import press, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -82,15 +82,10 @@ class Replayed:
 
     async def press(self, *keys: str) -> None:
         """Press keys, and wait until what they caused is on the screen."""
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        await press(self.app, *keys)
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"never came: {what}\n" + "\n".join([self.title, *self.lines])
-            await self.pilot.pause(0.01)
-        await self.pilot.pause()
+        await until(self.app, condition, lambda: "\n".join([what, self.title, *self.lines]))
 
     def picture(self) -> str:
         return normalised(self.app.export_screenshot())
@@ -107,4 +102,5 @@ async def replayed(
         one = Replayed(app, pilot)
         await one.until(lambda: app.screen is app.replay and app.replay.is_mounted, "the screen")
         await one.until(lambda: app.replay.query("Player") and not one.player.is_opening, "the recording")
+        await one.until(lambda: one.player.timeline is None or one.player.timeline.is_complete, "all of it")
         yield one

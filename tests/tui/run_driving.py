@@ -14,6 +14,7 @@ from selftest_tui.screens.run import RunScreen
 from selftest_tui.widgets.key_bar import KeyBar
 from selftest_tui.widgets.run_bar import RunBar
 from tui.driving import Driven, driven, normalised
+from tui.quiet import press
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -70,8 +71,7 @@ class RunDriven:
 
     async def press(self, *keys: str) -> None:
         """Press keys, and wait until all that they caused is on the screen."""
-        await self.fleet.pilot.press(*keys)
-        await self.fleet.pilot.pause()
+        await press(self.fleet.app, *keys)
         if self.fleet.app.is_running:
             await self.until(lambda: self.screen.is_at_rest, "rest")
 
@@ -99,7 +99,6 @@ class RunDriven:
     async def picture(self) -> str:
         """The screen as SVG, the same on every machine and in every run."""
         await self.until(lambda: self.screen.is_at_rest and self.screen.right.is_read, "what came back")
-        await self.fleet.pilot.pause()
         return normalised(self.fleet.app.export_screenshot())
 
 

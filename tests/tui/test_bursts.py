@@ -12,6 +12,7 @@ import scenes
 from selftest_tui.arrangement import GroupBy
 from selftest_tui.screens.composer import Composer, PromptArea
 from tui.driving import driven
+from tui.quiet import press
 
 if TYPE_CHECKING:
     from tui.driving import Driven
@@ -60,7 +61,7 @@ async def test_what_is_typed_behind_a_key_that_opens_a_dialog_is_for_the_dialog(
         await one.until(lambda: isinstance(one.app.screen, Composer), "the message")
         area = one.app.screen.query_one(PromptArea)
         await one.until(lambda: area.text == "Do it, s and q too", "the whole message")
-        await one.pilot.press("escape")
+        await press(one.app, "escape")
         for key in "sD":
             burst(one, f"{key}lln")  # to No and back, and No
             await one.until(lambda: one.app.screen is one.screen and one.screen.is_at_rest, "the answer")

@@ -12,6 +12,7 @@ import tui.keys_of_review_acts
 from selftest_tui.keys import Where
 from selftest_tui.keys_review import REVIEW
 from tui.keys_of_review import CHECKS, subject
+from tui.quiet import quiet
 from tui.review_driving import environ_of, reviewing
 from tui.review_scenes import shop, shop_once
 
@@ -73,7 +74,7 @@ async def as_it_was(one: Reviewing) -> None:
     """The screen as it is at first, with nothing decided."""
     while one.top is not one.screen:
         one.fleet.app.pop_screen()
-        await one.fleet.pilot.pause()
+        await quiet(one.fleet.app)
     while one.state.undo_says:
         await one.screen.act(lambda session: session.undo())
     one.screen.folded = frozenset()

@@ -29,7 +29,7 @@ async def test_the_text_is_shown_then_gh_opens_it_for_what_was_published(shop: R
         await one.go_to("Guard the empty cart")
         await one.press("y")
         await pressed_w(one)
-        await one.fleet.pilot.press("o")
+        await one.press("o")
         assert isinstance(one.top, PullRequestPage), "what is not published yet has no pull request"
         assert not call.exists()
         await one.press("escape")

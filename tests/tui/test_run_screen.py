@@ -16,6 +16,7 @@ from selftest_tui.screens.help import Page
 from selftest_tui.screens.run import RunScreen
 from selftest_tui.widgets.run_pane import Report
 from tui.driving import compare, driven, text_of
+from tui.quiet import press
 from tui.run_driving import conducted, shown
 
 if TYPE_CHECKING:
@@ -240,8 +241,7 @@ async def test_a_run_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         await fleet.until(lambda: screen.problems, "why")
         assert "cannot be read" in screen.problems[0].title
         assert any("cannot be read" in line for line in screen.table.placeholder)
-        for key in ("down", "enter", "m", "r", "P", "E", "o", "d", "A", "p", "slash", "escape", "tab"):
-            await fleet.pilot.press(key)
+        await press(fleet.app, "down", "enter", "m", "r", "P", "E", "o", "d", "A", "p", "slash", "escape", "tab")
         assert fleet.app.is_running
 
 

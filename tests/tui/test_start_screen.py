@@ -22,6 +22,7 @@ from selftest_tui.screens.help import Page
 from selftest_tui.screens.run import RunScreen
 from selftest_tui.screens.start import StartScreen
 from tui.driving import PATIENCE, compare, driven, normalised, text_of
+from tui.quiet import press
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -85,8 +86,7 @@ async def test_all_that_matters_is_told_before_the_yes(beginning: Beginning, siz
         svg = normalised(one.app.export_screenshot())
         text = "\n".join(text_of(svg))
         for _ in range(12):
-            await one.pilot.press("pagedown")
-            await one.pilot.pause()
+            await press(one.app, "pagedown")
             text += "\n".join(text_of(normalised(one.app.export_screenshot())))
         for words in ("modal", "claude", "20 at once", "USD", "API_TOKEN", "Anthropic", "notes.md", "test_old.py"):
             assert words in text, f"{words} is not told"
@@ -97,14 +97,14 @@ async def test_all_that_matters_is_told_before_the_yes(beginning: Beginning, siz
 
 async def test_yes_begins_once_and_shows_the_run(beginning: Beginning) -> None:
     async with asked(beginning) as (one, screen):
-        await one.pilot.press("y", "y", "y")
+        await press(one.app, "y", "y", "y")
         await one.until(lambda: "Making the private clone" in question(screen), "what is being done")
-        await one.pilot.press("n")
+        await press(one.app, "n")
         assert one.app.screen_stack[-1] is screen, "it is being made: it cannot be left by the way"
         beginning.may_end.set()
         await one.until(lambda: isinstance(one.app.screen, RunScreen), "the run")
         assert beginning.times == 1
-        await one.pilot.press("f")
+        await press(one.app, "f")
         stack: list[object] = [*one.app.screen_stack]
         assert stack[-1] is one.screen, "the fleet lies below, and no question any more"
 
@@ -113,10 +113,10 @@ async def test_what_goes_wrong_is_said_and_can_be_tried_again(tmp_path: Path) ->
     beginning = Beginning(run_scenes.over(tmp_path).write(), fails=1)
     beginning.may_end.set()
     async with asked(beginning) as (one, screen):
-        await one.pilot.press("y")
+        await press(one.app, "y")
         await one.until(lambda: "could not be started" in question(screen), "the error")
         assert "Make room" in question(screen)
-        await one.pilot.press("y")
+        await press(one.app, "y")
         await one.until(lambda: isinstance(one.app.screen, RunScreen), "the run")
         assert beginning.times == 2
 
@@ -124,8 +124,7 @@ async def test_what_goes_wrong_is_said_and_can_be_tried_again(tmp_path: Path) ->
 @pytest.mark.parametrize("key", ["n", "N", "escape", "q", "ctrl+c"])
 async def test_anything_else_leaves_and_nothing_was_started(beginning: Beginning, key: str) -> None:
     async with asked(beginning) as (one, _):
-        await one.pilot.press("enter", "right", key)
-        await one.pilot.pause()
+        await press(one.app, "enter", "right", key)
         assert not one.app.is_running
         assert one.app.return_code == 0
     assert beginning.times == 0
@@ -136,15 +135,13 @@ async def test_help_and_scrolling(beginning: Beginning) -> None:
         box = screen.query_one("#offer")
         for key in (*START.row("scroll_down").keys, *START.row("page_down").keys):
             before = box.scroll_offset.y
-            await one.pilot.press(key)
-            await one.pilot.pause()
+            await press(one.app, key)
             assert box.scroll_offset.y > before
         for key in (*START.row("page_up").keys, *START.row("scroll_up").keys):
             before = box.scroll_offset.y
-            await one.pilot.press(key)
-            await one.pilot.pause()
+            await press(one.app, key)
             assert box.scroll_offset.y < before
-        await one.pilot.press("question_mark")
+        await press(one.app, "question_mark")
         assert isinstance(one.app.screen, Page)
         assert all(key.where in (Where.SCREEN, Where.APP) for key in START.rows)
 

@@ -10,7 +10,7 @@ from selftest_core.tutorial_view import BlockLine
 from selftest_tui.keys_tutorial import TUTORIAL
 from selftest_tui.screens.help import Page
 from selftest_tui.widgets.tutorial_table import TutorialTable
-from tui.driving import compare
+from tui.driving import PATIENCE, compare
 from tui.tutorial_driving import environ_of, shop, shown
 from tui.tutorials import write_project, write_run
 
@@ -163,12 +163,12 @@ async def test_what_is_typed_right_behind_the_filter_key_is_for_the_filter(shop:
 
 async def test_a_click_moves_folds_and_opens(shop: Path) -> None:
     async with shown(shop, environ_of(shop.parent)) as it:
+        it.one.app.CLICK_CHAIN_TIME_THRESHOLD = PATIENCE  # type: ignore[misc]  # a machine may be slow between two
         await it.one.pilot.click(TutorialTable, offset=(6, 4))
-        assert it.table.cursor == 3
+        await it.until(lambda: it.table.cursor == 3, "the line")
         count = len(it.table.lines)
         await it.one.pilot.click(TutorialTable, offset=(6, 1))
-        await it.one.pilot.pause()
-        assert len(it.table.lines) < count
+        await it.until(lambda: len(it.table.lines) < count, "the closed section")
         await it.one.pilot.click(TutorialTable, offset=(6, 3), times=2)
         await it.until(lambda: it.screen.has_class("-zoomed"), "the right pane")
 

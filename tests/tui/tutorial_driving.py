@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +14,8 @@ from selftest_tui.screens.tutorial import TutorialScreen
 from selftest_tui.widgets.key_bar import KeyBar
 from selftest_tui.widgets.tutorial_details import TutorialDetails
 from selftest_tui.widgets.tutorial_status import TutorialStatus
-from tui.driving import PATIENCE, driven, normalised
+from tui.driving import driven, normalised
+from tui.quiet import press, until
 from tui.tutorials import RESULTS, write_project, write_run
 
 if TYPE_CHECKING:
@@ -59,15 +59,10 @@ class Shown:
         return "\n".join(f"{toast.title}: {toast.text}" for toast in self.screen.said)
 
     async def press(self, *keys: str) -> None:
-        await self.one.pilot.press(*keys)
-        await self.one.pilot.pause()
+        await press(self.one.app, *keys)
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"never came: {what}\n" + "\n".join([self.status, *self.lines])
-            await self.one.pilot.pause(0.01)
-        await self.one.pilot.pause()
+        await until(self.one.app, condition, lambda: "\n".join([what, self.status, *self.lines]))
 
     async def go_to(self, words: str) -> None:
         """Put the cursor on the line that says so."""
