@@ -21,6 +21,7 @@ from selftest_tui.screens.dialogs import Question
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.tutorial import TutorialScreen
 from tui.key_checks import does
+from tui.quiet import quiet
 
 if TYPE_CHECKING:
     from tui.driving import Driven
@@ -142,6 +143,7 @@ async def _(one: Driven, key: str) -> None:
 @does("scroll_down")
 async def _(one: Driven, key: str) -> None:
     await one.pilot.resize_terminal(80, 15)
+    await quiet(one.app)
     await one.press("d", key)
     await one.until(lambda: one.screen.pane.query_one("#details").scroll_offset.y > 0, "details scrolled down")
 
@@ -149,6 +151,7 @@ async def _(one: Driven, key: str) -> None:
 @does("scroll_up")
 async def _(one: Driven, key: str) -> None:
     await one.pilot.resize_terminal(80, 15)
+    await quiet(one.app)
     await one.press("d", "J", "J")
     details = one.screen.pane.query_one("#details")
     await one.until(lambda: details.scroll_offset.y > 0, "details scrolled down")

@@ -14,6 +14,7 @@ from selftest_tui.arrangement import Group
 from selftest_tui.widgets.line_painter import Look
 from selftest_tui.widgets.line_places import changed_places
 from tui.driving import ENVIRONMENT, Driven, driven
+from tui.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,16 +139,17 @@ async def test_folded_groups_stay_folded_and_tab_opens_them() -> None:
 async def test_the_mouse_moves_marks_folds_and_scrolls() -> None:
     async with driven(scenes.thousand().view) as one:
         await one.pilot.click("AgentTable", offset=(10, 3))
+        await quiet(one.app)
         assert one.table.cursor == 2
         await one.pilot.click("AgentTable", offset=(10, 5), shift=True)
-        await one.pilot.pause()
+        await quiet(one.app)
         assert len(one.table.marks) == 3
         await one.pilot.click("AgentTable", offset=(10, 3), control=True)
-        await one.pilot.pause()
+        await quiet(one.app)
         assert len(one.table.marks) == 2
         shown = len(one.table.arranged.lines)
         await one.pilot.click("AgentTable", offset=(10, 1))
-        await one.pilot.pause()
+        await quiet(one.app)
         assert len(one.table.arranged.lines) < shown, "a click on a group's title folds it"
 
 
@@ -165,7 +167,7 @@ async def test_a_terminal_of_any_size_shows_something() -> None:
     async with driven(scenes.few().view) as one:
         for size in (Size(20, 6), Size(60, 10), Size(99, 24), Size(100, 24), Size(300, 90)):
             await one.pilot.resize_terminal(*size)
-            await one.pilot.pause()
+            await quiet(one.app)
             assert one.lines
             assert len(one.lines[0]) <= size.width
 

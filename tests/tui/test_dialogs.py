@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,11 @@ from selftest_core.agents import AgentKey
 from selftest_core.steering import ActResult, Target
 from selftest_tui.screens.composer import Composed, Composer, PromptArea
 from selftest_tui.screens.dialogs import Question, Results, target_lines
+from tui.quiet import press, quiet
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from textual.screen import ModalScreen
 
 HOSTILE = "evil[bold]\x1b[31m[/][@click=app.exit()]x[/]"
@@ -33,6 +37,15 @@ class Host(App[None]):
 
     def _answered(self, answer: Any) -> None:
         self.answer = answer
+
+
+@asynccontextmanager
+async def showing(dialog: ModalScreen[Any], size: tuple[int, int] = (80, 24)) -> AsyncIterator[Host]:
+    """The app, once its dialog is there and has the focus."""
+    app = Host(dialog)
+    async with app.run_test(size=size):
+        await quiet(app)
+        yield app
 
 
 def target(number: int, name: str = "") -> Target:
@@ -56,19 +69,15 @@ def text_of(dialog: ModalScreen[Any], selector: str) -> str:
     ],
 )
 async def test_a_question_is_no_unless_one_says_yes(keys: list[str], answer: bool | None) -> None:
-    app = Host(Question("Destroy?", "It is gone for good.", ["one"]))
-    async with app.run_test() as pilot:
-        await pilot.press(*keys)
-        await pilot.pause()
+    async with showing(Question("Destroy?", "It is gone for good.", ["one"])) as app:
+        await press(app, *keys)
         assert app.answer is answer
 
 
 @pytest.mark.parametrize(("keys", "answer"), [(["enter"], True), (["escape"], None), (["n"], False)])
 async def test_a_harmless_question_may_default_to_yes(keys: list[str], answer: bool | None) -> None:
-    app = Host(Question("Make them ask?", is_yes_default=True))
-    async with app.run_test() as pilot:
-        await pilot.press(*keys)
-        await pilot.pause()
+    async with showing(Question("Make them ask?", is_yes_default=True)) as app:
+        await press(app, *keys)
         assert app.answer is answer
 
 
@@ -76,13 +85,12 @@ async def test_a_harmless_question_may_default_to_yes(keys: list[str], answer: b
 async def test_every_one_of_many_targets_can_be_read(size: tuple[int, int]) -> None:
     lines = target_lines([target(number) for number in range(60)], "/default")
     dialog = Question("Destroy 60?", "", lines)
-    app = Host(dialog)
-    async with app.run_test(size=size) as pilot:
+    async with showing(dialog, size) as app:
         assert "a59  agent-59  local" in text_of(dialog, "#lines Static")
         box = dialog.query_one("#lines")
         assert box.max_scroll_y > 0
         for _ in range(70):
-            await pilot.press("j")
+            await press(app, "j")
         assert box.scroll_y == box.max_scroll_y
         assert dialog.query_one("#no", Button).region.bottom <= size[1]
         assert app.answer == "open"
@@ -100,8 +108,7 @@ def test_a_target_is_named_exactly() -> None:
 
 async def test_names_are_shown_and_never_obeyed() -> None:
     dialog = Question(HOSTILE, HOSTILE, target_lines([target(1, HOSTILE)], "/default"))
-    app = Host(dialog)
-    async with app.run_test():
+    async with showing(dialog):
         shown = text_of(dialog, "Static")
         assert "evil[bold][/][@click=app.exit()]x[/]" in shown
         assert "\x1b" not in shown
@@ -110,13 +117,12 @@ async def test_names_are_shown_and_never_obeyed() -> None:
 
 async def test_results_come_one_by_one_and_only_the_failed_are_tried_again() -> None:
     dialog = Results("stop 3", [target(1), target(2), target(3, HOSTILE)])
-    app = Host(dialog)
-    async with app.run_test() as pilot:
+    async with showing(dialog) as app:
         assert "0 done, 0 failed, 3 to go" in text_of(dialog, "#says")
         dialog.report(ActResult(target(1), True, "stopped"))
         dialog.report(ActResult(target(3, HOSTILE), False, "no [b]such", "Look [i]again."))
         assert "1 done, 1 failed, 1 to go" in text_of(dialog, "#says")
-        await pilot.press("r")
+        await press(app, "r")
         assert app.answer == "open", "there is nothing to retry before all have answered"
         dialog.report(ActResult(target(2), False, "hm"))
         dialog.report(ActResult(target(2), True, "stopped"))
@@ -124,19 +130,16 @@ async def test_results_come_one_by_one_and_only_the_failed_are_tried_again() -> 
         shown = text_of(dialog, "#results")
         assert shown.splitlines()[0] == "✓ a1  stopped"
         assert "✗ evil[bold][/][@click=app.exit()]x[/]  no [b]such\n    Look [i]again." in shown
-        await pilot.press("r")
-        await pilot.pause()
+        await press(app, "r")
         assert app.answer == (target(3, HOSTILE),)
 
 
 async def test_results_without_a_failure_offer_no_retry_and_closing_early_is_fine() -> None:
     dialog = Results("stop 2", [target(1), target(2)])
-    app = Host(dialog)
-    async with app.run_test() as pilot:
+    async with showing(dialog) as app:
         dialog.report(ActResult(target(1), True, "stopped"))
         assert dialog.query_one("#retry", Button).disabled
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(app, "escape")
         assert app.answer == ()
         dialog.report(ActResult(target(2), False, "late"))
         dialog.finish()
@@ -144,37 +147,29 @@ async def test_results_without_a_failure_offer_no_retry_and_closing_early_is_fin
 
 
 async def test_enter_sends_and_a_new_line_is_a_key_away() -> None:
-    app = Host(Composer("Message 1", ["a1   agent-1@host-1.local"]))
-    async with app.run_test() as pilot:
-        await pilot.press("h", "i", "ctrl+j", "[", "b", "]", "enter")
-        await pilot.pause()
+    async with showing(Composer("Message 1", ["a1   agent-1@host-1.local"])) as app:
+        await press(app, "h", "i", "ctrl+j", "[", "b", "]", "enter")
         assert app.answer == Composed("hi\n[b]", is_sent=True)
 
 
 async def test_a_text_that_was_left_is_kept() -> None:
-    app = Host(Composer("Message 1", ["a1"], text="before "))
-    async with app.run_test() as pilot:
-        await pilot.press("n", "o", "w", "escape")
-        await pilot.pause()
+    async with showing(Composer("Message 1", ["a1"], text="before ")) as app:
+        await press(app, "n", "o", "w", "escape")
         assert app.answer == Composed("before now", is_sent=False)
 
 
 async def test_nothing_is_not_sent() -> None:
-    app = Host(Composer("Message 1", ["a1"]))
-    async with app.run_test() as pilot:
-        await pilot.press("space", "enter")
-        await pilot.pause()
+    async with showing(Composer("Message 1", ["a1"])) as app:
+        await press(app, "space", "enter")
         assert app.answer == "open"
 
 
 async def test_whether_enter_follows_is_asked_where_it_matters() -> None:
     dialog = Composer("Type into 2", ["a1", "a2"], asks_enter=True)
-    app = Host(dialog)
-    async with app.run_test() as pilot:
-        await pilot.press("y", "tab")
+    async with showing(dialog) as app:
+        await press(app, "y", "tab")
         assert dialog.query_one(Checkbox).has_focus
-        await pilot.press("space", "shift+tab")
+        await press(app, "space", "shift+tab")
         assert dialog.query_one(PromptArea).has_focus
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(app, "enter")
         assert app.answer == Composed("y", is_sent=True, with_enter=False)
