@@ -156,7 +156,13 @@ class MngrCrew:
             done = await self._mngr.call(
                 exec_arguments((member,), bundle_script(self._plan.base), _EXEC - 10.0), timeout=_EXEC
             )
-            ok, says = parse_exec(done.stdout).get(member.name, (False, done.stderr_end))
+            answers = tuple(parse_exec(done.stdout).values())
+            if not answers:  # nobody was asked: without this its branch would be taken for none
+                raise ToolFailedError(
+                    "the agent could not be asked for its branch", done.stderr_end,
+                    argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
+                )  # fmt: skip
+            ok, says = answers[0]
             if not ok:
                 (staging / "bundle-failed.txt").write_text(f"{says}\n", encoding="utf-8", errors="replace")
         done = await self._mngr.call(rsync_arguments(member, staging), timeout=_RSYNC)
