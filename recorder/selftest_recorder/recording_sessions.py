@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 AGENT_PREFIX = "mngr-"
 _LOOK_AGAIN = 0.1
-_PATIENCE = 15.0
+_PATIENCE = 60.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 

@@ -30,6 +30,13 @@ class Fake:
         self.world = world
         self.agents = lay_out(world, 40)
         self.environ = fake_environ(world, world.tools_environ)
+        eventually(self.is_up, "its programs")
+
+    def is_up(self) -> bool:
+        """True once each agent runs its program: before that, its pane shows the shell that starts it."""
+        states = {agent["id"]: agent["state"] for agent in answer(self.mngr("list", "--format", "json"))["agents"]}
+        up = [agent for agent in self.agents if agent.kind in ("working", "waiting", "asking")]
+        return all(states[agent.id] in ("RUNNING", "WAITING") for agent in up)
 
     def mngr(self, *words: str, text: str | None = None) -> Completed:
         return run(("mngr", *words), timeout=3000, cwd=self.world.root, env=self.environ, input=text)

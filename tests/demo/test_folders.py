@@ -135,7 +135,7 @@ def test_what_only_looks_like_a_demo_is_never_touched(environ: dict[str, str], c
 def test_ending_a_world_ends_what_left_its_family_and_opens_closed_folders(environ: dict[str, str]) -> None:
     world = PrivateWorld(environ)
     stubborn = 'trap "" HUP TERM INT; echo ready > "$HOME/ready"; while :; do sleep 1; done'
-    run(("tmux", "new-session", "-d", "-s", "shop"), timeout=30, cwd=world.root, env=world.tools_environ)
+    run(("tmux", "new-session", "-d", "-s", "shop"), timeout=300, cwd=world.root, env=world.tools_environ)
     spawn(("sh", "-c", stubborn), cwd=world.root, env=world.tools_environ)
     eventually((world.root / "h/ready").exists, "the stubborn process is up")
     closed = world.root / "closed"

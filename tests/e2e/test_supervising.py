@@ -17,6 +17,8 @@ LISTENER = (
 
 
 def test_attach_type_detach_and_be_back(world: World) -> None:
+    # The screen would ask for all providers too, which are none here; that costs as much again.
+    world.extra["SELFTEST_TUI_REMOTE"] = "false"
     agent_id = world.create("listener", world.script("listener", LISTENER))
     heard = world.home / "heard"
     with open_session(

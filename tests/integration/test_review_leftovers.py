@@ -127,7 +127,7 @@ def test_the_command_lists_first_and_removes_what_it_named(desk: Repository, tem
     def sweep(*flags: str) -> dict[str, Any]:
         argv = (sys.executable, "-m", "selftest_tui", "sweep", "--json", *flags)
         env = {**environ(desk), "TMUX_TMPDIR": "/nonexistent/tmux", "TMPDIR": temporary}
-        done = run(argv, timeout=120, cwd=desk.folder, env=env)
+        done = run(argv, timeout=400, cwd=desk.folder, env=env)
         (one,) = json.loads(done.stdout)["leftovers"]
         assert done.exit_status == (0 if one["removed"] else 1)
         return dict(one)

@@ -25,7 +25,7 @@ from selftest_core.tools.process import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until what does not end is reported instead."""
 
 
