@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from cli.programs import ours
 from run.rehearsals import a_plan
 from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.journal import Journal, read
+from selftest_core.probe import Probe
 from selftest_core.run.bundles import agent_ref
 from selftest_core.run.conductor_session import ConductorError, find_conductor, last_words, start_conductor
 from selftest_core.run.deciding import Policy
@@ -44,6 +47,7 @@ case "$SELFTEST_TEST" in
 *test_00)
     test "$SECRET" = hush-7f3a-hush || exit 8
     echo fixed > README && git -c user.name=a -c user.email=a@example.org commit -qam '[FIX_IMPL] Say fixed'
+    git bundle create -q "$SELFTEST_OUT/branch.bundle" "$SELFTEST_BASE..HEAD"
     printf '{"changes": {"FIX_IMPL": {"status": "SUCCEEDED", "summary_markdown": "x"}}, "errored": false,
              "tests_passing_after": true, "summary_markdown": "Fixed."}' > "$SELFTEST_OUT/draft.json"
     mv "$SELFTEST_OUT/draft.json" "$SELFTEST_OUT/outcome.json" ;;
@@ -110,7 +114,7 @@ def test_a_run_outlives_its_conductors_and_is_taken_up_stopped_and_swept(secreti
     (listed,) = json.loads(ours(world, "runs", "--json", check=True).stdout)["runs"]
     assert (listed["state"], listed["open"]["running"]) == ("resumable", 2)
 
-    again = start_conductor(folder, environ, policy=Policy(poll=2.0))
+    again = start_conductor(folder, environ, policy=Policy(poll=2.0, last_looks=1))
     assert again.name == session.name
     (world.root / "gate").touch()
     eventually(lambda: End.SUCCEEDED in [row.end for row in folder.read().rows.values()], "an outcome", PATIENCE)
@@ -123,8 +127,8 @@ def test_a_run_outlives_its_conductors_and_is_taken_up_stopped_and_swept(secreti
     run = folder.read()
     assert run.conductors == 2
     assert [row.attempt for row in run.rows.values()] == [1, 1]
-    agents = world.listing()["agents"]
-    assert [agent["state"] for agent in agents] == ["STOPPED", "STOPPED"]
+    agents = Probe(environ).look(time.time()).agents
+    assert [agent.state for agent in agents] == ["STOPPED", "STOPPED"]
     _no_secret_is_told(world, folder)
 
     _what_is_left_is_swept(world, folder)
@@ -167,7 +171,7 @@ def _what_is_left_is_swept(world: World, folder: RunFolder) -> None:
     assert not any(one["removed"] for one in left.values())
     swept = ours(world, "sweep", "--yes")
     assert swept.returncode == 0, swept.stdout + swept.stderr
-    assert world.listing()["agents"] == []
+    assert list((world.host_dir / "agents").iterdir()) == []
     assert not folder.clone.exists()
     assert find_conductor(folder, world.environment) is None
     assert world.run(["git", "rev-parse", ref]).returncode == 0
@@ -196,15 +200,23 @@ def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_words(secret
 
 
 def test_a_conductor_that_is_just_leaving_is_waited_for(secretive: World) -> None:
-    """It has given the journal back, and its program needs another moment to end."""
+    """It has given the journal back, and its program needs another moment to end; then tmux's server ends with it."""
     world = secretive
     folder = a_folder(world, 1, env_names=("NOT_SET",))
     session = f"selftest-{folder.run}"
     mark = os.fsencode(folder.path.resolve()).hex()
     world.tmux("new-session", "-d", "-s", session, "sleep 1", ";", "set-option", "@selftest_folder", mark)
+    came = world.root / "came"
+    tmux = world.script(
+        "tmux",
+        f'#!/bin/sh\ncase "$*" in *new-session*) test -e {came} || {{ touch {came}\n'
+        f'echo "server exited unexpectedly" >&2; exit 1; }} ;; esac\nexec {shutil.which("tmux")} "$@"\n',
+    )
+    world.extra["PATH"] = f"{tmux.parent}:{world.environment['PATH']}"
     # It comes as far as to read its environment: the name of its session was free.
     with pytest.raises(ConductorError, match="Not all that this run's agents need is set"):
         start_conductor(folder, world.environment)
+    assert came.exists()
 
 
 def test_another_session_of_the_same_name_is_left_alone(secretive: World) -> None:

@@ -51,6 +51,9 @@ PATIENCE = 120.0
 """Seconds in which a conductor must have begun: packing the clone of a large repository is part of it."""
 FOLDER_OPTION = "@selftest_folder"
 _STEP = 0.05
+_TRIES = 50
+_LEAVING = ("server exited", "lost server")
+"""What tmux says to a client that comes while the server is on its way out."""
 _LOOK_AFTER = 1.0
 _COLUMNS, _LINES = 160, 48
 _FROM_A_LOGIN = frozenset(
@@ -201,7 +204,11 @@ def _open_session(
         for name, value in environ.items()
         if name in _FROM_A_LOGIN or name.startswith(_FROM_A_LOGIN_PREFIXES)
     }
-    done = process.run(argv, timeout=30.0, cwd=Path("/"), env=login)
+    for _ in range(_TRIES):
+        done = process.run(argv, timeout=30.0, cwd=Path("/"), env=login)
+        if done.ok or not any(words in done.stderr for words in _LEAVING):
+            break
+        time.sleep(_STEP)  # the server's last session was closed just now: the next client starts another server
     if not done.ok and "duplicate session" in done.stderr:
         hint = f"See what it is: `tmux -S {session.socket} attach -t ={session.name}`."
         raise RefusedError(f"There is another tmux session {session.name}", done.stderr.strip(), hint)
