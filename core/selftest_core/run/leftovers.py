@@ -38,6 +38,8 @@ type Kind = Literal["agents", "session", "clone", "branches", "refs", "run"]
 
 OLD = 30 * 24 * 3600.0
 """Seconds after its end at which a run's whole folder is offered."""
+_LISTING = 240.0
+"""Seconds for a listing: nobody looks at a screen meanwhile, and what is not listed is not offered."""
 _REFS = "refs/selftest/"
 _RUN = re.compile(r"[0-9]{8}-[0-9]{4}-[0-9a-f]{4}")
 
@@ -152,7 +154,7 @@ async def _agents_of(
     problems: list[str] = []
     for provider in providers:
         try:
-            listed = await Mngr(find_mngr(environ), environ, Path("/")).list(provider)
+            listed = await Mngr(find_mngr(environ), environ, Path("/")).list(provider, _LISTING)
         except ToolError as error:
             problems.append(f"the agents of {provider} were not looked for: {error.title}")
             continue
