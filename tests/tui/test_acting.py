@@ -11,7 +11,7 @@ from cockpit import Driven, Seats, driven, live
 from selftest_core.agents import State
 from selftest_tui.screens.composer import Composer, PromptArea
 from selftest_tui.screens.dialogs import Question, Results
-from worlds import World, a_world, eventually
+from worlds import World, a_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,11 @@ def words(screen: Screen[object]) -> str:
 
 
 async def dialog(it: Driven, kind: type[Question | Results | Composer]) -> Screen[object]:
-    await it.until(lambda: isinstance(it.app.screen, kind) and it.app.screen.is_mounted, kind.__name__)
+    def is_there() -> bool:
+        top = it.app.screen
+        return isinstance(top, kind) and top.is_mounted and top.focused is not None
+
+    await it.until(is_there, kind.__name__)
     return it.app.screen
 
 
@@ -68,7 +72,7 @@ async def test_the_same_text_reaches_all_marked_and_no_other(world: World) -> No
         await it.press("y", "e", "s", "enter")
         shown_results = await dialog(it, Results)
         await it.until(lambda: "2 done, 0 failed, 0 to go." in words(shown_results))
-        assert eventually(files[0].read_text) == eventually(files[1].read_text) == "yes\n"
+        await it.until(lambda: [path.read_text() for path in files[:2]] == ["yes\n", "yes\n"], "the text in both")
         assert files[2].read_text() == ""
 
 
@@ -87,8 +91,7 @@ async def test_only_the_failed_are_tried_again(world: World) -> None:
         await it.until(lambda: "1 done, 1 failed, 0 to go." in words(results))
         await it.press("r")
         await it.until(lambda: "dies: " in it.toasts, "the second try of the failed one")
-        await it.until(path.read_text, "what the first try sent")
-        assert path.read_text() == "x\n"
+        await it.until(lambda: path.read_text() == "x\n", "what the first try sent")
 
 
 async def test_a_draft_that_was_left_is_there_again(world: World) -> None:

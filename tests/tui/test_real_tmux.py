@@ -45,7 +45,8 @@ def on(session: Session, name: str) -> None:
     session.wait_for("⏎ keep")
     session.type_text(name)
     session.send_keys("Enter")
-    session.wait_until(lambda screen: shows(screen, name), f"{name} on the right")
+    # What it shows too: an agent that was made just now has a row before it has a session.
+    session.wait_until(lambda screen: shows(screen, name) and "ready /" in screen, f"{name} on the right")
 
 
 def shows(screen: str, name: str) -> bool:
@@ -98,7 +99,10 @@ def test_an_agent_that_is_killed_while_attached_brings_one_back(agents: World, s
     eventually(lambda: clients(agents) == ["mngr-killed"], "attached to the agent")
     session.resize(110, 30)
     agents.tmux("kill-session", "-t", "=mngr-killed")
+    session.wait_until(lambda text: shows(text, name), "back in the list")
+    session.type_text("e")  # what was said last: a toast may be gone before one looks
     session.wait_for("The session of killed has ended")
+    session.send_keys("Escape")
     session.wait_until(lambda text: shows(text, name) and "no tmux session" in text and fits(text), "the row, stopped")
     agents.mngr("destroy", "-f", name)
     session.wait_until(lambda text: not shows(text, name), "the row goes")
