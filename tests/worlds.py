@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import loaded_mngr
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -106,8 +108,13 @@ class World:
         return done
 
     def mngr(self, *arguments: str | Path, check: bool = True, timeout: float = 300.0) -> str:
-        """What the real mngr prints for these arguments."""
-        return self.run([BIN / "mngr", *arguments], check=check, timeout=timeout).stdout
+        """What the real mngr prints for these arguments: loaded once, forked for each call, as that is set-up alone."""
+        cwd = self.repository if self.repository.is_dir() else self.root
+        words = [str(part) for part in arguments]
+        done = loaded_mngr.call(BIN / "mngr", words, env=self.environment, cwd=cwd, timeout=timeout)
+        if check and done.returncode != 0:
+            raise AssertionError(f"mngr {words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
 
     def tmux(self, *arguments: str, check: bool = True) -> str:
         """What the world's own tmux server answers."""
