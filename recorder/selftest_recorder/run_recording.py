@@ -161,7 +161,7 @@ class RunRecorder:
         folder = work_dir(LOCAL_PROVIDER, member, host_dir_of(self._environ))
         self._order(
             do="record", name=_name(member), file=str(live_recording(self._folder, member)),
-            agent_id=member.agent_id, title=member.node_id, repository=str(folder),
+            agent_id=member.agent_id, title=member.node_id, repository=str(folder), at=time.time(),
         )  # fmt: skip
 
     def _finish(self, member: Member) -> None:

@@ -36,6 +36,8 @@ def fleet() -> Iterator[World]:
         temporary.mkdir()
         world.extra["TMPDIR"] = str(temporary)
         world.create(NAME, "sleep", "100000", labels={"selftest_test": "tests/test_cart.py::test_tax"})
+        shown = ("list-panes", "-a", "-F", "#{pane_current_command}")
+        eventually(lambda: world.tmux(*shown).strip() == "sleep", "its program, behind the shell that starts it")
         yield world
 
 

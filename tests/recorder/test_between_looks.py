@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,8 +64,7 @@ def test_a_pane_of_another_server_with_the_same_id_is_another_one(home: Collecti
     process = home.start()
     home.wait_until_recorded("stays")
     held(process)
-    home.world.tmux("kill-server")
-    eventually(lambda: not home.world.tmux("list-sessions", check=False), "the end of the server")
+    home.world.end_server()
     home.session("stays", "/bin/sh", "-c", "echo another; exec sleep 100000")
     eventually(lambda: "another" in home.world.tmux("capture-pane", "-p", "-t", "=stays:"))
     process.send_signal(signal.SIGCONT)
@@ -183,3 +183,18 @@ def test_the_last_commit_is_marked_however_soon_the_end_comes(home: Collecting) 
     process.send_signal(signal.SIGCONT)
     assert status_of(process) == 0
     assert home.labels("work")[-1:] == ["commit: Last"]
+
+
+def test_a_commit_is_marked_once_whoever_was_there_when_it_was_made(home: Collecting) -> None:
+    repository = home.world.make_repository()
+    began = time.time() - 3600
+    home.order("record", "stays", repository=str(repository), at=began)
+    for _ in range(2):
+        process = home.start()
+        eventually(lambda: "commit: Start" in home.labels("stays"), "the commit of before")
+        process.kill()
+        process.wait()
+    home.start()
+    home.order("mark", "stays", label="passed", at=time.time())
+    eventually(lambda: home.labels("stays")[-1:] == ["passed"], "what came behind")
+    assert [label for label in home.labels("stays") if "resumed" not in label] == ["commit: Start", "passed"]

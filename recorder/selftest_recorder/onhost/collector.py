@@ -5,7 +5,7 @@ it what it has to do. It waits for panes that are not there yet. Between two rea
 outputs of a busy pane become one event, and fifty panes cost a few percent of a core. It never blocks on a pane.
 
     {"do": "record", "name": NAME, "file": PATH, "agent_id": ID | "session": SESSION, "title": TEXT,
-     "repository": FOLDER}                              of its work tree, whose commits become markers; may be left out
+     "repository": FOLDER, "at": SECONDS}               of its work tree, whose commits since then become markers
     {"do": "mark", "name": NAME, "label": TEXT, "at": SECONDS}
     {"do": "finish", "name": NAME, "link": PATH}        the agent is being stopped: end with its pane, or soon
     {"do": "end"}                                       finish everything, and go
@@ -187,10 +187,12 @@ class Collector:
             name, what = str(order.get("name", "")), order.get("do")
             recording = self._recordings.get(name)
             if what == "record" and recording is None and order.get("file"):
-                words = [str(order.get(key, "")) for key in ("agent_id", "session", "title", "repository")]
-                self._recordings[name] = Recording(
-                    Order(name, Path(str(order["file"])), *words), self._socket, self._fifos, self._masks, self._limit
+                agent_id, session, title, repository = (
+                    str(order.get(key, "")) for key in ("agent_id", "session", "title", "repository")
                 )
+                since = float(order.get("at") or 0.0)
+                wanted = Order(name, Path(str(order["file"])), agent_id, session, title, repository, since)
+                self._recordings[name] = Recording(wanted, self._socket, self._fifos, self._masks, self._limit)
             elif what == "mark" and recording is not None:
                 try:
                     recording.mark(str(order.get("label", "")), float(order.get("at") or 0.0), ordered=True)

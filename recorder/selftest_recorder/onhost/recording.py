@@ -26,7 +26,10 @@ _LOOKS_FOR_SECRETS = 120
 
 
 class Order(NamedTuple):
-    """What to record, and where to: an agent by its id, or else a session by its name."""
+    """What to record, and where to: an agent by its id, or else a session by its name.
+
+    `since`: seconds since the epoch, from when on commits in `repository` count; 0: from now on.
+    """
 
     name: str
     file: Path
@@ -34,6 +37,7 @@ class Order(NamedTuple):
     session: str = ""
     title: str = ""
     repository: str = ""
+    since: float = 0.0
 
 
 class Recording:
@@ -59,7 +63,8 @@ class Recording:
         self._secrets = NO_SECRETS
         self._looks = 0
         self._finder = MarkerFinder()
-        self._commits = CommitFinder(Path(order.repository), time.time()) if order.repository else None
+        since = order.since or time.time()
+        self._commits = CommitFinder(Path(order.repository), since) if order.repository else None
         self._writer: LineWriter | None = None
         self._began = 0.0
         self._told: list[str] = []
@@ -181,7 +186,10 @@ class Recording:
 
     def _mark_commits(self, at: float) -> None:
         for label in self._commits.new() if self._commits is not None else ():
-            self.mark(label, at)
+            if label in self._told:
+                self._told.remove(label)
+            else:
+                self.mark(label, at)
 
     def flush(self, now: float) -> None:
         """Give the system what was gathered; once nothing has come for a moment, what was held back too."""
