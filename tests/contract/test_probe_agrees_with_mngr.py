@@ -5,6 +5,7 @@ One world, its agents made once; both sides are asked again until they agree, so
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -13,7 +14,7 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -93,10 +94,15 @@ class Zoo:
         self.world.tmux("send-keys", "-t", f"={session}:", "Enter")
         return agent_id
 
+    def listed(self, **env: str) -> list[dict[str, Any]]:
+        """The agents as mngr lists them with this added to its environment."""
+        out = self.world.run(["mngr", "list", "--format", "json"], env=env, check=False).stdout
+        agents: list[dict[str, Any]] = json.loads(out)["agents"]
+        return agents
+
     def told(self, **env: str) -> dict[str, str]:
         """The states by name, as mngr tells them with this added to its environment."""
-        out = self.world.run(["mngr", "list", "--format", "json"], env=env, check=False).stdout
-        return {agent["name"]: agent["state"] for agent in json.loads(out)["agents"]}
+        return {agent["name"]: agent["state"] for agent in self.listed(**env)}
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +117,14 @@ def zoo(shared_world: World) -> Zoo:
     there = World(world.root, {"TMUX": f"{world.socket.with_name('other')},0,0"})
     ids = {
         "waits": world.create("waits", *sleep, labels={"of": "waits"}),
-        "ended-well": world.create("ended-well", well),
-        "new-name": world.create("old-name", *sleep),
         "no-work-dir": world.create("no-work-dir", *sleep, more=("--transfer", "git-worktree")),
         STOPPED_ELSEWHERE: there.create(STOPPED_ELSEWHERE, *sleep),
     }
     made = Zoo(world, ids)
     ids |= {
         "works": made.add("works", *sleep),
+        "new-name": made.add("old-name", *sleep),
+        "ended-well": made.add("ended-well", str(well)),
         "killed": made.add("killed", *sleep),
         "stopped": made.add("stopped", *sleep),
         "ended-badly": made.add("ended-badly", str(badly)),
@@ -146,46 +152,65 @@ def zoo(shared_world: World) -> Zoo:
     return made
 
 
-type Difference = tuple[str | None, str | None, str]
+@dataclass(frozen=True)
+class BothSides:
+    """What mngr listed and what the probe saw, one after the other."""
 
+    listed: list[dict[str, Any]]
+    seen: tuple[LocalAgent, ...]
 
-def test_states_agree(zoo: Zoo) -> None:
-    def differences() -> dict[str, Difference]:
-        told, seen = zoo.told(), zoo.states()
+    def differing_states(self) -> dict[str, tuple[str | None, str | None, str]]:
+        """By name (mngr, probe, expected) where they are not as expected."""
+        told = {agent["name"]: agent["state"] for agent in self.listed}
+        seen = {agent.name: agent.state for agent in self.seen}
         return {
             name: (told.get(name), seen.get(name), EXPECTED.get(name, "no such agent"))
             for name in EXPECTED.keys() | told.keys() | seen.keys()
             if told.get(name) != EXPECTED.get(name) or seen.get(name) != OF_PROBE.get(name)
         }
 
-    last: dict[str, Difference] = {}
-
-    def agrees() -> bool:
-        last.clear()
-        last.update(differences())
-        return not last
-
-    try:
-        eventually(agrees)
-    except AssertionError:
-        pytest.fail(f"(mngr, probe, expected) differ: {last}")
-
-
-def test_processes_and_work_dirs_agree(zoo: Zoo) -> None:
-    def agrees() -> bool:
+    def details(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """By name the process, folder, labels and branch that each side tells."""
         told = {
             agent["name"]: (agent["pid"], agent["work_dir"], agent["labels"], agent["initial_branch"])
-            for agent in zoo.world.listing()["agents"]
+            for agent in self.listed
             if agent["name"] != STOPPED_ELSEWHERE
         }
         seen = {
             agent.name: (agent.pid, agent.work_dir, dict(agent.labels), agent.branch)
-            for agent in zoo.look().agents
+            for agent in self.seen
             if agent.name != STOPPED_ELSEWHERE
         }
-        return told == seen and seen["waits"][0] is not None
+        return told, seen
 
-    assert eventually(agrees, "the same processes, folders, labels and branches from both")
+    def agree(self) -> bool:
+        """Whether there is nothing to ask again for."""
+        told, seen = self.details()
+        return told == seen and not self.differing_states()
+
+
+@pytest.fixture(scope="module")
+def sides(zoo: Zoo) -> BothSides:
+    """Both sides when they agreed, or the last answers where they never did: mngr costs seconds, so once for all."""
+    asked: list[BothSides] = []
+
+    def agree() -> bool:
+        asked.append(BothSides(zoo.listed(), zoo.look().agents))
+        return asked[-1].agree()
+
+    with contextlib.suppress(AssertionError):  # the tests below say in what they differ
+        eventually(agree)
+    return asked[-1]
+
+
+def test_states_agree(sides: BothSides) -> None:
+    assert sides.differing_states() == {}
+
+
+def test_processes_and_work_dirs_agree(sides: BothSides) -> None:
+    told, seen = sides.details()
+    assert told == seen
+    assert seen["waits"][0] is not None
 
 
 def test_an_agent_on_another_server_is_found_there_and_mngr_agrees_when_it_looks_there(zoo: Zoo) -> None:
