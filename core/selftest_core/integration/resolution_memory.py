@@ -49,7 +49,7 @@ class ResolutionMemory:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         # A review asks about each held change after each act: what was read is kept as long as its file is the same.
-        self._known: dict[Meeting, tuple[tuple[int, int], Answer | None]] = {}
+        self._known: dict[Meeting, tuple[tuple[int, int, int], Answer | None]] = {}
 
     def recall(self, conflicts: Sequence[Conflict]) -> Resolution | None:
         """What was answered when exactly these met; None where one of them was never answered."""
@@ -80,7 +80,8 @@ class ResolutionMemory:
             status = self._path(meeting).stat()
         except OSError:
             return None
-        stamp = (status.st_mtime_ns, status.st_size)
+        # Two answers of one size may be written within one tick of the clock, but never into one file.
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         known = self._known.get(meeting)
         if known is None or known[0] != stamp:
             known = self._known[meeting] = (stamp, self._read(meeting))
