@@ -14,7 +14,7 @@ import pytest
 from cli.programs import PROGRAM, by_name, listed, ours
 from selftest_core.demo.world import AGENTS
 from standins import EMPTY, calls, mngr_that
-from worlds import ROOT, eventually
+from worlds import PATIENCE, ROOT, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -242,7 +242,7 @@ def test_a_signal_stops_it_and_the_mngr_that_it_runs(world: World, number: signa
     note = world.root / "pid"
     eventually(lambda: note.exists() and note.read_text().strip(), "mngr running")
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 3
     assert err.strip() == "selftest-tui: Stopped"
@@ -280,7 +280,7 @@ def test_a_terminal_that_closes_is_told_of_by_the_status_alone(world: World) -> 
     os.close(ours_end)
     process.send_signal(signal.SIGHUP)
 
-    assert process.wait(60) == 3
+    assert process.wait(PATIENCE) == 3
 
 
 def test_a_reader_that_goes_away_is_no_error(world: World) -> None:
@@ -304,7 +304,7 @@ def test_a_reader_that_goes_away_is_no_error(world: World) -> None:
     err = process.stderr.read()
     process.stderr.close()
 
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
     assert err == b""
 
 
