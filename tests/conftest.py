@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from worlds import World, a_world
 
@@ -22,7 +22,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 # The same examples in every run: what is found once is found always, and nowhere a deadline that a busy machine misses.
-settings.register_profile("always the same", derandomize=True, deadline=None, database=None)
+settings.register_profile(
+    "always the same", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("always the same")
 
 _OF_THE_CALLER = (
