@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from selftest_core.agents import AgentKey, State
+from selftest_core.agents import Agent, AgentKey, State
 from selftest_core.listing import parse_listing
 from selftest_core.observations import SessionRef
 from selftest_core.steering import BATCH, Act, ActResult, Target, failed_targets, steer, target_of
 from selftest_core.tools.mngr import Mngr, MngrProgram, find_mngr
 from selftest_core.view import Category, Row
-from worlds import BIN, PATIENCE, ROOT, eventually
+from worlds import PATIENCE, ROOT, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -308,11 +308,9 @@ async def test_real_agents_are_steered_on_the_server_that_has_them(world: World)
     world.create("here", eater, world.root / "here.txt")
     world.create("done", world.script("quick", f'#!/bin/sh\necho started >> "{world.root}/done.txt"\n'))
     world.run(["tmux", "-S", socket, "new-session", "-d", "-s", "mine", "sleep 1000"])
-    world.run(
-        [BIN / "mngr", "create", "there", "--type", "command", "--no-connect", "--headless", "--transfer", "none",
-         "--format", "json", "--", eater, world.root / "there.txt"],
-        env={"TMUX": f"{socket},0,0"},
-    )  # fmt: skip
+    world.extra["TMUX"] = f"{socket},0,0"
+    world.create("there", eater, world.root / "there.txt")
+    del world.extra["TMUX"]
     environ = {**world.environment, "TMUX": "/no/where,1,1"}
     mngr = Mngr(find_mngr(environ), environ, world.root)
 
@@ -327,7 +325,17 @@ async def test_real_agents_are_steered_on_the_server_that_has_them(world: World)
     await until("here", here_starts)
     await until("there", there_starts)
     await until("done", "started")
-    listed = {agent.name: agent for agent in (await mngr.list("local", timeout=PATIENCE)).agents}
+
+    def seen() -> dict[str, Agent]:
+        told = parse_listing(json.dumps(world.listing("--provider=local")), at=1.0, provider="local")
+        return {agent.name: agent for agent in told.agents}
+
+    def once_done() -> dict[str, Agent]:
+        """The agents, once the shell of the one that has ended has its prompt again."""
+        found = seen()
+        return found if found["done"].state is State.DONE else {}
+
+    listed = await asyncio.to_thread(eventually, once_done, "the end of a program")
     # This is what makes it needful: seen from mngr's own server, the agent on the other one looks stopped.
     assert listed["there"].state is State.STOPPED
     here, there, done = (
@@ -347,7 +355,6 @@ async def test_real_agents_are_steered_on_the_server_that_has_them(world: World)
     assert stopped == {"there": (True, "stopped"), "here": (True, "stopped")}
 
     # What ended by itself is really started again, and each where it was: one more start, and no second process.
-    assert done.state is State.DONE
     started = outcome(await steer(mngr, Act.START, [there, here, done]))
     assert set(started.values()) == {(True, "started")}
     await until("done", "started", "started")
@@ -356,5 +363,5 @@ async def test_real_agents_are_steered_on_the_server_that_has_them(world: World)
 
     destroyed = outcome(await steer(mngr, Act.DESTROY, [there, here, done]))
     assert set(destroyed.values()) == {(True, "destroyed")}
-    assert (await mngr.list("local", timeout=PATIENCE)).agents == ()
+    assert seen() == {}
     assert world.run(["tmux", "-S", socket, "list-sessions", "-F", "#S"]).stdout.split() == ["mine"]
