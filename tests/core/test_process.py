@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -353,3 +355,17 @@ def test_being_interrupted_twice_spares_no_program(tmp_path: Path, way: str) -> 
     assert process.wait(PATIENCE) != 0
     for pid in family:
         eventually(lambda pid=pid: not is_alive(pid), "the end of the family")  # type: ignore[misc]
+
+
+def test_a_script_that_somebody_still_has_open_for_writing_is_waited_for(tmp_path: Path) -> None:
+    """As a program has it that another thread is just starting: it gets a copy of every open file for a moment."""
+    script = tmp_path / "script"
+    with ThreadPoolExecutor(1) as pool:
+        with script.open("w") as file:
+            file.write("#!/bin/sh\necho done\n")
+            file.flush()
+            script.chmod(0o755)
+            until = time.monotonic() + 0.3
+            running = pool.submit(run, [script], timeout=PATIENCE, cwd=HERE)
+            eventually(lambda: running.done() or time.monotonic() > until)
+        assert running.result().stdout == "done\n"

@@ -12,6 +12,7 @@ loop on any thread. It must not know what any program means: that is for the mod
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -336,6 +337,7 @@ def _start(
     stdout: Any,
     stderr: Any,
     session: bool = True,
+    tries: int = 250,
 ) -> subprocess.Popen[bytes]:
     import shutil  # with all that unpacks archives: an import of the core does not wait for it
 
@@ -364,6 +366,11 @@ def _start(
             start_new_session=session,
         )
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ETXTBSY and tries > 0:
+            time.sleep(0.02)  # it was written just now, and a program that is being started has a copy of its file
+            return _start(
+                argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, session=session, tries=tries - 1
+            )
         if not cwd.is_dir():
             raise ToolFailedError(
                 f"{name} could not be started: its folder is gone", str(cwd), "Start again from a folder that exists.",
