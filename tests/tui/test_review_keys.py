@@ -46,6 +46,9 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "leaving by ctrl+c": ("interrupt",),
 }  # fmt: skip
 """Keys that are pressed one after the other in one app, since each app takes a second."""
+NARROW = (80, 17)
+"""Where the right pane is away, which each press would draw anew."""
+SIZES = {"moving": NARROW, "the diff": (110, 14), "deciding": NARROW, "pages": NARROW}
 
 
 def authors() -> FleetView:
@@ -58,7 +61,7 @@ def authors() -> FleetView:
 
 @pytest.mark.parametrize("together", TOGETHER)
 async def test_every_key_does_what_the_table_says(shop: Repository, together: str) -> None:
-    size = (110, 14) if together == "the diff" else (100, 17)
+    size = SIZES.get(together, (100, 17))
     async with reviewing(shop, size=size, view=authors(), environ=environ_of(shop, EDITOR="true")) as one:
         for action in TOGETHER[together]:
             for name in REVIEW.row(action).keys:
