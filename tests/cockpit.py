@@ -175,7 +175,8 @@ async def driven(seats: Seats, size: tuple[int, int] = (140, 40)) -> AsyncIterat
 @asynccontextmanager
 async def live(world: World, size: tuple[int, int] = (140, 40)) -> AsyncIterator[Driven]:
     """The app over the world's own agents, with the real watch."""
-    settings = watch_settings(Config(), world.repository)
+    # There are no remote providers here: asking for them would only cost as much again.
+    settings = watch_settings(Config(remote=False), world.repository)
 
     def make_watch(publish: Callable[[FleetView], None]) -> FleetWatch:
         return FleetWatch(settings, world.environment, publish)
