@@ -38,7 +38,7 @@ class PaneText:
 
     `history`: lines of scrollback in `text`; `history_size`: lines of scrollback that there are. `mode` is tmux's word
     for what covers the pane ("copy-mode"), "" for none. `dead`: nobody has its terminal any
-    more. `dead_status`: the exit status of a pane kept after its end, None until tmux has heard of it, and for a signal.
+    more. `dead_status`: the exit status of a pane kept after its end, None until tmux heard of it, and for a signal.
     """
 
     text: str
