@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from integration.repositories import Repository
     from selftest_core.tools.process import Completed
     from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+
+
+SETTLING = re.compile(r"^│ *\S … ", re.MULTILINE)
+"""A row whose decision is taken, and whose line is still being laid."""
 
 
 @pytest.fixture
@@ -61,6 +66,8 @@ def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World,
         session.send_keys("Tab")
         session.send_keys("y")
         eventually(lambda: log.read_text().count('"event":"decided"') == 2, "both are decided")
+        # The log has it before the line for it is laid, and an act that is under way holds up a plain q.
+        session.wait_until(lambda screen: "4 of 4 decided" in screen and not SETTLING.search(screen), "the line")
         session.send_keys("q")
         assert session.wait_for_end() == 0
     decided = json.loads(log.with_name("decisions.json").read_text())["items"]

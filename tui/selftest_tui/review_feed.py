@@ -32,7 +32,7 @@ MOST_DIFFS = 24
 MOST_LINES = 60_000
 """Lines of diffs that are kept, all together."""
 
-SECONDS_TO_CLOSE = 5.0
+SECONDS_TO_CLOSE = 60.0
 """Closing puts the candidate's ref where the line is. What was decided is in the log long before."""
 
 
