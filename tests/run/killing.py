@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from run.rehearsals import a_plan, assert_told_rightly
 from selftest_core.journal import read
+from selftest_core.probe import Probe
 from selftest_core.run.bundles import agent_ref
 from selftest_core.run.events import End
 from selftest_core.run.pulling import SCREEN
@@ -172,11 +174,13 @@ class KilledRun:
 
         started = (world.root / "started").read_text().split()
         assert Counter(started) == Counter(test.node_id for test in run.plan.tests)
-        listed = world.listing()["agents"]
-        assert {agent["id"]: (agent["state"], agent["labels"]["selftest_test"]) for agent in listed} == {
-            test.agent_id: ("STOPPED", test.node_id) for test in run.plan.tests
-        }
-        assert len(listed) == len(run.plan.tests)
+        probe, stopped = Probe(world.environment), [(test.agent_id, "STOPPED", test.node_id) for test in run.plan.tests]
+
+        def seen() -> list[tuple[str, str | None, str]]:
+            agents = probe.look(time.time()).agents
+            return sorted((agent.id, agent.state, agent.labels["selftest_test"]) for agent in agents)
+
+        eventually(lambda: seen() == sorted(stopped), "all of them there, and stopped")
         script = str(world.root / "s" / "agent")
         eventually(lambda: not [pid for pid in world.processes() if script in _command(pid)], "the end of the agents")
         assert [path.name for path in (world.root / "tmp").iterdir() if "selftest" in path.name] == []

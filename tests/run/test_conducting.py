@@ -127,8 +127,10 @@ def test_a_run_outlives_its_conductors_and_is_taken_up_stopped_and_swept(secreti
     run = folder.read()
     assert run.conductors == 2
     assert [row.attempt for row in run.rows.values()] == [1, 1]
-    agents = Probe(environ).look(time.time()).agents
-    assert [agent.state for agent in agents] == ["STOPPED", "STOPPED"]
+    probe = Probe(environ)
+    eventually(
+        lambda: [agent.state for agent in probe.look(time.time()).agents] == ["STOPPED", "STOPPED"], "both stopped"
+    )
     _no_secret_is_told(world, folder)
 
     _what_is_left_is_swept(world, folder)

@@ -7,6 +7,7 @@ none. What is made comes back, nothing of the person's moves, and the agents get
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from run.rehearsals import a_plan
 from run.thinkers import TYPE, teach_mngr
 from selftest_core.journal import Journal
+from selftest_core.probe import Probe
 from selftest_core.run.bundles import GitBundles, agent_ref
 from selftest_core.run.clock import WallClock
 from selftest_core.run.clone import make_clone
@@ -25,6 +27,7 @@ from selftest_core.run.source import fingerprint
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.git import find_place
 from selftest_core.tools.mngr import Mngr, find_mngr
+from worlds import eventually
 
 if TYPE_CHECKING:
     from selftest_core.journal import Entry
@@ -130,7 +133,10 @@ def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_a
     assert [line.partition(" ")[0] for line in heard] == ["Own", "You", "write"]
     heard = (folder.attempt(asks.member) / "heard.txt").read_text().splitlines()
     assert heard == [f"Own {asks.planned.node_id}.", "y"]
-    assert {agent["state"] for agent in world.listing()["agents"]} == {"STOPPED"}
+    probe = Probe(environ)
+    eventually(
+        lambda: [agent.state for agent in probe.look(time.time()).agents] == ["STOPPED", "STOPPED"], "both stopped"
+    )
 
     # Nothing of the person's moved: what came back is one ref of the run, and the trees hang on the clone.
     refs = world.run(["git", "for-each-ref", "--format=%(refname) %(objectname)"]).stdout.splitlines()

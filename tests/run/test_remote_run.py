@@ -125,7 +125,7 @@ def test_a_machine_that_dies_costs_its_own_test_alone_which_goes_to_the_other_wh
             why = asyncio.run(
                 Conductor(
                     plan, journal, crew, folder, GitBundles(plan, environ),
-                    clock=clock, policy=Policy(poll=1.0, lost_retries=0), on_change=story.follow,
+                    clock=clock, policy=Policy(poll=1.0, lost_retries=0, screen_pause=1e6), on_change=story.follow,
                 ).run()
             )  # fmt: skip
         run = folder.read()
