@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "SELFTEST_RECORDINGS"
 _ASKED = "#{window_width} #{window_height} #{status} #{@mngr_agent_id}"
-_ENDING = 20.0
+_ENDING = 60.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 # What a program that was cut off may have left of its modes: other screen, hidden cursor, mouse, pasting, colours.
