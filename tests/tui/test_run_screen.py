@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ import pytest
 
 import run_scenes
 import scenes
+from selftest_core.run.crew import OUTCOME
 from selftest_core.run.events import End, Event
 from selftest_core.run.fold import RunRow
 from selftest_tui.run_lines import RunGroup, changed_places, lay_out, said_of
@@ -110,6 +113,22 @@ async def test_the_run_goes_on_under_the_cursor(tmp_path: Path) -> None:
         story.note(Event.SLOWED, 1_503, reason="4 agents are held up")
         await one.goes_on()
         assert any(problem.key == "slowed" for problem in one.screen.problems)
+
+
+async def test_what_comes_back_while_the_screen_is_taken_down_breaks_nothing(tmp_path: Path) -> None:
+    story = run_scenes.halfway(tmp_path, 24)
+    async with shown(story) as one:
+        done = next(row for row in one.story.run.rows.values() if row.end is End.SUCCEEDED)
+        assert done.member is not None
+        outcome = story.folder.attempt(done.member) / OUTCOME
+        outcome.unlink()
+        os.mkfifo(outcome)  # it is read once somebody has written it
+        await one.go_to(done.name)
+        assert not one.screen.right.is_read
+        await one.screen.pane.remove_children()
+        await asyncio.to_thread(outcome.write_bytes, b"{}")
+        await one.until(lambda: one.screen.right.is_read, "what came back")
+        assert one.fleet.app.is_running
 
 
 async def test_a_conductor_that_goes_is_missed_and_one_that_comes_is_seen(tmp_path: Path) -> None:

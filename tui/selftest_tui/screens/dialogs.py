@@ -138,6 +138,11 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         self._results: dict[object, ActResult] = {}
         self._is_finished = False
         self._is_open = False
+        # Held, not looked for: a result may come while the dialog is being taken down.
+        self._dialog = Vertical(id="dialog")
+        self._says = Static(id="says")
+        self._listed = Static(id="results")
+        self._retry = Button("Retry the failed", id="retry", disabled=True, compact=True)
 
     @property
     def failed(self) -> tuple[Target, ...]:
@@ -145,14 +150,14 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         return tuple(t for t in self._targets if (done := self._results.get(t.key)) is not None and not done.ok)
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="dialog") as dialog:
-            dialog.border_title = Content(self._title)
-            yield Static(id="says")
+        with self._dialog:
+            self._dialog.border_title = Content(self._title)
+            yield self._says
             with VerticalScroll(id="lines", can_focus=False):
-                yield Static(id="results")
+                yield self._listed
             with Horizontal(id="buttons"):
                 yield Button("Close", id="close", compact=True)
-                yield Button("Retry the failed", id="retry", disabled=True, compact=True)
+                yield self._retry
 
     def on_mount(self) -> None:
         self.query_one("#close", Button).focus()
@@ -178,13 +183,10 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         failed = len(self.failed)
         done = len(self._results)
         words = f"{done - failed} done, {failed} failed, {len(self._targets) - done} to go"
-        self.query_one("#says", Static).update(Content(words + ("." if self._is_finished else " …")))
-        self.query_one("#results", Static).update(Content("\n").join(self._line(target) for target in self._targets))
-        retry = self.query_one("#retry", Button)
-        retry.disabled = not (self._is_finished and failed)
-        self.query_one("#dialog").border_subtitle = Content(
-            "esc close" + ("   r retry the failed" * (not retry.disabled))
-        )
+        self._says.update(Content(words + ("." if self._is_finished else " …")))
+        self._listed.update(Content("\n").join(self._line(target) for target in self._targets))
+        self._retry.disabled = not (self._is_finished and failed)
+        self._dialog.border_subtitle = Content("esc close" + ("   r retry the failed" * (not self._retry.disabled)))
 
     def _line(self, target: Target) -> Content:
         result = self._results.get(target.key)

@@ -58,6 +58,9 @@ class StartScreen(KeyedScreen):
         self._begin = begin
         self._is_beginning = False
         self._has_begun = False
+        # Held, not looked for: what a thread says may come while the screen is being taken down.
+        self._question = Static(Content.assemble(*_QUESTION), id="question")
+        self._keys = KeyBar(START)
 
     def compose(self) -> ComposeResult:
         """The offer, the question, the keys."""
@@ -69,12 +72,12 @@ class StartScreen(KeyedScreen):
             box.border_title = Content("Begin this run?")
             box.border_subtitle = Content("↑↓ scroll")
             yield Static(offer_table(self.offer), id="parts")
-        yield Static(Content.assemble(*_QUESTION), id="question")
-        yield KeyBar(START)
+        yield self._question
+        yield self._keys
 
     def on_mount(self) -> None:
         """Say which keys there are."""
-        self.query_one(KeyBar).show(self.situation())
+        self._keys.show(self.situation())
 
     def situation(self) -> str | None:
         """Why it cannot begin now: it begins already."""
@@ -112,7 +115,7 @@ class StartScreen(KeyedScreen):
             return
         finally:
             self._is_beginning = False
-            self.query_one(KeyBar).show(self.situation())
+            self._keys.show(self.situation())
         self._has_begun = True
         self.post_message(self.Begun(folder))
 
@@ -120,15 +123,13 @@ class StartScreen(KeyedScreen):
         self.app.call_from_thread(self._tell, words)
 
     def _tell(self, words: str) -> None:
-        self.query_one("#question", Static).update(Content(f"◌ {present.clean(words)}"))
-        self.query_one(KeyBar).show(self.situation())
+        self._question.update(Content(f"◌ {present.clean(words)}"))
+        self._keys.show(self.situation())
 
     def _tell_error(self, error: SelftestError) -> None:
         self.show_error(error)
         hint = present.clean(error.hint) or "y tries again, n leaves."
-        self.query_one("#question", Static).update(
-            Content.assemble((f"✗ {present.clean(error.title)}", "$text-error"), f"  {hint}")
-        )
+        self._question.update(Content.assemble((f"✗ {present.clean(error.title)}", "$text-error"), f"  {hint}"))
 
 
 _QUESTION = (

@@ -145,9 +145,10 @@ class Details(VerticalScroll, can_focus=False):
         super().__init__(id="details")
         self._clock = clock
         self._ask: Callable[[float], tuple[Fact, ...]] = lambda now: ()
+        self._facts = Static(id="facts")  # held, not looked for: facts may come while the screen is being taken down
 
     def compose(self) -> ComposeResult:
-        yield Static(id="facts")
+        yield self._facts
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self._refresh_ages)
@@ -182,8 +183,8 @@ class Details(VerticalScroll, can_focus=False):
             return
         facts = self._ask(self._clock())
         text = laid_out(facts, self._width) if facts else Content("Nothing is selected.")
-        self.query_one("#facts", Static).update(text)
+        self._facts.update(text)
 
     @property
     def _width(self) -> int:
-        return self.query_one("#facts").size.width or self.scrollable_content_region.width
+        return self._facts.size.width or self.scrollable_content_region.width

@@ -94,23 +94,30 @@ class RunPane(Vertical, can_focus=False):
 
     def __init__(self, clock: Callable[[], float], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._clock = clock
         self.tab: RunTab = "outcome"
         self.markdown = ""
         self.artifacts = ""
+        # Held, not looked for: what a thread has read may come while the screen is being taken down.
+        self._names = tuple(_TabName(tab) for tab in TABS)
+        self._switcher = ContentSwitcher(initial="outcome")
+        self._report = Report()
+        self._preview = Preview()
+        self._details = Details(clock)
+        self._files = Static(id="files")
+        self._outcome_scroll = VerticalScroll(id="outcome", can_focus=False)
+        self._files_scroll = VerticalScroll(id="artifacts", can_focus=False)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="tabs"):
-            for tab in TABS:
-                yield _TabName(tab)
-        with ContentSwitcher(initial="outcome"):
-            with VerticalScroll(id="outcome", can_focus=False):
-                yield Report()
+            yield from self._names
+        with self._switcher:
+            with self._outcome_scroll:
+                yield self._report
             with Vertical(id="terminal"):
-                yield Preview()
-            yield Details(self._clock)
-            with VerticalScroll(id="artifacts", can_focus=False):
-                yield Static(id="files")
+                yield self._preview
+            yield self._details
+            with self._files_scroll:
+                yield self._files
 
     def on_mount(self) -> None:
         self.show_tab("outcome")
@@ -118,8 +125,8 @@ class RunPane(Vertical, can_focus=False):
     def show_tab(self, tab: RunTab) -> None:
         """Go over to a tab."""
         self.tab = tab
-        self.query_one(ContentSwitcher).current = tab
-        for name in self.query(_TabName):
+        self._switcher.current = tab
+        for name in self._names:
             name.set_class(name.id == f"tab-{tab}", "-shown")
 
     def show_title(self, title: str) -> None:
@@ -131,37 +138,37 @@ class RunPane(Vertical, can_focus=False):
         if text == self.markdown:
             return
         self.markdown = text
-        self.query_one(Report).show(text)
+        self._report.show(text)
 
     def show_pane(self, pane: PaneRef | None, words: str = "") -> None:
         """The terminal of an agent that is there; without one, words."""
-        self.query_one(Preview).show(pane, words)
+        self._preview.show(pane, words)
 
     def show_screen(self, text: str) -> None:
         """What was kept of a terminal that is gone."""
-        self.query_one(Preview).show_text(text)
+        self._preview.show_text(text)
 
     def show_facts(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
         """The facts; they are asked for again as time passes."""
-        self.query_one(Details).show(ask)
+        self._details.show(ask)
 
     def show_artifacts(self, text: str) -> None:
         """The list of files, harmless."""
         if text != self.artifacts:
             self.artifacts = text
-            self.query_one("#files", Static).update(Content(text))
+            self._files.update(Content(text))
 
     def scroll_text(self, lines: int) -> None:
         """Scroll what is shown: negative is up."""
         if self.tab == "terminal":
-            self.query_one(Preview).scroll_text(lines)
+            self._preview.scroll_text(lines)
         else:
             self.query_one(f"#{self.tab}").scroll_relative(y=lines, animate=False)
 
     def scroll_top(self) -> None:
         """Another thing is shown: from its beginning."""
-        self.query_one("#outcome").scroll_home(animate=False)
-        self.query_one("#artifacts").scroll_home(animate=False)
+        self._outcome_scroll.scroll_home(animate=False)
+        self._files_scroll.scroll_home(animate=False)
 
     def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
         event.stop()
