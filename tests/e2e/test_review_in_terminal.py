@@ -47,8 +47,6 @@ def test_a_conflict_is_resolved_in_an_editor_on_a_copy() -> None:
             session.send_keys("Enter")
             session.wait_for("1 of 6 changes")
             session.type_text("E")
-            # What is said goes by itself, and what is laid stays.
-            session.wait_for("Resolved")
             session.wait_until(lambda text: "0 held" in text, "the change is laid as it was resolved")
             session.type_text("/")
             session.wait_for("⏎ keep")
