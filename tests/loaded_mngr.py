@@ -53,9 +53,13 @@ def _ask(line: str) -> int | None:
     pipes = _server[0]
     assert pipes.stdin is not None
     assert pipes.stdout is not None
-    pipes.stdin.write(f"{line}\n")
-    pipes.stdin.flush()
-    answer = pipes.stdout.readline()
+    try:
+        pipes.stdin.write(f"{line}\n")
+        pipes.stdin.flush()
+        answer = pipes.stdout.readline()
+    except BaseException:
+        _end()  # nobody would read the answer but who asks next
+        raise
     assert answer, f"the loaded mngr ended with {pipes.wait()}"
     status: int | None = json.loads(answer)["status"]
     return status
@@ -78,10 +82,10 @@ def _started() -> subprocess.Popen[str]:
 
 @atexit.register
 def _end() -> None:
-    for server in _server:
-        if server.stdin is not None:
-            server.stdin.close()
-        server.wait()
+    while _server:
+        server = _server.pop()
+        server.kill()
+        server.communicate()
 
 
 # In the process that has mngr loaded
@@ -128,8 +132,9 @@ def _end_of(pid: int, timeout: float) -> int | None:
     deadline, step = time.monotonic() + timeout, 0.001
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if time.monotonic() > deadline:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has no session of its own yet
                 os.killpg(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             return None
         time.sleep(step)  # a call has no event that comes with a deadline
