@@ -154,6 +154,9 @@ def test_a_pane_that_is_dead_at_the_first_look_is_recorded_as_it_was_left(home: 
     assert status_of(home.start()) == 0
     assert "bye" in home.text("over")
     assert (home.events("over")[-1].code, home.events("over")[-1].data) == (EXIT, "3")
+    whole = home.file("over").read_bytes()
+    assert status_of(home.start()) == 0, "the next one finds that nothing is left to do"
+    assert home.file("over").read_bytes() == whole
 
 
 def test_secrets_of_a_program_that_begins_later_are_masked(home: Collecting) -> None:

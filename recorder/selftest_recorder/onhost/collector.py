@@ -308,6 +308,8 @@ class Collector:
             self._fail(recording, str(error))
             return
         self._refused.discard(recording.order.name)
+        if recording.is_over:
+            self._link(recording)
         if recording.fd >= 0:
             self._selector.register(recording.fd, selectors.EVENT_READ, recording)
             self._watched[recording.fd] = recording

@@ -83,6 +83,11 @@ class Recording:
         Of a dead one, which has no output any more, it is the screen. Raises TmuxError, and OSError where the file
         cannot be written.
         """
+        if pane.is_dead and self._writer is None:
+            left = read_left(self.order.file)
+            if left is not None and left.has_ended:
+                self.is_over = True  # a collector of before has seen it to its end
+                return
         screen, fd, fifo = (read_screen(self.socket, pane.pane_id), -1, None) if pane.is_dead else self._pipe(pane)
         self._drain(now)
         self._close_fifo()

@@ -46,19 +46,24 @@ def third_header(cols: int, rows: int, timestamp: float, title: str, env: dict[s
 
 
 class Left(NamedTuple):
-    """What a writer that was killed left: the bytes of its whole lines, the time of the last, when it began, labels."""
+    """What a writer that was killed left: the bytes of its whole lines, the time of the last, when it began, labels.
+
+    `has_ended`: it was not killed, or only behind the end of what it recorded.
+    """
 
     end: int
     time: float
     timestamp: float
     size: tuple[int, int]
     labels: list[str]
+    has_ended: bool = False
 
 
 def read_left(path: Path) -> Left | None:
     """What is in a recording of v3 that is to be gone on with; None where it is none."""
     time, end = 0.0, 0
     labels: list[str] = []
+    has_ended = False
     try:
         with path.open("rb") as file:
             first = file.readline(_LONGEST_LINE)
@@ -78,13 +83,15 @@ def read_left(path: Path) -> Left | None:
                     code, data = "", ""
                 if code == "m":
                     labels.append(data)
+                elif code == "x":
+                    has_ended = True
                 elif code == "r":
                     cols, _, rows = data.partition("x")
                     size = (int(cols), int(rows))
                 end += len(line)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Left(end, time, timestamp, size, labels)
+    return Left(end, time, timestamp, size, labels, has_ended)
 
 
 class LineWriter:
