@@ -67,6 +67,15 @@ async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> 
         await slow
         await one.settled()
         assert one.row("Guard").decision is Decision.UNDECIDED, "acts are done in their order"
+        may_go_on.clear()
+        slow = asyncio.create_task(one.screen.act(wait))
+        await press(one.fleet.app, "y", "z", "Z", "z", "Z")
+        may_go_on.set()
+        await slow
+        await one.settled()
+        row = one.table.row
+        assert row is not None
+        assert row.decision is Decision.KEEP, "fingers are faster than what they take back and do again"
 
 
 async def test_an_act_that_fails_takes_back_nothing_that_was_done_before_it(shop: Repository) -> None:

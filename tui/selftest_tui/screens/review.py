@@ -24,7 +24,7 @@ from selftest_tui.review_lines import ReviewGroup, ReviewRow, RowMaker, lay_out
 from selftest_tui.review_situation import ReviewSituation
 from selftest_tui.review_state import instead_of_lines, review_problems
 from selftest_tui.screens.editing import editor_of
-from selftest_tui.screens.review_keys import ReviewKeys
+from selftest_tui.screens.review_keys import DOING_AGAIN, TAKING_BACK, ReviewKeys
 from selftest_tui.screens.review_sight import ReviewSight
 from selftest_tui.screens.split import SplitScreen
 from selftest_tui.widgets.banner import Banner
@@ -254,7 +254,9 @@ class ReviewScreen(SplitScreen):
         """Where the person stands."""
         row, state = self.table.row, self.state
         evidence = state.evidence if state is not None else {}
-        has_pending = bool(self._pending)
+        # What keys before this one asked for may be under way, and will be done by then.
+        will_undo = "a decision" if self._pending or DOING_AGAIN in self._under_way.values() else ""
+        will_redo = "what is being taken back" if TAKING_BACK in self._under_way.values() else ""
         return ReviewSituation(
             row=row,
             on_group=isinstance(self.table.line, ReviewGroup),
@@ -265,8 +267,8 @@ class ReviewScreen(SplitScreen):
             problems=len(self.problems) + len(self.said),
             is_opening=state is None,
             is_linear=state is not None and state.plan.is_linear,
-            undo_says=(state.undo_says if state is not None else "") or ("a decision" if has_pending else ""),
-            redo_says=state.redo_says if state is not None else "",
+            undo_says=(state.undo_says if state is not None else "") or will_undo,
+            redo_says=(state.redo_says if state is not None else "") or will_redo,
             main_moved=state.main_moved if state is not None else 0,
             is_relaid=self.acts.is_relaid,
             hunks=self.pane.diff.layout_of_rows.hunks,

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _VERBS = {Decision.KEEP: "Keep", Decision.REVERT: "Revert", Decision.UNDECIDED: "Make undecided"}
 _DEFAULT_BRANCH = "reviewed"
+TAKING_BACK, DOING_AGAIN = "taking it back", "doing it again"
+"""What is said of an undo and a redo that are under way."""
 
 
 class ReviewKeys(ReviewMoves):
@@ -181,15 +183,25 @@ class ReviewKeys(ReviewMoves):
 
     async def undo(self) -> None:
         """Take the last act back."""
-        says = self._state.undo_says
-        await self._screen.act(lambda session: session.undo(), says="taking it back")
-        self._screen.say(present.clean(says) or "the last decision", "Taken back")
+        said: list[str] = []
+
+        def do(session: ReviewSession) -> ReviewState:
+            said.append(session.state.undo_says)  # by now: acts before it were under way when the key was pressed
+            return session.undo()
+
+        await self._screen.act(do, says=TAKING_BACK)
+        self._screen.say(present.clean(said[0]) or "the last decision", "Taken back")
 
     async def redo(self) -> None:
         """Do again what was taken back."""
-        says = self._state.redo_says
-        await self._screen.act(lambda session: session.redo(), says="doing it again")
-        self._screen.say(present.clean(says), "Done again")
+        said: list[str] = []
+
+        def do(session: ReviewSession) -> ReviewState:
+            said.append(session.state.redo_says)
+            return session.redo()
+
+        await self._screen.act(do, says=DOING_AGAIN)
+        self._screen.say(present.clean(said[0]), "Done again")
 
     async def note(self) -> None:
         """A note about this change, for the pull request."""
