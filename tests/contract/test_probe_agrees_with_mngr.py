@@ -96,8 +96,7 @@ class Zoo:
 
     def listed(self, **env: str) -> list[dict[str, Any]]:
         """The agents as mngr lists them with this added to its environment."""
-        out = self.world.run(["mngr", "list", "--format", "json"], env=env, check=False).stdout
-        agents: list[dict[str, Any]] = json.loads(out)["agents"]
+        agents: list[dict[str, Any]] = World(self.world.root, env).listing()["agents"]
         return agents
 
     def told(self, **env: str) -> dict[str, str]:
