@@ -97,8 +97,12 @@ async def _plays_live_from_the_fleet(run: OneAgentRun) -> None:
         assert isinstance(screen, ReplayScreen)
         await one.until(lambda: "is *************** known" in screen.player.view.text(), "the end of the recording")
         assert screen.player.is_following
-        run.type("mngr-agent-00", "echo and live")
-        await one.until(lambda: "\nand live" in screen.player.view.text(), "what was typed while it is shown")
+        for word in ("live", "on and on"):
+            run.type("mngr-agent-00", f"echo and {word}")
+            await one.until(
+                lambda word=word: f"\nand {word}" in screen.player.view.text(),  # type: ignore[misc]
+                "what was typed while it is shown",
+            )
         await one.press("escape")
         await one.until(lambda: one.app.screen is one.screen, "the fleet again")
 

@@ -268,7 +268,7 @@ class Player(Vertical):
         if self.timeline is None:
             return
         self.pause()
-        self._wanted = None
+        self._wanted, self._marker, self._follows_at_once = None, (), False
         self.is_following = True
         self._show(self.duration)
 
