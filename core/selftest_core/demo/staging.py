@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PROGRAM = "demo-agent"
 """The program name of the agents: 15 characters at most, for `ps` cuts there and mngr would not find it."""
 _HERE = Path(__file__).parent
-_SHORTEST, _LONGEST, _STARTS = 150.0, 400.0, 250
+_SHORTEST, _LONGEST, _STARTS = 90.0, 400.0, 250
 
 
 def pytest_command() -> tuple[str, ...]:
