@@ -54,5 +54,5 @@ format: venv ## format and sort imports
 	@$(PYTHON_BIN) -m ruff check --fix -q . ; $(PYTHON_BIN) -m ruff format .
 
 lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
-	uv pip compile -q --upgrade pyproject.toml --group dev --extra mngr --universal --python-version 3.12 \
+	uv pip compile -q --upgrade pyproject.toml --group dev --extra mngr --extra claude --extra codex --universal --python-version 3.12 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header -o requirements.txt $(ARGS)
