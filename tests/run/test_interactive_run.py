@@ -23,6 +23,7 @@ from selftest_core.run.conductor import Conductor
 from selftest_core.run.deciding import ASKS, TURN_ENDED, Policy
 from selftest_core.run.events import End, Event
 from selftest_core.run.mngr_crew import MngrCrew
+from selftest_core.run.prompt import PROMPT_LINE
 from selftest_core.run.source import fingerprint
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.git import find_place
@@ -41,6 +42,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 AGENT = """#!/bin/bash
 cd "$(dirname "$SELFTEST_OUT")/.." || exit 9
 env > "$SELFTEST_OUT/environment.txt"
+cp .selftest/prompt.md "$SELFTEST_OUT/told.txt"
 marks=$MNGR_AGENT_STATE_DIR
 turns=0
 report() {
@@ -130,9 +132,10 @@ def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_a
     assert forgets.member is not None
     assert asks.member is not None
     heard = (folder.attempt(forgets.member) / "heard.txt").read_text().splitlines()
-    assert [line.partition(" ")[0] for line in heard] == ["Own", "You", "write"]
+    assert [line.partition(" ")[0] for line in heard] == ["Read", "You", "write"]
     heard = (folder.attempt(asks.member) / "heard.txt").read_text().splitlines()
-    assert heard == [f"Own {asks.planned.node_id}.", "y"]
+    assert heard == [PROMPT_LINE, "y"]  # one typed line; the prompt itself is the file that it names
+    assert (folder.attempt(asks.member) / "told.txt").read_text() == f"Own {asks.planned.node_id}.\n"
     probe = Probe(environ)
     eventually(
         lambda: [agent.state for agent in probe.look(time.time()).agents] == ["STOPPED", "STOPPED"], "both stopped"

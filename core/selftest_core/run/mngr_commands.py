@@ -16,6 +16,7 @@ from selftest_core.errors import ToolOutputError
 from selftest_core.run.carrying import carried_to
 from selftest_core.run.crew import BUNDLE, OUTCOME
 from selftest_core.run.names import labels
+from selftest_core.run.prompt import PROMPT_FILE, PROMPT_LINE
 from selftest_core.run.pulling import LARGEST_FILE
 from selftest_core.run.recording import NOT_RECORDED
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from selftest_core.run.recording import Provision
 
 OUT = ".selftest/out"
-_PROMPT = ".selftest/prompt.md"
 _CARRIED = ".selftest/carried"
 _REMOTE_COPIES = PurePosixPath("/tmp/selftest-copies")
 
@@ -85,7 +85,7 @@ def create_arguments(
         "SELFTEST_TEST": member.node_id,
         "SELFTEST_BASE": plan.base,
         "SELFTEST_OUT": str(folder / OUT),
-        "SELFTEST_PROMPT_FILE": str(folder / _PROMPT),
+        "SELFTEST_PROMPT_FILE": str(folder / PROMPT_FILE),
     }
     made = shlex.quote(str(folder / ".selftest"))
     prepare = f"mkdir -p {made}/out && printf '*\\n' > {made}/.gitignore"
@@ -99,7 +99,7 @@ def create_arguments(
         "--no-connect", "--headless", "--yes", "--format", "json", "--no-ensure-clean", "--exclude-unclean",
         "--transfer", "git-mirror" if plan.transfer == "mirror" else "git-worktree",
         "--target-path", str(folder), "--project", project, "--extra-provision-command", prepare,
-        "--upload-file", f"{prompt}:{folder / _PROMPT}",
+        "--upload-file", f"{prompt}:{folder / PROMPT_FILE}",
     ]  # fmt: skip
     for file, there in taken.items():
         arguments += ["--upload-file", f"{file}:{there}"]
@@ -113,7 +113,7 @@ def create_arguments(
     for name in plan.env_names:
         arguments += ["--pass-env", name]
     if plan.agent_type != "command":
-        arguments += ["--message-file", str(prompt)]  # it would be typed into a command's stdin
+        arguments += ["--message", PROMPT_LINE]  # it would be typed into a command's stdin
     arguments += plan.create_args
     command = [str(taken.get(word, word)) for word in plan.agent_command or ()]
     return [*arguments, "--", *command] if command else arguments

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 SHIPPED = "tester.j2"
 """What a person's template extends."""
+PROMPT_FILE = ".selftest/prompt.md"
+"""Path of the prompt in an agent's copy of the repository."""
+PROMPT_LINE = f"Read {PROMPT_FILE} and do what it says."
+"""First message to an LLM agent. Its program wraps longer ones as pasted text, which models are told to distrust."""
 OUTCOME_NAME = "outcome.json"
 BUNDLE_NAME = "branch.bundle"
 
