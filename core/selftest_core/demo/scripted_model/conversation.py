@@ -1,0 +1,127 @@
+"""One request of a coding agent, in the same form for both APIs.
+
+What counts is what the person said last, and the results of the tools that the agent ran since then: a play is
+chosen by the first, and its step is the number of the second. Requests are not trusted: a field of another shape
+than expected counts as absent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PROMPT_FILE = ".selftest/prompt.md"
+"""What a run's agent is told to read, relative to its folder."""
+
+_ADDED = re.compile(
+    r"<(system-reminder|environment_context|user_instructions|permissions instructions|INSTRUCTIONS)>.*?</\1>", re.S
+)
+_FOLDER = re.compile(r"(?:[Ww]orking directory: |<cwd>)(/[^\s<]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a request tells. `key`: the agent's session. `folder`: its work dir, empty where it does not say.
+
+    `results`: of the tools since the person spoke last. `tools`: names of those that it offers; without any, the
+    request is an aside of the program (a title, a summary). `asked`: how often the person named the prompt's file.
+    `length`: how many messages there are.
+    """
+
+    key: str
+    model: str
+    folder: str
+    said: str
+    results: tuple[str, ...]
+    tools: frozenset[str]
+    asked: int
+    length: int
+
+    @property
+    def is_aside(self) -> bool:
+        """True where the agent's program asks for itself."""
+        return not self.tools
+
+
+def read_messages(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conversation:
+    """The conversation in a request of the Messages API."""
+    said, asked, around = "", 0, _text_of(body.get("system"))
+    results: list[str] = []
+    messages = _objects(body.get("messages"))
+    for message in messages:
+        content = message.get("content")
+        if message.get("role") == "system":
+            around += "\n" + _text_of(content)
+        if message.get("role") != "user":
+            continue
+        text = _ADDED.sub("", _text_of(content)).strip()
+        told = [part for part in _objects(content) if part.get("type") == "tool_result"]
+        results += [_text_of(part.get("content")) for part in told]
+        # What a person types during a turn comes beside a tool's result.
+        if text and (not told or "PLAY " in text or PROMPT_FILE in text):
+            said, results = text, []
+            asked += PROMPT_FILE in text
+        around += "\n" + _text_of(content)
+    metadata = body.get("metadata")
+    key = headers.get("x-claude-code-session-id") or (json.dumps(metadata) if metadata else "messages")
+    return _conversation(body, key, around, said, results, asked, len(messages))
+
+
+def read_responses(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conversation:
+    """The conversation in a request of the Responses API."""
+    said, asked, around = "", 0, _text_of(body.get("instructions"))
+    results: list[str] = []
+    items = _objects(body.get("input"))
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "message" and item.get("role") == "user":
+            around += "\n" + _text_of(item.get("content"))
+            text = _ADDED.sub("", _text_of(item.get("content"))).strip()
+            if text:
+                said, results = text, []
+                asked += PROMPT_FILE in text
+        elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
+            output = item.get("output")
+            results.append(output if isinstance(output, str) else json.dumps(output))
+    key = headers.get("session_id") or headers.get("session-id") or str(body.get("prompt_cache_key") or "responses")
+    return _conversation(body, key, around, said, results, asked, len(items))
+
+
+def _conversation(
+    body: Mapping[str, Any], key: str, around: str, said: str, results: list[str], asked: int, length: int
+) -> Conversation:
+    folder = _FOLDER.search(around)
+    names = {tool.get("name") or tool.get("type") for tool in _objects(body.get("tools"))}
+    return Conversation(
+        key=key[:200],
+        model=str(body.get("model") or "scripted")[:100],
+        folder=folder[1] if folder else "",
+        said=said,
+        results=tuple(results),
+        tools=frozenset(str(name) for name in names if name),
+        asked=asked,
+        length=length,
+    )
+
+
+def _text_of(content: object) -> str:
+    """The words of a content: a string, or a list of parts with texts."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in _objects(content) if isinstance(part.get("text"), str))
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return list(_dicts(value))
+
+
+def _dicts(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        for one in value:
+            if isinstance(one, dict):
+                yield one

@@ -1,0 +1,210 @@
+"""The agent of one test of a run, played from what its prompt says and a story that the stage has for its test.
+
+It is told one line that names the prompt's file, so it reads that file first. A story is a list of steps as
+`demo.scenarios` has them, a verb and its arguments; each verb becomes the calls of tools that a coding agent would
+make. What they edit, test, commit and report is real: an outcome says what the calls brought about.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from selftest_core.demo.scripted_model.answers import Answer, Refusal, edit, question, read, read_text, shell
+from selftest_core.demo.scripted_model.conversation import PROMPT_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from selftest_core.demo.scripted_model.answers import Play
+    from selftest_core.demo.scripted_model.conversation import Conversation
+
+type Steps = list[list[Any]]
+type Calls = Generator[Answer, str, None]
+
+_TASK = "Your task: one test"
+_WITHOUT_STORY: Steps = [["test"], ["report", "It was run as it is; nothing was changed.", {}]]
+_FENCE = re.compile(r"^(?P<ends>`{3,})(?P<language>\w*)\n(?P<text>.*?)\n(?P=ends)$", re.S | re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The stories by the id of their test. `speed` divides every pause. `is_watched`: somebody answers questions."""
+
+    stories: Mapping[str, Steps] = field(default_factory=dict)
+    speed: float = 1.0
+    is_watched: bool = False
+
+
+def read_stage(path: Path) -> Stage:
+    """The stage in a file that `staging` or a test wrote. Raises OSError, ValueError, KeyError."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return Stage(document["stories"], float(document.get("speed", 1.0)), bool(document.get("is_watched", False)))
+
+
+def tester(talk: Conversation, stage: Stage) -> Play:
+    """Read the prompt, do as it says, hand back."""
+    prompt = read_text((yield read(talk, PROMPT_FILE, "I read what I am to do.")))
+    fences = [(found["language"], found["text"]) for found in _FENCE.finditer(prompt)]
+    if _TASK not in prompt:
+        # The smoke agent's prompt: its commands are all that there is to do.
+        for language, text in fences:
+            if language in ("sh", "bash"):
+                yield shell(talk, text, "As the prompt says")
+        return Answer("Done, as the prompt says.")
+    test = fences[0][1].strip()
+    command = next((text for _, text in fences[1:] if test in text), f"python -m pytest {shlex.quote(test)}")
+    actor = _Actor(talk, stage, command)
+    yield from actor.perform(stage.stories.get(test, _WITHOUT_STORY))
+    return actor.last()
+
+
+class _Actor:
+    """One agent in the middle of its story. The verbs of the stories are its methods."""
+
+    def __init__(self, talk: Conversation, stage: Stage, command: str) -> None:
+        self._talk = talk
+        self._stage = stage
+        self._command = command
+        self._words: list[str] = []
+        self._seconds = 0.0
+        self._refusal: Refusal | None = None
+        self._is_over = False
+        self._read: set[str] = set()
+        self._runs: list[tuple[str, bool]] = []
+        self._changes: dict[str, dict[str, str]] = {}
+
+    def perform(self, steps: Steps) -> Calls:
+        """Some steps, in order, until one of them ends the turn."""
+        for verb, *arguments in steps:
+            if not self._is_over:
+                yield from getattr(self, verb)(*arguments)
+
+    def last(self) -> Answer:
+        """The words that end the turn."""
+        return self._said(Answer("" if self._words else "I am done."))
+
+    def _said(self, answer: Answer) -> Answer:
+        """The answer behind what was said, thought and refused before it."""
+        words = "\n\n".join([*self._words, answer.words]).strip()
+        seconds, refusal = self._seconds / self._stage.speed, self._refusal
+        self._words, self._seconds, self._refusal = [], 0.0, None
+        streamed, silent = (seconds, 0.0) if words else (0.0, seconds)
+        return Answer(words, answer.tool, answer.given, seconds=streamed, silence=silent, refusal=refusal)
+
+    def _call(self, answer: Answer) -> Generator[Answer, str, str]:
+        return (yield self._said(answer))
+
+    # -- verbs
+
+    def say(self, text: str) -> Calls:
+        """Words before the next call."""
+        self._words.append(text)
+        yield from ()
+
+    def think(self, seconds: float) -> Calls:
+        """Time that the next answer takes."""
+        self._seconds += seconds
+        yield from ()
+
+    def read(self, path: str) -> Calls:
+        """A file is read."""
+        self._read.add(path)
+        yield from self._call(read(self._talk, path))
+
+    def edit(self, path: str, old: str, new: str) -> Calls:
+        """A file is changed, read before where it was not yet."""
+        if path not in self._read:
+            yield from self.read(path)
+        yield from self._call(edit(self._talk, path, old, new))
+
+    def test(self) -> Calls:
+        """Its test, by the command of its prompt."""
+        result = yield from self._call(shell(self._talk, self._command, "Run the test"))
+        is_green = re.search(r"\b\d+ passed\b", result) is not None and re.search(r"\bfailed\b", result) is None
+        self._runs.append(("after" if self._changes else "before", is_green))
+
+    def bash(self, command: str) -> Calls:
+        """A shell command."""
+        yield from self._call(shell(self._talk, command, "As needed"))
+
+    def permit(self, command: str) -> Calls:
+        """A shell command that a person may have to allow."""
+        yield from self.bash(command)
+
+    def commit(self, kind: str, subject: str, why: str) -> Calls:
+        """A commit on the agent's branch, and the change that the outcome tells of."""
+        command = f"git commit -qam {shlex.quote(f'[{kind}] {subject}')} -m {shlex.quote(why)} && git log --oneline -1"
+        yield from self._call(shell(self._talk, command, "Commit"))
+        self._changes[kind] = {"status": "SUCCEEDED", "summary_markdown": f"{subject}. {why}"}
+
+    def undo(self, kind: str, why: str) -> Calls:
+        """What was tried is taken back, and told."""
+        yield from self._call(shell(self._talk, "git checkout -q -- .", "Take it back"))
+        self._changes[kind] = {"status": "FAILED", "summary_markdown": why}
+
+    def ask(self, text: str, choices: list[str], then: list[Steps]) -> Calls:
+        """A question. `then`: what each choice leads to, and last, no answer at all."""
+        if not self._stage.is_watched or "AskUserQuestion" not in self._talk.tools:
+            yield from self.perform(then[-1])
+            return
+        said = yield from self._call(question(self._talk, text, choices))
+        chosen = next((number for number, choice in enumerate(choices) if f'="{choice}"' in said), None)
+        yield from self.perform(then[-1] if chosen is None else then[chosen])
+
+    def report(self, summary: str, claims: dict[str, object]) -> Calls:
+        """The outcome: written beside its place, then renamed. `claims` stand in it whatever was seen."""
+        document = {
+            "errored": False,
+            "tests_passing_before": self._runs[0][1] if self._runs else None,
+            "tests_passing_after": self._runs[-1][1] if self._runs else None,
+            "summary_markdown": summary,
+            "changes": self._changes,
+            "test_runs": [
+                {"run_name": when, "description_markdown": "passed" if is_green else "failed"}
+                for when, is_green in self._runs
+            ],
+            "escalations": [],
+            **claims,
+        }
+        yield from self._hand_back(json.dumps(document, indent=1))
+        self._words.append(summary)
+
+    def babble(self, text: str) -> Calls:
+        """An outcome that is none, and the end."""
+        yield from self._hand_back(text)
+        self._is_over = True
+
+    def crash(self, why: str) -> Calls:
+        """The agent's program ends by force in the middle of its turn. The shell's parent is that program."""
+        yield from self._call(shell(self._talk, f"echo {shlex.quote(why)}; kill -9 $PPID", "Try the service"))
+
+    def limit(self, times: int, seconds: int) -> Calls:
+        """The next answer is refused so often: too many requests."""
+        self._refusal = Refusal(429, "rate_limit_error", "This request would exceed your rate limit.", times, seconds)
+        yield from ()
+
+    def refuse(self, status: int, kind: str, message: str) -> Calls:
+        """The next answer is refused for ever."""
+        self._refusal = Refusal(status, kind, message)
+        yield from ()
+
+    def forget(self) -> Calls:
+        """The turn ends without a report, unless the prompt was named again: by a reminder."""
+        self._is_over = self._talk.asked < 2
+        yield from ()
+
+    def _hand_back(self, text: str) -> Calls:
+        if "Write" in self._talk.tools and self._talk.folder:
+            path = f"{self._talk.folder}/.selftest/out/outcome.json.draft"
+            yield from self._call(Answer("My report.", "Write", {"file_path": path, "content": text}))
+        else:
+            command = f"cat > \"$SELFTEST_OUT/outcome.json.draft\" <<'REPORT'\n{text}\nREPORT"
+            yield from self._call(shell(self._talk, command, "Write the report"))
+        command = 'mv "$SELFTEST_OUT/outcome.json.draft" "$SELFTEST_OUT/outcome.json"'
+        yield from self._call(shell(self._talk, command, "Hand it back"))
