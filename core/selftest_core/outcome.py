@@ -167,26 +167,34 @@ def parse_outcome(data: bytes) -> Outcome:
 
 
 def verdict(outcome: Outcome, has_commits: bool) -> Verdict:
-    """What an outcome claims. `has_commits`: whether the agent's branch has commits that its base does not have."""
+    """What an outcome claims. `has_commits`: whether the agent's branch has commits that its base does not have.
+
+    Blocked comes before red: an agent that is blocked leaves its test red, as the prompt tells it to.
+    """
     statuses = {change.status.strip().upper() for change in outcome.changes}
+    if ChangeStatus.BLOCKED in statuses or any(_is_block(escalation) for escalation in outcome.escalations):
+        return "blocked"
     if outcome.errored or outcome.tests_passing_after is False or ChangeStatus.FAILED in statuses:
         return "red"
-    escalations = {escalation.kind.strip().upper() for escalation in outcome.escalations}
-    if ChangeStatus.BLOCKED in statuses or EscalationKind.BLOCKER in escalations:
-        return "blocked"
     return "succeeded" if outcome.changes or has_commits else "unchanged"
 
 
 def evidence(outcome: Outcome, end: Verdict | str) -> str:
     """What a report says of why its test is blocked or red: what many such reports have in common, if anything is."""
     if end == "blocked":
-        told = [one.title or one.detail for one in outcome.escalations if _is(one.kind, EscalationKind.BLOCKER)]
+        told = [one.title or one.detail for one in outcome.escalations if _is_block(one)]
         told += [one.summary for one in outcome.changes if _is(one.status, ChangeStatus.BLOCKED)]
     elif end == "red":
         told = [one.summary for one in outcome.changes if _is(one.status, ChangeStatus.FAILED)]
     else:
         told = []
     return next((text for text in told if text.strip()), outcome.summary)
+
+
+def _is_block(escalation: Escalation) -> bool:
+    """True where the agent says that it cannot go on without a person."""
+    blocks = (EscalationKind.BLOCKER, EscalationKind.FIX_DIRECTION_AMBIGUOUS)
+    return any(_is(escalation.kind, kind) for kind in blocks)
 
 
 def _is(word: str, known: StrEnum) -> bool:

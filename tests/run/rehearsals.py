@@ -104,6 +104,8 @@ class Rehearsal:
     is_full: bool = False
     caller: Caller | None = None
     clock: SimulatedClock = field(default_factory=SimulatedClock)
+    crew: type[SimulatedCrew] = SimulatedCrew
+    bundles: type[SimulatedBundles] = SimulatedBundles
 
     def conduct(
         self,
@@ -124,9 +126,9 @@ class Rehearsal:
         clock.jump = self.clock_jump
 
         async def life() -> str | None:
-            crew = SimulatedCrew(self.world, clock)
+            crew = self.crew(self.world, clock)
             conductor = Conductor(
-                self.plan, self.ledger, crew, self.folder, SimulatedBundles(),
+                self.plan, self.ledger, crew, self.folder, self.bundles(),
                 clock=clock, policy=self.policy, on_change=on_change, caller=self.caller,
             )  # fmt: skip
             conducting = asyncio.ensure_future(conductor.run())

@@ -7,7 +7,12 @@ import contextlib
 import json
 from typing import TYPE_CHECKING
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from run.rehearsals import a_plan
+from selftest_core.demo.simulated_time import SimulatedClock, play
+from selftest_core.errors import ToolFailedError
 from selftest_core.observations import Listed
 from selftest_core.run.clock import WallClock
 from selftest_core.run.fold import RunRow
@@ -113,3 +118,85 @@ async def test_who_no_longer_waits_for_an_answer_ends_the_question(world: World)
     mngr_that(world, f"echo '{EMPTY}'")
     answers = await asked.of({"local": ()})
     assert isinstance(answers["local"], Listed)
+
+
+async def test_looks_that_overlap_share_one_question(world: World) -> None:
+    go = world.root / "go"
+    mngr_that(world, f"while [ ! -e {go} ]; do sleep 0.05; done; echo '{EMPTY}'")
+    asked = listings(world)
+    looks = [asyncio.ensure_future(asked.of({"local": (MEMBER,)})) for _ in range(5)]
+    while not calls(world):
+        await asyncio.sleep(0.02)
+    looks[0].cancel()
+    go.touch()
+    answers = await asyncio.gather(*looks[1:])
+    assert all(isinstance(answer["local"], Listed) for answer in answers)
+    assert looks[0].cancelled()
+    assert len(calls(world)) == 1
+
+
+class PlayedMngr:
+    """Providers that answer in simulated time: `plans` by provider, seconds and whether it fails, call by call."""
+
+    def __init__(self, plans: dict[str, list[tuple[float, str]]]) -> None:
+        self.plans = plans
+        self.asking: dict[str, int] = {}
+        self.most = 0
+
+    async def list(self, provider: str | None = None, *, timeout: float) -> Listed:
+        assert provider is not None
+        seconds, how = (self.plans.get(provider) or [(1.0, "")]).pop(0) if self.plans.get(provider) else (1.0, "")
+        self.asking[provider] = self.asking.get(provider, 0) + 1
+        self.most = max(self.most, self.asking[provider])
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.asking[provider] -= 1
+        if how == "tool":
+            raise ToolFailedError("mngr failed")
+        if how == "odd":
+            raise KeyError(provider)
+        return Listed(at=0.0, seconds=seconds, agents=(), errors=(), provider=provider)
+
+
+PROVIDERS = ("local", "modal", "boxes")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    plans=st.dictionaries(
+        st.sampled_from(PROVIDERS),
+        st.lists(st.tuples(st.floats(0.0, 20.0), st.sampled_from(("", "tool", "odd"))), max_size=4),
+    ),
+    looks=st.lists(
+        st.tuples(
+            st.floats(0.0, 30.0),  # when it begins
+            st.sets(st.sampled_from(PROVIDERS), min_size=1),
+            st.one_of(st.none(), st.floats(0.0, 15.0)),  # after how long it is cancelled
+        ),
+        min_size=1, max_size=8,
+    ),
+)  # fmt: skip
+def test_any_interleaving_of_looks_answers_each_of_them(
+    plans: dict[str, list[tuple[float, str]]], looks: list[tuple[float, set[str], float | None]]
+) -> None:
+    mngr = PlayedMngr({name: list(plan) for name, plan in plans.items()})
+
+    async def one_look(listings: Listings, begins: float, providers: set[str], patience: float | None) -> None:
+        await asyncio.sleep(begins)
+        try:
+            async with asyncio.timeout(patience):
+                answers = await listings.of(dict.fromkeys(sorted(providers), (MEMBER,)))
+        except TimeoutError:
+            assert patience is not None
+            return
+        assert answers.keys() == providers
+        assert all(isinstance(answer, Listed) or answer for answer in answers.values())
+
+    async def life() -> None:
+        listings = Listings(mngr, SimulatedClock())
+        await asyncio.gather(*(one_look(listings, *look) for look in looks))
+
+    play(life)
+    assert mngr.most <= 1
+    assert not any(mngr.asking.values())

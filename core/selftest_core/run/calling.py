@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import ToolError
 from selftest_core.frozen import dataclass
+from selftest_core.run.duty import evidence_of
 from selftest_core.run.events import Event
 from selftest_core.tools.process import run_async
 
@@ -142,7 +143,10 @@ class Calls:
         await self.finish()
 
     async def _call(self, caller: Caller, call: Call) -> None:
-        says = await caller.call(call)
+        try:
+            says = await caller.call(call)
+        except Exception as error:
+            says = evidence_of(error)
         if says:
             self._told(call, says)
 

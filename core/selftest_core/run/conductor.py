@@ -7,7 +7,7 @@ folds the journal and goes on. A launch that was begun is looked for before it i
 
     why = await Conductor(plan, journal, crew, folder, bundles).run()      # done, stopped, budget, paused
 Only what keeps it from writing things down ends it early (JournalError, OwnDiskError): what cannot be written down must
-not be done.
+not be done. Any other error costs one test, or is noted and tried again (`unexpected`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError, ToolFailedError
@@ -22,14 +23,15 @@ from selftest_core.journal import JournalError
 from selftest_core.run.calling import Calls, call_for
 from selftest_core.run.clock import WallClock, seconds_since
 from selftest_core.run.deciding import Do, Policy, advise
-from selftest_core.run.duty import Duty, short, words_of
+from selftest_core.run.duty import Duty, evidence_of, short, words_of
 from selftest_core.run.ending import Ending
 from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.launching import is_affordable
-from selftest_core.run.looking import Lookout
+from selftest_core.run.looking import LOOKING, Lookout
 from selftest_core.run.making import Maker
 from selftest_core.run.scribe import Scribe
 from selftest_core.run.stopping import Stopper
+from selftest_core.run.unexpected import UnexpectedErrors
 from selftest_core.run.wishing import take_wishes
 from selftest_core.run.work import Work
 
@@ -83,6 +85,7 @@ class Conductor:
         self._lookout = Lookout(self._duty, self._stopper)
         self._ending = Ending(self._duty)
         self._maker = Maker(self._duty, self._ending)
+        self._errors = UnexpectedErrors(self._duty, self._give_up)
         self._calls = Calls(caller, self._call_failed)
         self._reminded: dict[str, float] = {}
         self._before = self._scribe.run
@@ -101,11 +104,14 @@ class Conductor:
             why = await self._loop()
             await self._calls.finish()
             return why
+        except JournalError as error:
+            self._work.fatal = error
+            raise
         finally:
             await self._calls.cancel()
             await self._work.cancel()
             with suppress(JournalError):
-                if not isinstance(self._work.error, JournalError):
+                if not isinstance(self._work.fatal, JournalError):
                     self._duty.note(Event.LEFT, why=why)
 
     def _take_up(self) -> None:
@@ -117,20 +123,25 @@ class Conductor:
 
     async def _loop(self) -> str:
         while True:
-            if self._work.error is not None:
-                raise self._work.error
-            take_wishes(self._duty)
-            self._lookout.start()
+            self._heed_failures()
+            self._errors.attempt("taking wishes", partial(take_wishes, self._duty))
+            self._errors.attempt(LOOKING, self._lookout.start)
             for row in tuple(self.run_now.rows.values()):
                 if row.name not in self._work.busy:
-                    self._consider(row)
-            self._maker.launch()
-            for batch in self._stopper.batches(self.run_now, self._clock.elapsed()):
-                self._work.start(self._stop(batch))
+                    self._errors.attempt("judging what was seen", partial(self._consider, row), row.name)
+            self._errors.attempt("launching", self._maker.launch)
+            self._errors.attempt("stopping agents", self._stop_some)
             why = self._why_leave()
             if why:
+                self._heed_failures()
                 return why
             await self._rest()
+
+    def _heed_failures(self) -> None:
+        for failure in self._work.take_failures():
+            self._errors.heed(failure.error, failure.step, failure.test)
+        if self._work.fatal is not None:
+            raise self._work.fatal
 
     def _why_leave(self) -> str:
         run = self.run_now
@@ -180,9 +191,9 @@ class Conductor:
     def _act(self, row: RunRow, member: Member, seen: Seen, advice: Advice) -> None:
         match advice.do:
             case Do.PULL:
-                self._work.start(self._ending.pull(row, member, seen, advice), row.name)
+                self._work.start(self._ending.pull(row, member, seen, advice), "fetching what it left", row.name)
             case Do.REMIND:
-                self._work.start(self._remind(row, member), row.name)
+                self._work.start(self._remind(row, member), "reminding it", row.name)
             case Do.NOTICE:
                 self._duty.note_row(Event.NOTICED, row, reason=advice.text)
             case Do.GIVE_UP:
@@ -206,8 +217,15 @@ class Conductor:
             except (ToolError, TimeoutError) as error:
                 says = short(words_of(error, "it did not arrive in time"))
                 break
+            except Exception as error:
+                says = short(evidence_of(error))
+                break
         self._reminded[row.name] = self._clock.elapsed()
         self._duty.note_row(Event.REMINDED, row, says=says)
+
+    def _stop_some(self) -> None:
+        for batch in self._stopper.batches(self.run_now, self._clock.elapsed()):
+            self._work.start(self._stop(batch), "stopping agents")
 
     async def _stop(self, batch: Sequence[RunRow]) -> None:
         for name, says in (await self._stopper.stop(batch)).items():
@@ -218,8 +236,26 @@ class Conductor:
         call = call_for(before, run, entry)
         if call is not None:
             self._calls.start(call)
-        if self._on_change is not None:
-            self._on_change(run, entry)
+        if self._on_change is not None and self._work.fatal is None:
+            try:
+                self._on_change(run, entry)
+            except Exception as error:  # whoever listens is gone, such as a closed pipe: no test's fault
+                self._work.fatal = error
+                self._work.wake.set()
+
+    def _give_up(self, row: RunRow, text: str) -> None:
+        """End a test over which our own code failed again and again."""
+        match row.phase:
+            case Phase.WAITING | Phase.LAUNCHING:
+                self._maker.give_up(row, text)
+            case Phase.WORKING:
+                self._ending.end(row, End.LOST, "work", text)
+            case Phase.PULLING:
+                self._ending.end(row, End.UNREADABLE, "pull", text)
+            case Phase.STOPPING:
+                self._duty.note_row(Event.STOPPED, row, says=short(text))
+            case Phase.ENDED:
+                pass
 
     def _call_failed(self, call: Call, says: str) -> None:
         self._duty.note(Event.CALLED, reason=call.reason, says=short(says))

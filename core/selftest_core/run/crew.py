@@ -43,6 +43,10 @@ class Life(StrEnum):
     UNSEEN = "unseen"
 
 
+PRESENT = (Life.WORKING, Life.TURN_ENDED, Life.ASKS, Life.EXITED)
+"""Of an agent that has something to stop."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What was seen of one agent. `outcome`: a stamp of its outcome file, that changes with it; empty without one.

@@ -29,7 +29,8 @@ class Policy:
     `last_looks`: fetches that must find no file before an ended agent is called crashed. `lost_after`: how long one
     may be unseen while others are seen, `outage_after` while nobody is. `screen_pause`: between two looks at the
     screens. `remind_tries`: how often a reminder that did not arrive is sent. `limited_many`: so many agents that a
-    service turns away, and a third of all, slow the launching. `leave_when_paused`: where nobody is there to say go
+    service turns away, and a third of all, slow the launching. `error_tries`: a test that meets the same unexpected
+    error of ours so often is given up. `leave_when_paused`: where nobody is there to say go
     (batch), a run that rests is left. `budget_usd` overrules the plan's.
     """
 
@@ -49,6 +50,7 @@ class Policy:
     stop_tries: int = 3
     launch_retries: int = 2
     lost_retries: int = 1
+    error_tries: int = 3
     launch_pause: float = 5.0
     longest_launch_interval: float = 60.0
     last_looks: int = 2

@@ -6,7 +6,9 @@ start work; `conductor` alone decides the order. What is lost when the conductor
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import SelftestError
@@ -78,3 +80,14 @@ def words_of(error: BaseException, otherwise: str = "") -> str:
     if isinstance(error, SelftestError):
         return ": ".join(part for part in (error.title, error.detail.strip()[-1500:]) if part)
     return str(error) or otherwise
+
+
+def evidence_of(error: BaseException) -> str:
+    """An unexpected error in one line: the last line of its traceback, and the place in the code that raised it."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
+    if isinstance(error, SelftestError):
+        return f"{words_of(error)}{place}"
+    return f"{''.join(traceback.format_exception_only(error)).strip().splitlines()[-1]}{place}"

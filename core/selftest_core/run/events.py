@@ -12,6 +12,8 @@ What each event carries besides `agent` (the planned name, which stays through a
     slowed        reason                            launching goes slowly for this; empty: as usual again (no agent)
     called        reason, says                      a person was to be called, and `says` why that failed (no agent)
     declined      wish, test, says                  a wish that cannot be fulfilled, and why (no agent)
+    error         step, test, says                  an unexpected error of ours while `step` was done; `test` is whose,
+                                                    empty where it belongs to none (no agent)
     halted                                          no more launches, and what runs is to be ended (no agent)
     launching     agent_id, name, elapsed, boot     written before `mngr create`
     launched      host_id, provider, adopted,       written after it, or when the agent was found there
@@ -45,6 +47,7 @@ class Event(StrEnum):
     SLOWED = "slowed"
     CALLED = "called"
     DECLINED = "declined"
+    ERROR = "error"
     HALTED = "halted"
     LAUNCHING = "launching"
     LAUNCHED = "launched"

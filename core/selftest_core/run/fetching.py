@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.run.bundles import Taken, UnusableBundleError
-from selftest_core.run.duty import words_of
+from selftest_core.run.duty import evidence_of, words_of
 from selftest_core.run.pulling import SCREEN, receive
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ async def fetch(
 
     Raises nothing for what an agent or mngr did: `failure` says it. Raises OwnDiskError.
     """
-    place = folder.attempt(member)
-    if place.is_dir():
-        return await _judge(place, member, bundles)
     staging: Path | None = None
     try:
+        place = folder.attempt(member)
+        if place.is_dir():
+            return await _judge(place, member, bundles)
         staging = folder.make_staging(member)
         async with asyncio.timeout(policy.pull_deadline):
             await crew.pull(member, staging)
@@ -93,9 +93,10 @@ async def fetch(
         return fetched
     except TimeoutError:
         return Fetched(failure=f"it could not be fetched within {policy.pull_deadline:g} s")
-    except (ToolError, OSError, ValueError) as error:
+    except Exception as error:
         refuse_own_disk(error, folder.path, staging)
-        return Fetched(failure=words_of(error))
+        is_known = isinstance(error, ToolError | OSError | ValueError)
+        return Fetched(failure=words_of(error) if is_known else evidence_of(error))
     finally:
         if staging is not None:
             with contextlib.suppress(OSError):

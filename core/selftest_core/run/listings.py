@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.agents import State
 from selftest_core.errors import ToolError
+from selftest_core.run.duty import evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from selftest_core.observations import Listed
     from selftest_core.run.clock import Clock
     from selftest_core.run.fold import Member
-    from selftest_core.tools.mngr import Mngr
 
 type Answer = Listed | str
 """A listing, or in words why there is none just now."""
@@ -34,17 +34,26 @@ _STRAGGLER = 5.0
 """Seconds for which the slow provider is waited for after another one has answered."""
 
 
+class Lister(Protocol):
+    """Whoever lists the agents of a provider: `tools.mngr.Mngr` is one."""
+
+    async def list(self, provider: str | None = None, *, timeout: float) -> Listed:
+        """Its agents now. Raises ToolError."""
+        ...
+
+
 class Listings:
     """What mngr last said of each provider."""
 
-    def __init__(self, mngr: Mngr, clock: Clock) -> None:
+    def __init__(self, mngr: Lister, clock: Clock) -> None:
         self._mngr = mngr
         self._clock = clock
         self._newest: dict[str, Listed] = {}
         self._asked_at: dict[str, float] = {}
         self._begun: dict[str, float] = {}
         self._told: dict[str, State | None] = {}  # by agent id: the state that ends, or None where it was not there
-        self._asking: dict[str, asyncio.Task[Answer]] = {}
+        self._asking: dict[str, asyncio.Task[Answer]] = {}  # shared by all looks, until one of them has taken it
+        self._waiters: dict[asyncio.Task[Answer], int] = {}
 
     def newest(self, provider: str) -> Listed | None:
         """The last whole answer, however old."""
@@ -61,33 +70,47 @@ class Listings:
     async def of(self, wanted: Mapping[str, Sequence[Member]]) -> dict[str, Answer]:
         """An answer for each provider that is new enough for these of its members."""
         answers: dict[str, Answer] = {}
+        asked: dict[str, asyncio.Task[Answer]] = {}
         for provider, members in wanted.items():
             listed = self._good_enough(provider, members)
             if listed is not None:
                 answers[provider] = listed
-            elif provider not in self._asking:
-                self._asking[provider] = asyncio.ensure_future(self._ask(provider))
-        waiting = {self._asking[provider] for provider in wanted if provider not in answers}
-        try:
-            if waiting and not answers:
-                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if waiting:
-                await asyncio.wait(waiting, timeout=_STRAGGLER)
-        except asyncio.CancelledError:
-            for task in self._asking.values():
-                task.cancel()
-            self._asking.clear()
-            raise
-        for provider in wanted:
-            if provider in answers:
-                continue
-            if self._asking[provider].done():
-                answer = answers[provider] = self._asking.pop(provider).result()
-                if not isinstance(answer, str):
-                    self._tell(answer, wanted[provider])
             else:
+                asked[provider] = self._asking.get(provider) or asyncio.ensure_future(self._ask(provider))
+                self._asking[provider] = asked[provider]
+        await self._wait_for(set(asked.values()), is_hurried=bool(answers))
+        for provider, task in asked.items():
+            if not task.done() or task.cancelled():
                 answers[provider] = f"mngr has not answered for {provider} yet"
+                continue
+            if self._asking.get(provider) is task:
+                del self._asking[provider]
+            answer = answers[provider] = task.result()
+            if not isinstance(answer, str):
+                self._tell(answer, wanted[provider])
         return answers
+
+    async def _wait_for(self, waiting: set[asyncio.Task[Answer]], *, is_hurried: bool) -> None:
+        """Wait for these answers, for the last of them a little only. The last look that is cancelled ends them."""
+        for task in waiting:
+            self._waiters[task] = self._waiters.get(task, 0) + 1
+        left = waiting
+        try:
+            if left and not is_hurried:
+                _, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+            if left:
+                await asyncio.wait(left, timeout=_STRAGGLER)
+        except asyncio.CancelledError:
+            for provider, task in tuple(self._asking.items()):
+                if task in waiting and self._waiters[task] == 1 and not task.done():
+                    task.cancel()
+                    del self._asking[provider]
+            raise
+        finally:
+            for task in waiting:
+                self._waiters[task] -= 1
+                if not self._waiters[task]:
+                    del self._waiters[task]
 
     async def _ask(self, provider: str) -> Answer:
         begun = self._clock.elapsed()
@@ -95,6 +118,8 @@ class Listings:
             listed = await self._mngr.list(provider, timeout=_TIMEOUT)
         except ToolError as error:
             return str(error)
+        except Exception as error:  # one provider's odd answer must hide nobody of another
+            return evidence_of(error)
         self._newest[provider] = listed
         self._begun[provider] = begun
         self._asked_at[provider] = self._clock.elapsed()

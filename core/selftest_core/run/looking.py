@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from selftest_core.clusters import limit_line
 from selftest_core.errors import ToolError
 from selftest_core.run.crew import Life, Seen
-from selftest_core.run.duty import short, words_of
+from selftest_core.run.duty import evidence_of, short, words_of
 from selftest_core.run.events import RUNNING, Event, Phase
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Member, RunRow
     from selftest_core.run.stopping import Stopper
 
+LOOKING, WATCHING = "looking at the agents", "looking at their screens"
 _TALKING = (Life.WORKING, Life.TURN_ENDED, Life.ASKS)
 
 
@@ -45,10 +46,10 @@ class Lookout:
         """Begin the next look, unless one is being taken."""
         if not self._is_looking:
             self._is_looking = True
-            self._duty.work.start(self._look())
+            self._duty.work.start(self._look(), LOOKING)
         if not self._is_watching:
             self._is_watching = True
-            self._duty.work.start(self._watch_screens())
+            self._duty.work.start(self._watch_screens(), WATCHING)
 
     def seen(self, row: RunRow, member: Member) -> Seen | None:
         """What is known of the test's agent now; None where all that is known is older than its last step."""
@@ -67,6 +68,14 @@ class Lookout:
         return self._duty.policy.lost_after if self._anybody_at >= since else self._duty.policy.outage_after
 
     async def _look(self) -> None:
+        try:
+            await self._look_once()
+            # The next look waits as long as the loop does: what is seen now is judged first.
+            await self._duty.clock.sleep(self._duty.policy.poll)
+        finally:
+            self._is_looking = False
+
+    async def _look_once(self) -> None:
         duty = self._duty
         asked_at = duty.clock.elapsed()
         rows = duty.run.rows.values()
@@ -90,20 +99,29 @@ class Lookout:
                 self._unseen_since.pop(member.agent_id, None)
                 self._anybody_at = asked_at
         for member in self._stopper.strays(given_up, seen):
-            duty.work.start(self._stopper.stop_stray(member))
-        # The next look waits as long as the loop does: what is seen now is judged first.
-        await duty.clock.sleep(duty.policy.poll)
-        self._is_looking = False
+            duty.work.start(self._stopper.stop_stray(member), "stopping an agent that was given up")
 
     async def _ask(self, wanted: Sequence[Member], given_up: Sequence[Member]) -> Mapping[str, Seen]:
+        says = "nothing was said of it"
+        answer: Mapping[str, Seen] = {}
         try:
             async with asyncio.timeout(self._duty.policy.look_deadline):
-                return await self._duty.crew.look((*wanted, *given_up))
+                answer = dict(await self._duty.crew.look((*wanted, *given_up)))
         except (ToolError, TimeoutError) as error:
             says = words_of(error, f"nobody answered within {self._duty.policy.look_deadline:g} s")
-            return {member.agent_id: Seen(Life.UNSEEN, says=says) for member in wanted}
+        except Exception as error:
+            says = evidence_of(error)
+            self._duty.work.report(error, LOOKING)
+        unseen = {member.agent_id: Seen(Life.UNSEEN, says=says) for member in wanted}
+        return {**unseen, **answer}
 
     async def _watch_screens(self) -> None:
+        try:
+            await self._note_limits()
+        finally:
+            self._is_watching = False
+
+    async def _note_limits(self) -> None:
         """Note which agents a service turns away, and which it takes again."""
         duty = self._duty
         await duty.clock.sleep(duty.policy.screen_pause)
@@ -121,11 +139,12 @@ class Lookout:
         except (ToolError, TimeoutError):
             pass  # nothing is known of them then; what the looks say of the agents is said there
         for agent_id, screen in screens.items():
+            if agent_id not in rows:
+                continue
             row = duty.run.rows[rows[agent_id].name]
             reason = limit_line(screen)
             if row.phase is Phase.WORKING and row.member == rows[agent_id].member and bool(reason) != bool(row.limited):
                 duty.note_row(Event.LIMITED, row, reason=short(reason))
-        self._is_watching = False
 
     def _talks(self, member: Member) -> bool:
         found = self._seen.get(member.agent_id)

@@ -7,16 +7,19 @@ whose making was cut off, by a kill or a deadline, is looked for under that id b
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.clusters import signature
 from selftest_core.errors import ToolError
+from selftest_core.frozen import dataclass
 from selftest_core.run.clock import moment
-from selftest_core.run.crew import Life, Seen
-from selftest_core.run.duty import short, words_of
+from selftest_core.run.crew import PRESENT, Life, Seen
+from selftest_core.run.duty import evidence_of, short, words_of
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetching import refuse_own_disk
 from selftest_core.run.launching import LaunchGate, is_affordable
+from selftest_core.run.unexpected import is_fatal
 
 if TYPE_CHECKING:
     from typing import Any
@@ -27,6 +30,17 @@ if TYPE_CHECKING:
 
 _UNSEEN = Seen(Life.UNSEEN)
 _MOST_MAKES = 3
+_USAGE = 2
+"""mngr's exit status for arguments that it does not take: it made nothing, and would refuse them again."""
+MAKING = "making it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why an agent was not made. `is_final`: asking again would bring the same answer."""
+
+    text: str
+    is_final: bool = False
 
 
 class Maker:
@@ -38,6 +52,7 @@ class Maker:
         self._gate = LaunchGate(duty.plan.launch_rate, duty.policy)
         self._creating = asyncio.Semaphore(duty.policy.creates_at_once)
         self._makes: dict[str, int] = {}
+        self._refusals: dict[str, _Refusal] = {}  # by agent id: what its last making said
 
     def launch(self) -> None:
         """Begin the launches that may begin now."""
@@ -67,23 +82,42 @@ class Maker:
                 duty.note(Event.PAUSED, reason="the budget is used up", by="budget", signature="")
                 return
             self._gate.launched(elapsed)
+            self._begin(row)
+
+    def _begin(self, row: RunRow) -> None:
+        duty = self._duty
+        try:
             member = row.next_member()
             row = duty.note_row(Event.LAUNCHING, row, 1, agent_id=member.agent_id, name=member.name, **self._now())
-            duty.work.start(self._make(row, member), row.name)
+            duty.work.start(self._make(row, member), MAKING, row.name)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            duty.work.report(error, MAKING, row.name)
+
+    def give_up(self, row: RunRow, text: str) -> None:
+        """End a test whose agent cannot be made, and stop what may have been made of it."""
+        if row.phase is Phase.WAITING or row.member is None:
+            self._ending.end(row, End.LAUNCH, "launch", text)
+        else:
+            self._duty.work.start(self._clear_away(row, row.member, text), "stopping it", row.name)
 
     def find(self, row: RunRow, member: Member, seen: Seen, lost_after: float, unseen: float) -> None:
         """Judge a launch that was begun by a conductor that is gone, or of which nobody could tell how it went."""
         if seen.life is Life.UNSEEN:
             if unseen >= lost_after:
-                self._failed(row, seen.says or "nothing was seen of it after its launch")
+                refusal = self._refusals.get(member.agent_id)
+                self._failed(row, refusal or _Refusal(seen.says or "nothing was seen of it after its launch"))
         elif seen.life not in (Life.ABSENT, Life.LOST):
             self._made(row, seen, adopted=True)
+        elif member.agent_id in self._refusals:
+            self._failed(row, self._refusals[member.agent_id])
         elif self._makes.get(member.agent_id, 0) >= _MOST_MAKES:
-            self._failed(row, "it was made, and was not there")
+            self._failed(row, _Refusal("it was made, and was not there"))
         elif not self._duty.may_retry(row):
             self._never(row, "it was stopped before its agent was there")
         else:
-            self._duty.work.start(self._make(row, member), row.name)
+            self._duty.work.start(self._make(row, member), MAKING, row.name)
 
     async def _make(self, row: RunRow, member: Member) -> None:
         """Make the agent; whether it is there after a failure is looked up, since mngr may have been almost done."""
@@ -92,17 +126,12 @@ class Maker:
         try:
             async with self._creating, asyncio.timeout(duty.policy.create_deadline):
                 seen = await duty.crew.create(member)
-        except (
-            ToolError,
-            TimeoutError,
-            OSError,
-            ValueError,
-        ) as error:  # a test's id may be no text that can be written
+        except Exception as error:
             refuse_own_disk(error, duty.folder.path)
-            text = words_of(error, f"it was not made within {duty.policy.create_deadline:g} s")
+            refusal = self._refusals[member.agent_id] = self._refusal(error)
             seen = await self._look_for(member)
             if seen.life in (Life.ABSENT, Life.LOST):
-                self._failed(row, text)
+                self._failed(row, refusal)
                 return
             if seen.life is Life.UNSEEN:
                 return  # judged by the looks that follow
@@ -114,6 +143,27 @@ class Maker:
                 return (await self._duty.crew.look((member,))).get(member.agent_id, _UNSEEN)
         except (ToolError, TimeoutError):
             return _UNSEEN
+        except Exception as error:
+            self._duty.work.report(error, "looking for a new agent")
+            return _UNSEEN
+
+    async def _clear_away(self, row: RunRow, member: Member, text: str) -> None:
+        seen = await self._look_for(member)
+        says = ""
+        if seen.life in PRESENT:
+            says = await self._stop(replace(member, host_id=seen.host_id, provider=seen.provider))
+        self._ending.end(row, End.LAUNCH, "launch", f"{text}\n{says}".rstrip())
+
+    async def _stop(self, member: Member) -> str:
+        """Stop an agent that was made and is of no use; returns why it could not be stopped."""
+        try:
+            async with asyncio.timeout(self._duty.policy.stop_deadline):
+                says = (await self._duty.crew.stop((member,))).get(member.agent_id, "nothing was said of it")
+        except (ToolError, TimeoutError) as error:
+            says = words_of(error, f"it did not stop within {self._duty.policy.stop_deadline:g} s")
+        except Exception as error:
+            says = evidence_of(error)
+        return f"its agent could not be stopped: {says}" if says else ""
 
     def _made(self, row: RunRow, seen: Seen, *, adopted: bool) -> None:
         self._gate.succeeded()
@@ -121,8 +171,17 @@ class Maker:
             Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, **self._now()
         )
 
-    def _failed(self, row: RunRow, text: str) -> None:
-        duty = self._duty
+    def _refusal(self, error: Exception) -> _Refusal:
+        is_known = isinstance(error, ToolError | TimeoutError | OSError | ValueError)  # a test's id may be no text
+        text = words_of(error, f"it was not made within {self._duty.policy.create_deadline:g} s")
+        is_final = isinstance(error, ToolError) and error.tool_exit_status == _USAGE
+        return _Refusal(text if is_known else evidence_of(error), is_final)
+
+    def _failed(self, row: RunRow, refusal: _Refusal) -> None:
+        duty, text = self._duty, refusal.text
+        if refusal.is_final:
+            self._ending.end(row, End.LAUNCH, "launch", text)
+            return
         self._gate.failed(signature(text), duty.clock.elapsed())
         tries = row.retried("launch")
         if tries < duty.policy.launch_retries and duty.may_retry(row):

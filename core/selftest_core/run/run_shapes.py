@@ -33,7 +33,7 @@ class RunLine(Line):
     `reminded`, `noticed` (reason; empty: not any more), `limited` (reason; empty: not any more), `ended` (end, stage,
     text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test; `conducting` (pid),
     `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: not any more), `called` (reason, says),
-    `declined` (wish, says), `halted`, `left` (why) about the whole run.
+    `declined` (wish, says), `error` (step, says), `halted`, `left` (why) about the whole run.
     """
 
     model_config = ConfigDict(extra="allow")

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError
-from selftest_core.run.crew import Life
+from selftest_core.run.crew import PRESENT
+from selftest_core.run.duty import evidence_of
 from selftest_core.run.events import End, Phase
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from selftest_core.run.crew import Crew, Seen
     from selftest_core.run.deciding import Policy
     from selftest_core.run.fold import Member, Run, RunRow
-
-_PRESENT = (Life.WORKING, Life.TURN_ENDED, Life.ASKS, Life.EXITED)
 
 
 class Stopper:
@@ -80,7 +79,7 @@ class Stopper:
         """Agents that were given up for others and are there again: each once, to be given to `stop_stray`."""
         for member in given_up:
             found = seen.get(member.agent_id)
-            if found is not None and found.life in _PRESENT and member.agent_id not in self._strays:
+            if found is not None and found.life in PRESENT and member.agent_id not in self._strays:
                 self._strays.add(member.agent_id)
                 host_id, provider = found.host_id or member.host_id, found.provider or member.provider
                 yield replace(member, host_id=host_id, provider=provider)
@@ -97,9 +96,11 @@ class Stopper:
     async def _ask(self, members: Sequence[Member]) -> Mapping[str, str]:
         try:
             async with asyncio.timeout(self._policy.stop_deadline):
-                return await self._crew.stop(members)
+                return dict(await self._crew.stop(members))
         except TimeoutError:
             says = f"it did not stop within {self._policy.stop_deadline:g} s"
         except ToolError as error:
             says = str(error)
+        except Exception as error:
+            says = evidence_of(error)
         return {member.agent_id: says for member in members}

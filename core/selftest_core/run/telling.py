@@ -82,6 +82,10 @@ def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
             about = run.rows.get(_text(entry, "test"))
             whom = f" {about.planned.node_id}" if about is not None else ""
             return f"cannot {_text(entry, 'wish').replace('_', ' ')}{whom}: {_text(entry, 'says')}"
+        case Event.ERROR:
+            about = run.rows.get(_text(entry, "test"))
+            whom = f" {about.planned.node_id}" if about is not None else ""
+            return f"unexpected error while {_text(entry, 'step')}{whom}: {_text(entry, 'says')}"
         case Event.HALTED:
             return "stopping: no more launches, what runs is ended"
         case Event.LEFT:

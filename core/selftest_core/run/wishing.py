@@ -9,8 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, assert_never
 
+from selftest_core.run.duty import evidence_of
 from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.store import WishKind
+from selftest_core.run.unexpected import is_fatal
 
 if TYPE_CHECKING:
     from selftest_core.run.duty import Duty
@@ -23,7 +25,12 @@ _LATER = "later"
 def take_wishes(duty: Duty) -> None:
     """Do what was wished for. Raises JournalError."""
     for path, wish in duty.folder.wishes():
-        said = _take(duty, wish)
+        try:
+            said = _take(duty, wish)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            said = evidence_of(error)
         if said == _LATER:
             continue
         if said:
