@@ -219,4 +219,6 @@ def test_the_wheel_holds_the_three_packages_and_their_data(tmp_path: Path) -> No
     assert "selftest-tui = selftest_tui.cli:main" in entry_points
     assert "selftest-tui-connect = selftest_recorder.connect:main" in entry_points
     assert "selftest = selftest_recorder.pytest_plugin" in entry_points
-    assert {"mngr", "modal", "asciinema"} == set(re.findall(r"^Provides-Extra: (\S+)", metadata, re.MULTILINE))
+    assert {"mngr", "claude", "codex", "modal", "asciinema"} == set(
+        re.findall(r"^Provides-Extra: (\S+)", metadata, re.MULTILINE)
+    )
