@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

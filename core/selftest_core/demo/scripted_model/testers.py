@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from selftest_core.demo.scripted_model.answers import Answer, Refusal, edit, question, read, read_text, shell
 from selftest_core.demo.scripted_model.conversation import PROMPT_FILE
+from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
