@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from selftest_core.config import CONFIG_KEYS
+from selftest_core.config import CONFIG_KEYS, shown_agent_keys
 from selftest_core.shapes import schema
 from selftest_tui.key_tables import readme_table
 
@@ -24,7 +24,7 @@ SCHEMA = ROOT / "docs" / "schema.json"
 def config_table() -> str:
     """The settings as Markdown: key, default, meaning, environment variable."""
     lines = ["| setting | default | meaning | environment |", "| --- | --- | --- | --- |"]
-    for key in CONFIG_KEYS:
+    for key in (*CONFIG_KEYS, *shown_agent_keys()):
         lines.append(f"| `{key.name}` | `{key.default_text}` | {key.says} | `{key.environment_name}` |")
     return "\n".join(lines) + "\n"
 

@@ -9,7 +9,7 @@ the time that `--help` takes.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,43 @@ CONFIG_KEYS = (
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
 
+AGENT_TABLE = "agents"
+AGENT_KEYS = (
+    Key("agent_ready_timeout", "seconds", 60.0, "seconds that mngr waits for an agent to be ready for its prompt", 1.0),
+    Key("env", "names", (), "more variables that agents of this type get, by name, as soon as they are set"),
+    Key(
+        "usual_env", "switch", True,
+        "hand on what the program reads (login, address, opt-outs), as soon as it is set; the plan lists it",
+        types=("claude", "codex"),
+    ),
+    Key(
+        "auto_allow_permissions", "switch", True, "agents in copies of their own, or elsewhere, ask for no permission",
+        types=("claude", "codex"),
+    ),
+    Key(
+        "auto_disable_questions", "switch", True, "agents in copies of their own, or elsewhere, ask no questions",
+        types=("claude",),
+    ),
+    Key(
+        "sync_claude_credentials", "switch", False, "copy your login of Claude Code to the other machines of agents",
+        types=("claude",),
+    ),
+)  # fmt: skip
+"""Settings of one agent type, in the table `[agents.TYPE]`; `--set agents.TYPE.KEY=VALUE`."""
+_OF_AGENT = {key.name: key for key in AGENT_KEYS}
+_AGENT_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def shown_agent_keys() -> tuple[Key, ...]:
+    """The settings of agent types by their full names, for help and README; TYPE stands for any type."""
+    types = ("TYPE", *dict.fromkeys(one for key in AGENT_KEYS for one in key.types))
+    return tuple(
+        replace(key, name=f"{AGENT_TABLE}.{one}.{key.name}")
+        for one in types
+        for key in AGENT_KEYS
+        if one in (key.types or ("TYPE",))
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -96,7 +133,13 @@ class Config:
     mask_env: tuple[str, ...] = ()
     mask_patterns: tuple[str, ...] = ()
     on_pause_command: str = ""
+    agents: Mapping[str, Value] = field(default_factory=dict)
+    """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def of_agent(self, agent_type: str, name: str) -> Value:
+        """A setting of one agent type: as it was set, else its default."""
+        return self.agents.get(_full_name(agent_type, name), _OF_AGENT[name].default)
 
 
 def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, str] | None = None) -> Config:
@@ -116,17 +159,37 @@ def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, s
         name = variable.removeprefix(ENVIRONMENT_PREFIX)
         if name == variable or name in _NO_SETTINGS:
             continue
-        key = _BY_NAME.get(name.lower()) if name == name.upper() else None
+        plain = name.lower().replace("__", ".")
+        key = find_key(plain) if name == name.upper() else None
         if key is None:
-            raise _unknown(name.lower(), f"the environment variable {variable}", environment=True)
+            raise _unknown(plain, f"the environment variable {variable}", environment=True)
         values[key.name] = from_text(key, environ[variable], f"the environment variable {variable}", cwd)
         sources[key.name] = variable
     for name, text in (overrides or {}).items():
-        if name not in _BY_NAME:
+        key = find_key(name)
+        if key is None:
             raise _unknown(name, "--set")
-        values[name] = from_text(_BY_NAME[name], text, f"--set {name}", cwd)
-        sources[name] = "the command line"
-    return Config(**values, sources=sources)  # type: ignore[arg-type]  # each value was made by its key's kind
+        values[key.name] = from_text(key, text, f"--set {name}", cwd)
+        sources[key.name] = "the command line"
+    plain_values = {name: value for name, value in values.items() if name in _BY_NAME}
+    agents = {name: value for name, value in values.items() if name not in _BY_NAME}
+    return Config(**plain_values, agents=agents, sources=sources)  # type: ignore[arg-type]  # made by its key's kind
+
+
+def find_key(name: str) -> Key | None:
+    """The setting of this name; None where there is none. Those of agent types are `agents.TYPE.KEY`."""
+    table, _, rest = name.partition(".")
+    agent_type, _, own = rest.rpartition(".")
+    key = _OF_AGENT.get(own)
+    if table != AGENT_TABLE or key is None or not _AGENT_TYPE.fullmatch(agent_type):
+        return _BY_NAME.get(name)
+    full = _full_name(agent_type, own)
+    return replace(key, name=full) if not key.types or full.split(".")[1] in key.types else None
+
+
+def _full_name(agent_type: str, name: str) -> str:
+    # A variable's name has neither small letters nor hyphens.
+    return f"{AGENT_TABLE}.{agent_type.lower().replace('-', '_')}.{name}"
 
 
 def as_variables(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -135,9 +198,9 @@ def as_variables(overrides: Mapping[str, str]) -> dict[str, str]:
     Without paths, which are relative to where they were given.
     """
     return {
-        f"{ENVIRONMENT_PREFIX}{name.upper()}": text
+        key.environment_name: text
         for name, text in overrides.items()
-        if name in _BY_NAME and _BY_NAME[name].kind not in ("path", "paths")
+        if (key := find_key(name)) is not None and key.kind not in ("path", "paths")
     }
 
 
@@ -185,35 +248,57 @@ def _read_file(path: Path) -> dict[str, Value]:
     in_project = path.name == "pyproject.toml"
     table = document.get("tool", {}).get("selftest-tui", {}) if in_project else document
     values: dict[str, Value] = {}
-    for name, value in table.items():
+    for name, value in _flat(table, path, text, in_table=in_project):
         where = _where(path, text, name, in_table=in_project)
-        key = _BY_NAME.get(name)
+        key = find_key(name)
         if key is None:
             raise _unknown(name, where)
-        values[name] = from_toml(key, value, where, path.parent)
+        values[key.name] = from_toml(key, value, where, path.parent)
     return values
+
+
+def _flat(table: Mapping[str, object], path: Path, text: str, *, in_table: bool) -> list[tuple[str, object]]:
+    """The settings of a file by their full names."""
+    pairs: list[tuple[str, object]] = [(name, value) for name, value in table.items() if name != AGENT_TABLE]
+    agents = table.get(AGENT_TABLE, {})
+    tables = agents.items() if isinstance(agents, dict) else ((AGENT_TABLE, None),)
+    for agent_type, settings in tables:
+        if not isinstance(settings, dict) or not _AGENT_TYPE.fullmatch(agent_type):
+            full = f"{AGENT_TABLE}.{agent_type}" if settings is not None else AGENT_TABLE
+            where = _where(path, text, full, in_table=in_table)
+            raise ConfigError(f"{where}: {full} is no table of an agent type", "", "Such as [agents.claude].")
+        pairs += [(f"{AGENT_TABLE}.{agent_type}.{name}", value) for name, value in settings.items()]
+    return pairs
 
 
 def _where(path: Path, text: str, name: str, *, in_table: bool) -> str:
     """`FILE:LINE` of a key; the file alone where it is written in a way that one line cannot show."""
-    inside = not in_table
-    written = re.compile(rf"\s*(?:[\"']?{re.escape(name)}[\"']?)\s*[=.]")
+    wanted = f"{_TABLE}.{name}" if in_table else name
+    table, nearest = "", ""
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[+\s*([^\]]*?)\s*\]", line)
+        written = re.match(r"\s*([\w.\"' -]+?)\s*=", line)
         if header:
-            title = re.sub(r"[\"'\s]", "", header.group(1))
-            if title == (f"{_TABLE}.{name}" if in_table else name):
-                return f"{path}:{number}"
-            inside = in_table and title == _TABLE
-        elif inside and written.match(line):
+            full = table = re.sub(r"[\"'\s]", "", header.group(1))
+        elif written:
+            full = ".".join(filter(None, (table, re.sub(r"[\"'\s]", "", written.group(1)))))
+            if wanted.startswith(f"{full}."):
+                nearest = f"{path}:{number}"  # an inline table, which has it on this line or a later one
+        else:
+            continue
+        if full == wanted or full.startswith(f"{wanted}."):
             return f"{path}:{number}"
-    return str(path)
+    return nearest or str(path)
 
 
 def _unknown(name: str, where: str, *, environment: bool = False) -> ConfigError:
     import difflib
 
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), _BY_NAME, n=1, cutoff=0.5)
-    shown = _BY_NAME[near[0]].environment_name if near and environment else near[0] if near else ""
-    hint = f"Did you mean {shown}?" if shown else f"The settings are: {', '.join(_BY_NAME)}."
+    agent_type = name.split(".")[1] if name.startswith(f"{AGENT_TABLE}.") and name.count(".") > 1 else ""
+    of_type = [f"{AGENT_TABLE}.{agent_type}.{key.name}" for key in AGENT_KEYS]
+    known = [one for one in of_type if find_key(one) is not None] if agent_type else list(_BY_NAME)
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1, cutoff=0.5)
+    found = find_key(near[0]) if near else None
+    shown = (found.environment_name if environment else found.name) if found is not None else ""
+    hint = f"Did you mean {shown}?" if shown else f"The settings are: {', '.join(known)}."
     return ConfigError(f"{where}: there is no setting {name!r}", "", hint)

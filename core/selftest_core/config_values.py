@@ -42,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 @dataclass(frozen=True, slots=True)
 class Key:
     """One setting. `default` is in the words of TOML; `least` is the smallest value of a number, `choices` the words
-    that a choice may be."""
+    that a choice may be. `types`: the agent types that it is for, where it stands in a table of one; empty: any."""
 
     name: str
     kind: Kind
@@ -50,6 +50,7 @@ class Key:
     says: str
     least: float = 0.0
     choices: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
     @property
     def default_text(self) -> str:
@@ -59,7 +60,7 @@ class Key:
     @property
     def environment_name(self) -> str:
         """The environment variable that sets it."""
-        return ENVIRONMENT_PREFIX + self.name.upper()
+        return ENVIRONMENT_PREFIX + self.name.upper().replace(".", "__").replace("-", "_")
 
 
 def toml_text(value: Value) -> str:

@@ -17,6 +17,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.agent_files import host_dir_of
+from selftest_core.agent_types.profiles import PLAIN
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.journal import is_held, read
@@ -70,7 +71,8 @@ class RunRecorder:
         self._environ = environ
         self._plan = folder.plan()
         self._home = folder.path / LIVE
-        self._names = tuple(dict.fromkeys((*self._plan.env_names, *config.mask_env)))
+        secret = (name for name in self._plan.env_names if name not in PLAIN)
+        self._names = tuple(dict.fromkeys((*secret, *config.mask_env)))
         self._patterns = (*USUAL_PATTERNS, *config.mask_patterns)
         self._collector: Running | None = None
         self._starts = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.config import CONFIG_KEYS, Config, as_variables, load_config, toml_text
+from selftest_core.config import CONFIG_KEYS, Config, as_variables, load_config, shown_agent_keys, toml_text
 from selftest_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def refused(cwd: Path, environ: dict[str, str] | None = None, overrides: dict[st
 
 
 def test_the_table_and_the_settings_agree() -> None:
-    made = {field.name: field.default for field in fields(Config) if field.name != "sources"}
+    made = {field.name: field.default for field in fields(Config) if field.name not in ("agents", "sources")}
     assert made == {key.name: key.default for key in CONFIG_KEYS}
 
 
@@ -181,3 +181,65 @@ def test_what_a_command_line_sets_reaches_a_process_that_reads_its_settings_itse
     assert set(handed) == {"SELFTEST_TUI_ON_PAUSE_COMMAND", "SELFTEST_TUI_RECORD", "SELFTEST_TUI_MAX_RUNNING"}
     config = load_config(tmp_path, handed)
     assert (config.on_pause_command, config.record, config.max_running) == (said["on_pause_command"], False, 3)
+
+
+def test_the_settings_of_an_agent_type_are_read_from_every_place(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.selftest-tui]\nagents.codex.agent_ready_timeout = 90\n\n"
+        "[tool.selftest-tui.agents.claude]\nauto_allow_permissions = false\nenv = ['A']\n\n"
+        "[tool.selftest-tui.agents.my-type]\nenv = ['B']\n"
+    )
+    environ = {"SELFTEST_TUI_AGENTS__CLAUDE__ENV": "C D", "SELFTEST_TUI_AGENTS__MY_TYPE__AGENT_READY_TIMEOUT": "7"}
+
+    config = load_config(tmp_path, environ, {"agents.claude.agent_ready_timeout": "30"})
+
+    assert config.of_agent("claude", "auto_allow_permissions") is False
+    assert config.of_agent("claude", "auto_disable_questions") is True
+    assert config.of_agent("claude", "env") == ("C", "D")
+    assert config.of_agent("claude", "agent_ready_timeout") == 30.0
+    assert config.of_agent("codex", "agent_ready_timeout") == 90.0
+    assert (config.of_agent("my-type", "env"), config.of_agent("my-type", "agent_ready_timeout")) == (("B",), 7.0)
+    assert config.of_agent("nobody", "agent_ready_timeout") == 60.0
+    assert config.sources["agents.claude.env"] == "SELFTEST_TUI_AGENTS__CLAUDE__ENV"
+
+
+def test_every_setting_of_an_agent_type_is_accepted_with_its_default(tmp_path: Path) -> None:
+    keys = [key for key in shown_agent_keys() if ".TYPE." not in key.name]
+    (tmp_path / "selftest-tui.toml").write_text("".join(f"{key.name} = {key.default_text}\n" for key in keys))
+    made = load_config(tmp_path, {})
+    assert made.agents == {key.name: key.default for key in keys}
+    handed = as_variables({"agents.my-type.env": "A", "agents.claude.auto_allow_permissions": "false"})
+    assert load_config(tmp_path, handed).of_agent("my-type", "env") == ("A",)
+    assert load_config(tmp_path, handed).of_agent("claude", "auto_allow_permissions") is False
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "says", "hint"),
+    [
+        ("[agents.claude]\nauto_alow_permissions = true\n", 2, "there is no setting 'agents.claude.auto_alow_permiss",
+         "agents.claude.auto_allow_permissions?"),
+        ("theme = 'x'\n[agents.codex]\n# it has none\nauto_disable_questions = true\n", 4, "there is no setting", ""),
+        ("[agents.codex]\nenv = 3\n", 2, "agents.codex.env must be a list of names", ""),
+        ("[agents]\nclaude.env = ['A B']\n", 2, "agents.claude.env must be a list of names", ""),
+        ("agents.claude.agent_ready_timeout = 0\n", 1, "agents.claude.agent_ready_timeout must be at least 1", ""),
+        ("[agents]\nclaude = 3\n", 2, "agents.claude is no table", "[agents.claude]"),
+        ("theme = 'x'\nagents = 3\n", 2, "agents is no table", "[agents.claude]"),
+        ("[agents]\nclaude = { env = 'x' }\n", 2, "agents.claude.env must be a list of names", ""),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_of_an_agent_type_is_refused_with_file_and_line(
+    tmp_path: Path, written: str, line: int, says: str, hint: str
+) -> None:
+    path = tmp_path / "selftest-tui.toml"
+    path.write_text(written)
+
+    error = refused(tmp_path)
+
+    assert error.title.startswith(f"{path}:{line}: {says}")
+    assert hint in error.hint
+
+
+def test_the_environment_of_an_agent_type_is_checked_as_well(tmp_path: Path) -> None:
+    unknown = refused(tmp_path, {"SELFTEST_TUI_AGENTS__CLAUDE__ENVV": "5"})
+    assert unknown.hint == "Did you mean SELFTEST_TUI_AGENTS__CLAUDE__ENV?"
+    assert "SELFTEST_TUI_AGENTS__CLAUDE__ENVV" in unknown.title

@@ -156,16 +156,18 @@ def build_parser(only: str | None = None) -> tuple[argparse.ArgumentParser, tupl
 
 
 def _epilog() -> str:
-    from selftest_core.config import CONFIG_KEYS
+    from selftest_core.config import CONFIG_KEYS, shown_agent_keys
 
-    return _EPILOG.format(settings="\n".join(_setting_lines(key) for key in CONFIG_KEYS))
+    return _EPILOG.format(settings="\n".join(_setting_lines(key) for key in (*CONFIG_KEYS, *shown_agent_keys())))
 
 
 def _setting_lines(key: Key) -> str:
     import textwrap
 
     says = textwrap.wrap(f"{key.says} (default {key.default_text})", 62)
-    return "\n".join(f"  {key.name if number == 0 else '':<14} {line}" for number, line in enumerate(says))
+    head = (key.name,) if len(key.name) > 14 else ()  # a long name has a line of its own
+    lines = (f"  {key.name if number == 0 and not head else '':<14} {line}" for number, line in enumerate(says))
+    return "\n".join((*(f"  {name}" for name in head), *lines))
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

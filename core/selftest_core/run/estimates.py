@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.profiles import leaves_with, service_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.frozen import dataclass
 from selftest_core.run.mngr_commands import places
@@ -23,9 +24,6 @@ FIRST_GUESS = 600.0
 """Seconds that an agent takes where nothing was measured: the order of magnitude, no more."""
 MNGR_PER_SECOND = 1.0
 """Agents that mngr makes in a second on one machine, however many at once: it takes a lock and a second of CPU."""
-
-_MODELS = {"claude": "Anthropic", "codex": "OpenAI", "gemini": "Google"}
-"""Who answers the agent types that talk to one company."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +70,12 @@ def estimate(
     *,
     tests: int | None = None,
     along: Sequence[str] = (),
+    service: str = "",
 ) -> Estimates:
     """Estimate a run. `size` is the source's at the base; `tests`: how many get an agent, None for all of the plan.
 
-    `along`: files of the agents' command that only this machine has (`carrying.carried_files`).
+    `along`: files of the agents' command that only this machine has (`carrying.carried_files`). `service`: who answers
+    the agents' model requests, empty for whom their type talks to by itself.
     """
     one = typical or Typical()
     count = len(plan.tests) if tests is None else tests
@@ -94,7 +94,7 @@ def estimate(
         disk=disk,
         disk_each=disk_each,
         disk_basis=disk_basis,
-        leaves=leaving(plan, along),
+        leaves=leaving(plan, along, service),
     )
 
 
@@ -109,8 +109,8 @@ def span(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def leaving(plan: RunPlan, along: Sequence[str] = ()) -> tuple[Leaves, ...]:
-    """What leaves this machine by this run, and to whom; `along` as for `estimate`."""
+def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tuple[Leaves, ...]:
+    """What leaves this machine by this run, and to whom; `along` and `service` as for `estimate`."""
     elsewhere = [place for place in places(plan.provider) if place != LOCAL_PROVIDER]
     contents = f"the repository at {plan.base[:12]}"
     found: list[Leaves] = []
@@ -119,11 +119,12 @@ def leaving(plan: RunPlan, along: Sequence[str] = ()) -> tuple[Leaves, ...]:
         found.append(Leaves(f"{contents}, with its history, and the prompts", f"{where}, where the agents run"))
         if along:
             found.append(Leaves(f"{', '.join(along)}, which the command names", f"{where}, beside each prompt"))
+        found += [Leaves(thing, where) for thing in leaves_with(plan.agent_type, plan.agent_settings)]
     if plan.agent_command is not None:
         program = plan.agent_command[0]
         found.append(Leaves(f"{contents} and the prompts", f"`{program}`, and whoever it sends them to"))
     else:
-        model = _MODELS.get(plan.agent_type, f"the service that {plan.agent_type} talks to")
+        model = service or service_of(plan.agent_type, (), {})
         found.append(Leaves(f"what agents read of {contents}, the prompts and what their commands print", model))
     if plan.env_names:
         names = ", ".join(plan.env_names)

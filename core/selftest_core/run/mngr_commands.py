@@ -108,12 +108,15 @@ def create_arguments(
         arguments += ["--label", f"{name}={value}"]
     for name, value in variables.items():
         arguments += ["--env", f"{name}={value}"]
-    for name in withheld:
-        arguments += ["--env", f"{name}="]
+    fixed = {pair.partition("=")[0] for pair in plan.agent_env}
+    for pair in (*plan.agent_env, *(f"{name}=" for name in withheld if name not in fixed)):
+        arguments += ["--env", pair]
     for name in plan.env_names:
         arguments += ["--pass-env", name]
     if plan.agent_type != "command":
         arguments += ["--message", PROMPT_LINE]  # it would be typed into a command's stdin
+    for setting in plan.agent_settings:
+        arguments += ["-S", setting]
     arguments += plan.create_args
     command = [str(taken.get(word, word)) for word in plan.agent_command or ()]
     return [*arguments, "--", *command] if command else arguments

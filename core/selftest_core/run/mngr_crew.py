@@ -43,11 +43,11 @@ from selftest_core.run.mngr_commands import (
 )
 from selftest_core.run.prompt import render_prompt
 from selftest_core.run.recording import NOT_RECORDED
-from selftest_core.run.withholding import REFRESHED, parse_environment, withheld
+from selftest_core.run.withholding import inherited_from, withheld
 from selftest_core.steering import Act, Target, steer
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.process import run_async
-from selftest_core.tools.tmux import Tmux, is_gone
+from selftest_core.tools.tmux import is_gone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -308,15 +308,8 @@ class MngrCrew:
         return answers
 
     async def _withheld(self) -> tuple[str, ...]:
-        """The variables that a local agent would inherit from the tmux server, or from us where we start it."""
-        environ = self._mngr.environ
-        tmux = Tmux(self._mngr.default_socket, environ)
-        try:
-            done = await asyncio.to_thread(tmux.ask, "show-environment", "-g")
-            inherited = parse_environment(done.stdout) if done.ok else dict(environ)
-        except ToolError:
-            inherited = dict(environ)
-        inherited |= {name: environ[name] for name in REFRESHED if environ.get(name)}
+        """The variables that a local agent would inherit and must not have."""
+        inherited = await asyncio.to_thread(inherited_from, self._mngr.default_socket, self._mngr.environ)
         return withheld(inherited, self._plan.env_names)
 
     async def _watch_making(self, members: Sequence[Member]) -> None:

@@ -12,6 +12,7 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.profiles import meanings
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.frozen import dataclass
 from selftest_core.run.estimates import span
@@ -26,6 +27,7 @@ _MOST_TESTS = 200
 """Tests that are listed one by one when a reason is told with each."""
 _MOST_FILES = 30
 _MOST_PATHS = 10
+_MOST_NAMES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class Offer:
 
     `base_name`: the word that the person used for the base. `affected_by`: likewise, empty where all tests run.
     `found`: how many tests there are, of which `tests` were picked. `deselected`: how many the arguments left out.
-    `free`: bytes that are free where the copies will be.
+    `free`: bytes that are free where the copies will be. `withheld`: variables of the person that agents would inherit
+    and are not given.
     """
 
     plan: RunPlan
@@ -63,6 +66,7 @@ class Offer:
     found: int
     deselected: int
     free: int | None
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
         Part("money", tuple(_money(offer))),
         Part("disk", tuple(_disk(offer))),
         Part("leaves", tuple(f"{one.what} → {one.to}" for one in estimates.leaves)),
-        Part("env", (_env(plan),)),
+        Part("env", tuple(_env(offer))),
     ]
     if offer.uncollected:
         parts.append(Part("broken", tuple(_uncollected(offer))))
@@ -157,6 +161,7 @@ def _agents(plan: RunPlan) -> list[str]:
     ]
     if plan.create_args:
         lines.append(f"mngr create … {shlex.join(plan.create_args)}")
+    lines += meanings(plan.agent_type, plan.agent_settings)
     if plan.prompt_template:
         lines.append("told by a prompt template of yours")
     return lines
@@ -195,10 +200,18 @@ def _disk(offer: Offer) -> list[str]:
     return lines
 
 
-def _env(plan: RunPlan) -> str:
-    if not plan.env_names:
-        return "no variable of yours is handed to agents (--env NAME does)"
-    return f"{', '.join(plan.env_names)}: the values go to each agent, and into no file of a run"
+def _env(offer: Offer) -> list[str]:
+    plan = offer.plan
+    lines = ["no variable of yours is handed to agents (--env NAME does)"]
+    if plan.env_names:
+        lines = [f"{', '.join(plan.env_names)}: the values go to each agent, and into no file of a run"]
+    if plan.agent_env:
+        lines.append(f"{', '.join(plan.agent_env)} is set for each agent")
+    if offer.withheld:
+        shown = ", ".join(offer.withheld[:_MOST_NAMES])
+        more = f" and {len(offer.withheld) - _MOST_NAMES} more" if len(offer.withheld) > _MOST_NAMES else ""
+        lines.append(f"withheld, since nobody named them: {shown}{more}")
+    return lines
 
 
 def _uncollected(offer: Offer) -> list[str]:

@@ -77,6 +77,9 @@ class OfferDocument(Shape):
     pytest_args: list[Text]
     create_args: list[Text]
     env_names: list[str] = Field(description="Variables that agents get; their values are in no output of ours.")
+    agent_env: list[Text] = Field(description="NAME=value: variables that every agent gets.")
+    agent_settings: list[Text] = Field(description="KEY=value: settings of mngr for these agents alone.")
+    withheld: list[Text] = Field(description="Variables of this machine that agents would inherit, and do not get.")
     max_running: int
     launch_rate: float
     timeout: float
@@ -113,6 +116,9 @@ def offer_document(offer: Offer) -> OfferDocument:
         pytest_args=list(plan.pytest_args),
         create_args=list(plan.create_args),
         env_names=list(plan.env_names),
+        agent_env=list(plan.agent_env),
+        agent_settings=list(plan.agent_settings),
+        withheld=list(offer.withheld),
         max_running=plan.max_running,
         launch_rate=plan.launch_rate,
         timeout=plan.timeout,

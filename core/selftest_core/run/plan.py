@@ -61,7 +61,8 @@ class RunPlan:
     `mngr create` as they are. `pytest_command`: the project's own. `left_out`: paths that are changed or untracked
     in the person's tree and so not in the base. `created_at`: seconds since the epoch.
     `prompt_template`: the text of the person's template, empty for the one that ships. `warnings`: what the person
-    was told before the first agent, such as a history that is cut.
+    was told before the first agent, such as a history that is cut. `agent_env`: `NAME=value`, variables that every
+    agent gets. `agent_settings`: `KEY=value`, settings of mngr for these agents alone.
     """
 
     run: str
@@ -86,6 +87,8 @@ class RunPlan:
     created_at: float
     prompt_template: str = ""
     warnings: tuple[str, ...] = ()
+    agent_env: tuple[str, ...] = ()
+    agent_settings: tuple[str, ...] = ()
 
 
 def plan_json(plan: RunPlan) -> dict[str, Any]:
@@ -107,7 +110,7 @@ def plan_from_json(document: object) -> RunPlan:
         hint = "Go on with the version of selftest-tui that began this run, or begin a new run."
         raise _unreadable(f"version is {document.get('version')!r:.40}, and {VERSION} is what this one reads", hint)
     fields = {name: value for name, value in document.items() if name != "version"}
-    plan = RunPlan(**_values(fields, _PLAN_FIELDS, "", optional=("prompt_template", "warnings")))
+    plan = RunPlan(**_values(fields, _PLAN_FIELDS, "", optional=_OPTIONAL))
     _refuse_twins(plan)
     return plan
 
@@ -244,6 +247,8 @@ def _test(value: object, where: str) -> PlannedTest:
     return PlannedTest(**_values(value, _TEST_FIELDS, f"{where}."))
 
 
+_OPTIONAL = ("prompt_template", "warnings", "agent_env", "agent_settings")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
     "node_id": _filled,
     "agent_name": _matching(_AGENT_NAME, "name for an agent"),
@@ -273,4 +278,6 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "created_at": _number,
     "prompt_template": _text,
     "warnings": _list_of(_text),
+    "agent_env": _list_of(_matching(_ASSIGNMENT, "NAME=value")),
+    "agent_settings": _list_of(_matching(_ASSIGNMENT, "KEY=value")),
 }

@@ -51,6 +51,8 @@ class Choices:
     on_cluster: OnCluster = "ask"
     pytest_args: tuple[str, ...] = ()
     prompt_template: str = ""
+    agent_env: tuple[str, ...] = ()
+    agent_settings: tuple[str, ...] = ()
 
 
 def run_id(at: float, random_hex: Callable[[int], str]) -> str:
@@ -115,6 +117,8 @@ def make_plan(
         pytest_command=choices.pytest_command,
         pytest_args=choices.pytest_args,
         prompt_template=choices.prompt_template,
+        agent_env=choices.agent_env,
+        agent_settings=choices.agent_settings,
     )
     try:
         check_plan(plan)

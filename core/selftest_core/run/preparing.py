@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import host_dir_of
+from selftest_core.agent_types.profiles import needs, service_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ConfigError
 from selftest_core.frozen import dataclass
@@ -36,7 +37,9 @@ from selftest_core.run.readiness import ask_mngr, refuse_missing_tools, warnings
 from selftest_core.run.source import Source, look_at
 from selftest_core.run.store import make_run_folder, runs_registry
 from selftest_core.run.typical import typical
+from selftest_core.run.withholding import inherited_from, withheld
 from selftest_core.tools.mngr import Mngr, find_mngr
+from selftest_core.tools.tmux import default_socket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -159,13 +162,18 @@ def _choices(
     if named is not None or (agent_type == COMMAND and config.agent_command):
         is_local = providers_of(provider) == (LOCAL_PROVIDER,)
         command = agent_command(named, config.agent_command, source, environ, cwd, is_local=is_local)
+    transfer = wanted.transfer or config.transfer
+    needed = needs(agent_type, config, environ, providers_of(provider), is_copy=transfer == "mirror")
+    named_variables = config.env if wanted.env_names is None else wanted.env_names
     return Choices(
         pytest_command=pytest.agents,
         provider=provider,
         agent_type=agent_type,
         agent_command=command,
-        transfer=wanted.transfer or config.transfer,
-        env_names=config.env if wanted.env_names is None else wanted.env_names,
+        transfer=transfer,
+        env_names=(*named_variables, *needed.env_names),
+        agent_env=needed.fixed,
+        agent_settings=needed.settings,
         max_running=wanted.max_running or config.max_running,
         launch_rate=wanted.launch_rate or config.launch_rate,
         timeout=wanted.timeout or config.timeout,
@@ -210,7 +218,11 @@ def _prepared(
     refuse_taken(plan, {agent.name for agent in agents}, {agent.id for agent in agents})
     will_run = frozenset(tests)
     along = carried_files(plan.agent_command)
-    estimates = estimate(plan, source.size, typical(source.place.top, plan), tests=len(tests), along=along)
+    service = service_of(plan.agent_type, plan.env_names, environ)
+    estimates = estimate(
+        plan, source.size, typical(source.place.top, plan), tests=len(tests), along=along, service=service
+    )
+    is_here = LOCAL_PROVIDER in providers_of(plan.provider)
     offer = Offer(
         plan=plan,
         estimates=estimates,
@@ -221,8 +233,14 @@ def _prepared(
         found=chosen.found,
         deselected=chosen.deselected,
         free=_free(plan, environ),
+        withheld=_withheld(plan, environ) if is_here else (),
     )
     return Prepared(plan, source, chosen.picked, uncollected, offer)
+
+
+def _withheld(plan: RunPlan, environ: Mapping[str, str]) -> tuple[str, ...]:
+    given = (*plan.env_names, *(pair.partition("=")[0] for pair in plan.agent_env))
+    return withheld(inherited_from(default_socket(environ), environ), given)
 
 
 def _free(plan: RunPlan, environ: Mapping[str, str]) -> int | None:

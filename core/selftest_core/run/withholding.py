@@ -12,6 +12,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import ToolError
+from selftest_core.tools.tmux import Tmux
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -33,6 +36,16 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REFRESHED = ("DISPLAY", "KRB5CCNAME", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_AUTH_SOCK", "SSH_CONNECTION", "XAUTHORITY")
 """What tmux copies from whoever makes a session, beside what its server has."""
+
+
+def inherited_from(socket: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a local agent would inherit: of the tmux server, or of `environ` where that is started."""
+    try:
+        done = Tmux(socket, environ).ask("show-environment", "-g")
+        inherited = parse_environment(done.stdout) if done.ok else dict(environ)
+    except ToolError:
+        inherited = dict(environ)
+    return inherited | {name: environ[name] for name in REFRESHED if environ.get(name)}
 
 
 def withheld(inherited: Mapping[str, str], named: Iterable[str]) -> tuple[str, ...]:
