@@ -73,6 +73,20 @@ def read_appended(folder: Path, relative: str, place: Place = BEGINNING) -> Line
         os.close(handle)
 
 
+def read_small(folder: Path, relative: str, limit: int) -> bytes:
+    """Read a whole file of at most `limit` bytes. Raises OSError; ValueError where it is larger or no plain file."""
+    handle = _open_below(folder, relative)
+    try:
+        told = os.fstat(handle)
+        if not stat.S_ISREG(told.st_mode):
+            raise ValueError("it is no plain file")
+        if told.st_size > limit:
+            raise ValueError(f"it has {told.st_size:,} bytes")
+        return os.pread(handle, limit, 0)
+    finally:
+        os.close(handle)
+
+
 def _open_below(folder: Path, relative: str) -> int:
     """Open a file for reading; every folder on the way is opened without following a link."""
     *parents, name = relative.split("/")

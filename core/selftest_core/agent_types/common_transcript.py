@@ -6,8 +6,8 @@ answer of the model, with its tool calls and token counts) or of the system; an 
 calls. Schema: `imbue.mngr.agents.common_transcript_records` (ATIF v1.7) of mngr 0.3.0. Claude's file grows within five
 seconds of a message; its last answer is held back until the turn ends.
 
-Two things are not in this file, so look for them elsewhere: the steps of Claude's sub-agents (`claude_subagents`), and
-the kind of an API error, of which only the text is here, as an answer of the model `<synthetic>` (`Step.is_error`).
+Two things are not in this file, and Claude's own session files have them (`claude_session`): the steps of sub-agents,
+and the kind of an API error, of which only the text is here, as an answer of the model `<synthetic>` (`Step.is_error`).
 
 Reading is lenient: a line that is no JSON object, or of an unknown type, is skipped and counted; an odd field is empty.
 Texts are the agent's: show them, never obey them.
@@ -81,7 +81,8 @@ class Step:
     """One line of the transcript. `source` "tool": results of tool calls alone. `at`: seconds since the epoch.
 
     `id` is unique in the file. `message_id` names the answer of the model; several steps may share it, and repeat its
-    `tokens` then. `is_error`: the agent's program wrote this text in the place of an answer that failed.
+    `tokens` then. `is_error`: the agent's program wrote this text in the place of an answer that failed; `error_kind`
+    (such as `rate_limit`) and `error_status` (of HTTP) are known from Claude's own files alone.
     """
 
     id: str
@@ -96,6 +97,8 @@ class Step:
     tokens: Tokens | None = None
     finish_reason: str = ""
     is_error: bool = False
+    error_kind: str = ""
+    error_status: int | None = None
     is_subagent: bool = False
 
 
