@@ -52,8 +52,13 @@ CONFIG_KEYS = (
     Key("max_running", "count", 20, "a run's agents at once", 1),
     Key("launch_rate", "number", 1.0, "agents that a run makes in a second", 0.001),
     Key("timeout", "seconds", 3600.0, "seconds that one agent of a run may take", 1.0),
-    Key("usd_per_agent", "money", None, "what an agent costs, as an estimate: nothing is metered; empty: unknown"),
-    Key("budget_usd", "money", None, "a run starts no more agents once their estimates reach this; empty: no end"),
+    Key("usd_per_agent", "money", None, "what an agent costs, as an estimate where nothing is metered; empty: unknown"),
+    Key("budget_usd", "money", None, "a run starts no more agents once what they spend reaches this; empty: no end"),
+    Key(
+        "prices", "prices", (),
+        "prices of models that go over the known ones: a table of model → USD per million tokens of input, cached "
+        "input, cache write, output; as one text: model=4,0.2,5,20 …",
+    ),
     Key(
         "on_cluster", "choice", "ask", "when many agents fail alike: ask, pause, or go on all the same",
         choices=("ask", "pause", "go"),
@@ -128,6 +133,7 @@ class Config:
     timeout: float = 3600.0
     usd_per_agent: float | None = None
     budget_usd: float | None = None
+    prices: tuple[str, ...] = ()
     on_cluster: OnCluster = "ask"
     record: bool = True
     mask_env: tuple[str, ...] = ()

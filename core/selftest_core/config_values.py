@@ -20,7 +20,7 @@ ENVIRONMENT_PREFIX = "SELFTEST_TUI_"
 
 type Value = str | bool | int | float | tuple[str, ...] | None
 type Kind = Literal[
-    "text", "choice", "path", "switch", "seconds", "number", "count", "money", "paths", "words", "names"
+    "text", "choice", "path", "switch", "seconds", "number", "count", "money", "paths", "words", "names", "prices"
 ]
 
 _WANTED = {
@@ -34,6 +34,7 @@ _WANTED = {
     "paths": "a list of paths",
     "words": "a list of words, or one string of them",
     "names": "a list of names of environment variables",
+    "prices": "a table of models, each with four prices in USD per million tokens: input, cached, cache write, output",
 }
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -91,6 +92,10 @@ def from_toml(key: Key, value: object, where: str, folder: Path) -> Value:
             return tuple(value)
         case ("names", list()) if all(isinstance(part, str) for part in value):
             return _names(key, value, where)
+        case ("prices", dict()) if all(isinstance(four, list) for four in value.values()):
+            return _prices(key, [f"{model}={','.join(map(str, four))}" for model, four in value.items()], where)
+        case ("prices", list()) if all(isinstance(part, str) for part in value):
+            return _prices(key, value, where)
         case ("text" | "choice" | "path" | "words" | "money", str()) if key.kind != "money" or not value:
             return from_text(key, value, where, folder)
     raise wrong(key, f"{value!r}"[:80], f"must be {_wanted(key)}", where)
@@ -120,6 +125,8 @@ def from_text(key: Key, text: str, where: str, folder: Path) -> Value:
                 return tuple(_absolute(part, folder) for part in text.split(os.pathsep) if part)
             case "words":
                 return tuple(shlex.split(text))
+            case "prices":
+                return _prices(key, text.split(), where)
             case "names":
                 return _names(key, text.replace(",", " ").split(), where)
     except (ValueError, KeyError):
@@ -150,6 +157,20 @@ def _names(key: Key, names: list[str], where: str) -> tuple[str, ...]:
     if unfit is not None:
         raise wrong(key, f"{unfit.partition('=')[0]!r}"[:80], f"must be {_wanted(key)}", where)
     return tuple(names)
+
+
+def _prices(key: Key, words: list[str], where: str) -> tuple[str, ...]:
+    """Check words of the form `model=input,cached,cache write,output`."""
+    for word in words:
+        model, _, prices = word.rpartition("=")
+        four = prices.split(",")
+        try:
+            is_sound = bool(model) and len(four) == 4 and all(0 <= float(each) < math.inf for each in four)
+        except ValueError:
+            is_sound = False
+        if not is_sound:
+            raise wrong(key, f"{word!r}"[:80], f"must be {_wanted(key)}", where)
+    return tuple(words)
 
 
 def _absolute(text: str, folder: Path) -> str:

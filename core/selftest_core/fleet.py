@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from selftest_core.agents import LOCAL_PROVIDER, Agent, AgentKey, Host
 from selftest_core.explain import explain
 from selftest_core.knowledge import Fleet
-from selftest_core.observations import Listed, ListFailed, LocalAgent, Probed, Remembered, RememberedAgent
+from selftest_core.observations import Listed, ListFailed, LocalAgent, Metered, Probed, Remembered, RememberedAgent
 from selftest_core.rows import with_rows
 from selftest_core.standing import Told
 from selftest_core.troubles import (
@@ -54,6 +54,8 @@ def apply(fleet: Fleet, observation: Observation) -> Fleet:
             return _after_failure(fleet, observation)
         case Remembered():
             return _after_remembering(fleet, observation)
+        case Metered():
+            return with_rows(replace(fleet, usages=observation.usages), fleet)
         case _:
             assert_never(observation)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from selftest_core.observations import LocalAgent, Probed, TmuxSession
     from selftest_core.standing import Circumstances, Told
     from selftest_core.troubles import Failure, LostServer
+    from selftest_core.usage import Usage
     from selftest_core.view import LaneStatus, Row
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
@@ -42,6 +43,7 @@ class Fleet:
     cannot be read now, and when it last could. `complete`: when each provider was last asked and told of all its
     agents ("all": any unfiltered answer). `silent`: when a provider last told of nobody, which proves nothing,
     since mngr answers so for a provider that it does not know. `failures`: the newest failure per lane.
+    `usages`: what agents of this machine used, by agent id.
     """
 
     told: Mapping[AgentKey, Told] = _NONE
@@ -53,6 +55,7 @@ class Fleet:
     failures: Mapping[str, Failure] = _NONE
     lanes: Mapping[str, LaneStatus] = _NONE
     lost: tuple[LostServer, ...] = ()
+    usages: Mapping[str, Usage] = _NONE
     changes: Mapping[AgentKey, tuple[Changed, ...]] = _NONE
     entries: Mapping[AgentKey, Entry] = field(default=_NONE, repr=False)
     rows: tuple[Row, ...] = ()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.agents import Agent, State
+    from selftest_core.usage import Usage
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
@@ -164,4 +165,12 @@ class Remembered:
     agents: tuple[RememberedAgent, ...]
 
 
-type Observation = Listed | ListFailed | Probed | Remembered
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """What the agents of this machine have used until now, by agent id. Agents that are missing used nothing."""
+
+    at: float
+    usages: Mapping[str, Usage]
+
+
+type Observation = Listed | ListFailed | Probed | Remembered | Metered

@@ -41,6 +41,12 @@ class ModelPrice(NamedTuple):
     output: float
 
 
+def prices_of(words: Iterable[str]) -> tuple[ModelPrice, ...]:
+    """Read the setting `prices`: checked words, `model=input,cached,cache write,output`."""
+    parted = [word.rpartition("=") for word in words]
+    return tuple(ModelPrice(model, *map(float, four.split(","))) for model, _, four in parted)
+
+
 class Prices:
     """Prices tokens. Safe to use from several threads."""
 

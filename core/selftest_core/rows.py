@@ -41,6 +41,8 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
         told = fleet.told.get(key)
         old = before.entries.get(key)
         circumstances = _circumstances(fleet, told, local, old, defaults)
+        if (usage := fleet.usages.get(key.agent_id)) is not None:
+            circumstances = circumstances._replace(usage=usage)
         word = told.agent if told is not None else None
         is_remembered = told is not None and told.is_remembered
         if (

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from selftest_core.doctor import Check
     from selftest_core.errors import SelftestError
     from selftest_core.observations import TmuxSession
+    from selftest_core.usage import Usage
     from selftest_core.view import FleetView, Problem, Row
 
 
@@ -64,6 +65,21 @@ class HostItem(Shape):
     state: Text | None = Field(description="What mngr says of the host, null where it says nothing.")
 
 
+class UsageItem(Shape):
+    """What was used: tokens, whose counts do not overlap, and dollars."""
+
+    input: int = Field(description="Tokens that were read, neither from the cache nor written to it.")
+    cached: int = Field(description="Tokens that were read from the cache.")
+    cache_write: int = Field(description="Tokens that were written to the cache.")
+    output: int = Field(description="Tokens that the model wrote.")
+    usd: float | None = Field(description="Dollars, null where no price is known.")
+    label: Literal["metered", "imputed", "estimated"] = Field(
+        description="metered: counted by the agent's program, at known prices; imputed: counted, and some price is "
+        "borrowed or missing; estimated: by usd_per_agent."
+    )
+    model: Text | None = Field(description="The model that wrote most.")
+
+
 class AgentItem(Shape):
     """One agent. `host.id` and `id` together identify it."""
 
@@ -97,6 +113,7 @@ class AgentItem(Shape):
     created_at: Instant | None
     started_at: Instant | None
     idle_since: Instant | None
+    usage: UsageItem | None = Field(description="What it used until now, null where nothing metered it.")
 
 
 class SessionItem(Shape):
@@ -224,6 +241,22 @@ def agent_item(row: Row, as_of: float | None) -> AgentItem:
         created_at=instant(agent.created_at),
         started_at=instant(agent.started_at),
         idle_since=instant(row.idle_since),
+        usage=usage_item(row.usage),
+    )
+
+
+def usage_item(usage: Usage | None) -> UsageItem | None:
+    """Tokens and dollars, where anything was metered or estimated."""
+    if usage is None:
+        return None
+    return UsageItem(
+        input=usage.input,
+        cached=usage.cached,
+        cache_write=usage.cache_write,
+        output=usage.output,
+        usd=usage.usd,
+        label=usage.label.value,
+        model=usage.model or None,
     )
 
 

@@ -18,6 +18,7 @@ from selftest_core.view import Category, Row
 
 if TYPE_CHECKING:
     from selftest_core.observations import LocalAgent
+    from selftest_core.usage import Usage
 
 IDLE_STEP = 5.0
 """Seconds. Activity is rounded down to this, so that an agent that prints all the time is not a new row each look."""
@@ -39,6 +40,7 @@ class Circumstances(NamedTuple):
     `list_is_newer`: mngr was asked after the probe looked, and they differ. `on_default_server`: mngr can see
     its session too. `stale_since`: the last good word is that old. `silence`: why, where a person must know it.
     `is_blind`: not every tmux server answered the probe, so that a session which it did not find may be there.
+    `usage`: what it used, where it is metered.
     """
 
     list_is_newer: bool = False
@@ -48,6 +50,7 @@ class Circumstances(NamedTuple):
     has_run: bool = False
     is_starting: bool = False
     is_blind: bool = False
+    usage: Usage | None = None
 
 
 def stand(
@@ -215,6 +218,7 @@ def _row_of(agent: Agent, source: str, local: LocalAgent | None, circumstances: 
         idle_since=idle_since(agent, local, category),
         title=local.title if local is not None else "",
         exit_status=exit_status,
+        usage=circumstances.usage,
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from selftest_core.agents import Agent, AgentKey
     from selftest_core.observations import SessionRef, TmuxServer, TmuxSession
+    from selftest_core.usage import Usage
 
 
 class Category(StrEnum):
@@ -37,7 +38,7 @@ class Row:
 
     `attention`: why it needs a person, in words; None where it does not. FAILED rows need attention too.
     `stale_since`: the time of the last good answer when its provider no longer answers, else None.
-    `source`: who said the state ("probe", "mngr", "remembered").
+    `source`: who said the state ("probe", "mngr", "remembered"). `usage`: what it used; None where nobody metered it.
     """
 
     agent: Agent
@@ -50,6 +51,7 @@ class Row:
     idle_since: float | None = None
     title: str = ""
     exit_status: int | None = None
+    usage: Usage | None = None
 
     @property
     def key(self) -> AgentKey:

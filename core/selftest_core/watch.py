@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
-    """What a watch is told. `sockets` are tmux sockets beside those in tmux's own folder; `cwd` is where mngr runs."""
+    """What a watch is told. `sockets` are tmux sockets beside those in tmux's own folder; `cwd` is where mngr runs;
+    `prices` is the setting of that name."""
 
     cwd: Path
     pace: Pace = field(default_factory=Pace)
     sockets: tuple[str, ...] = ()
     remote: bool = True
+    prices: tuple[str, ...] = ()
 
 
 def watch_settings(config: Config, cwd: Path) -> WatchSettings:
@@ -42,7 +44,7 @@ def watch_settings(config: Config, cwd: Path) -> WatchSettings:
         probe=config.poll_probe,
         deadline=config.list_deadline,
     )
-    return WatchSettings(cwd, pace, config.sockets, config.remote)
+    return WatchSettings(cwd, pace, config.sockets, config.remote, config.prices)
 
 
 class FleetWatch:

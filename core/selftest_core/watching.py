@@ -27,7 +27,7 @@ from selftest_core.agents import LOCAL_PROVIDER, State
 from selftest_core.cadence import ALL, LOCAL, PROBE
 from selftest_core.file_watch import FileWatch
 from selftest_core.knowledge import Fleet
-from selftest_core.observations import ListFailed, Remembered
+from selftest_core.observations import ListFailed, Metered, Remembered
 from selftest_core.sources import Sources, cpu_of_children
 from selftest_core.tools.process_exit import ExitWatch
 from selftest_core.view import FleetView, LaneStatus, Problem
@@ -35,6 +35,7 @@ from selftest_core.view import FleetView, LaneStatus, Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from selftest_core.meter import Meters
     from selftest_core.observations import Listed, Observation
     from selftest_core.view import Row
     from selftest_core.watch import WatchSettings
@@ -44,6 +45,10 @@ FRESHNESS_SECONDS = 5.0
 SAVE_SECONDS = 30.0
 _OWN_WEIGHT = 5.0
 _TMUX_SETTLES = 0.3
+_METER_SECONDS = 2.0
+"""Between two looks at what agents used. Their files tell it within five seconds."""
+_METER_ONCE = 5.0
+"""Seconds of processor time that a command which ends may take to read what agents used."""
 _REST_AFTER_LOOK = 3.0
 """A look that something triggered starts no earlier than this many times the last one's cost after it."""
 
@@ -114,6 +119,7 @@ class Watching:
             self._loop = asyncio.get_running_loop()
         # One thread for all that blocks: the looks, and the state folder.
         blocking = ThreadPoolExecutor(1, thread_name_prefix="fleet watch")
+        metering = ThreadPoolExecutor(1, thread_name_prefix="fleet meter")
         files = FileWatch(lambda: self._in_loop(self._look_now.set), self._file_trouble)
         exits = ExitWatch(self._has_exited)
         jobs: list[asyncio.Task[object]] = []
@@ -123,6 +129,7 @@ class Watching:
             jobs = [
                 asyncio.create_task(self._look_forever(sources, blocking, files, exits), name="look"),
                 asyncio.create_task(self._list_forever(sources, blocking), name="list"),
+                asyncio.create_task(self._meter_forever(metering), name="meter"),
                 asyncio.create_task(self._stopped.wait(), name="stop"),
             ]
             ended, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
@@ -139,6 +146,7 @@ class Watching:
             if not self._is_saved:
                 self._save()
             blocking.shutdown()
+            metering.shutdown()
 
     def _has_exited(self) -> None:
         self._look_now.set()
@@ -224,6 +232,20 @@ class Watching:
             if not self._is_saved and time.monotonic() - self._saved_at > SAVE_SECONDS:
                 await asyncio.get_running_loop().run_in_executor(blocking, self._save)
 
+    async def _meter_forever(self, metering: ThreadPoolExecutor) -> None:
+        await self._looked.wait()
+        meters = _meters(self._environ, self._settings)
+        while True:
+            try:
+                usages = await asyncio.get_running_loop().run_in_executor(metering, meters.look)
+            except Exception as error:
+                self._trouble(_internal("meter", "What the agents used could not be read", error))
+            else:
+                self._troubles.pop("meter", None)
+                if usages is not self._fleet.usages:
+                    self._learn(Metered(time.time(), usages))
+            await asyncio.sleep(_METER_SECONDS)
+
     def _account(self, lane: str, answer: Listed | ListFailed, cost: float) -> None:
         now = time.monotonic()
         if isinstance(answer, ListFailed):
@@ -307,6 +329,7 @@ async def _observe_once(
     known, says = _remembered(environ)
     fleet = fold.apply(Fleet(), known)
     fleet = fold.apply(fleet, sources.look()[0])
+    metering = asyncio.create_task(asyncio.to_thread(_meters(environ, settings).look, _METER_ONCE))
     if wait:
         answer = await sources.ask(ALL if settings.remote else LOCAL, deadline)
         fleet = fold.apply(fleet, answer)
@@ -316,9 +339,17 @@ async def _observe_once(
         if not isinstance(answer, ListFailed):
             with contextlib.suppress(OSError):  # the answer counts, not that the next process may know it too
                 remembered.save(remembered.state_folder(environ), fold.to_remember(fleet))
+    fleet = fold.apply(fleet, Metered(time.time(), await metering))
     view = fold.view(fleet, time.time())
     problems = (*view.problems, _forgotten(says)) if says else view.problems
     return replace(view, problems=problems, expecting=_expected(view, settings))
+
+
+def _meters(environ: Mapping[str, str], settings: WatchSettings) -> Meters:
+    from selftest_core.meter import Meters  # the first look does not wait for it
+    from selftest_core.prices import prices_of
+
+    return Meters(environ, prices_of(settings.prices))
 
 
 def _contradicts(answer: Listed, fleet: Fleet) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from selftest_core.config import CONFIG_KEYS, Config, as_variables, load_config, shown_agent_keys, toml_text
 from selftest_core.errors import ConfigError
+from selftest_core.prices import ModelPrice, prices_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -243,3 +244,17 @@ def test_the_environment_of_an_agent_type_is_checked_as_well(tmp_path: Path) -> 
     unknown = refused(tmp_path, {"SELFTEST_TUI_AGENTS__CLAUDE__ENVV": "5"})
     assert unknown.hint == "Did you mean SELFTEST_TUI_AGENTS__CLAUDE__ENV?"
     assert "SELFTEST_TUI_AGENTS__CLAUDE__ENVV" in unknown.title
+
+
+def test_prices_are_a_table_or_one_text(tmp_path: Path) -> None:
+    (tmp_path / "selftest-tui.toml").write_text('[prices]\n"claude-opus-9" = [4, 0.2, 5, 20.5]\nown = [1, 0, 0, 2]\n')
+    words = ("claude-opus-9=4,0.2,5,20.5", "own=1,0,0,2")
+    assert load_config(tmp_path, {}).prices == words
+    assert load_config(tmp_path.parent, {"SELFTEST_TUI_PRICES": " ".join(words)}).prices == words
+    assert prices_of(words) == (ModelPrice("claude-opus-9", 4, 0.2, 5, 20.5), ModelPrice("own", 1, 0, 0, 2))
+
+
+@pytest.mark.parametrize("four", ["[1, 2, 3]", "[1, 2, 3, -4]", "[1, 2, 3, inf]", "[1, 2, 3, nan]", '"free"', '["a"]'])
+def test_a_wrong_price_is_refused_with_its_line(tmp_path: Path, four: str) -> None:
+    (tmp_path / "selftest-tui.toml").write_text(f"[prices]\nmodel = {four}\n")
+    assert refused(tmp_path).title.startswith(f"{tmp_path}/selftest-tui.toml:1: prices must be a table of models")

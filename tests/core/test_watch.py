@@ -17,6 +17,7 @@ import pytest
 from selftest_core.agents import State
 from selftest_core.cadence import Pace
 from selftest_core.file_watch import FileWatch
+from selftest_core.usage import Usage
 from selftest_core.watch import FleetWatch, WatchSettings, observe_once
 from standins import EMPTY, calls, mngr_that
 from worlds import PATIENCE, eventually
@@ -331,3 +332,19 @@ def test_a_file_watch_says_its_trouble_and_recovers(tmp_path: Path) -> None:
     finally:
         watch.stop()
     assert not [thread for thread in threading.enumerate() if thread.name == "file watch"]
+
+
+def test_what_agents_use_is_metered_while_they_work(world: World) -> None:
+    mngr_that(world, f"echo '{EMPTY}'")
+    folder = world.agent_dir(an_agent(world, "one"))
+    transcript = folder / "events" / "claude" / "common_transcript" / "events.jsonl"
+    transcript.parent.mkdir(parents=True)
+    line = {"type": "step", "source": "agent", "event_id": "1", "model_name": "none", "metrics": {"prompt_tokens": 7}}
+    transcript.write_text(json.dumps(line) + "\n")
+    with watching(world, SLOW) as watched:
+        eventually(lambda: [row.usage for row in watched.view.rows] == [Usage(input=7, model="none")], "a figure")
+        with transcript.open("a") as file:
+            file.write(json.dumps({**line, "event_id": "2"}) + "\n")
+        eventually(lambda: [row.usage for row in watched.view.rows] == [Usage(input=14, model="none")], "the next one")
+    once = observe_once(world.environment, WatchSettings(world.root), PATIENCE, wait=False)
+    assert [row.usage for row in once.rows] == [Usage(input=14, model="none")]
