@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.agent_files import host_dir_of
+from selftest_core.agent_types.programs import TYPES, look_at_type
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
 from selftest_core.frozen import dataclass
 from selftest_core.listing import failure
@@ -68,6 +69,7 @@ async def diagnose(
         _single(_asciinema(environ, cwd, timeout)),
         _tmux_servers(environ, cwd, timeout),
         _single(_host_folder(environ)),
+        *(_single(_agent_type(name, environ, cwd, timeout)) for name in TYPES),
         _single(_configuration(environ, cwd)),
         _single(_state_folder(environ)),
         _single(_terminal(environ)),
@@ -209,6 +211,31 @@ async def _host_folder(environ: Mapping[str, str]) -> Check:
     except OSError as error:
         return Check("agents", "failed", f"{agents} cannot be read: {error}", f"`ls -ld {agents}` shows whose it is.")
     return Check("agents", "ok", f"{count} in {folder}")
+
+
+async def _agent_type(name: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> Check:
+    """What agents of this type need. Only of the type that the settings name is anything missing a failure."""
+    found = await look_at_type(name, environ, _folder(cwd), timeout)
+    wanted, is_chosen = _agent_of_runs(environ, cwd)
+    lacks = "; ".join(what for what, _ in found.missing)
+    if not found.missing:
+        return Check(name, "ok", found.says)
+    hint = " ".join(dict.fromkeys(how for _, how in found.missing))
+    if wanted != name and not found.is_installed:
+        return Check(name, "ok", "not installed")
+    status: Status = "failed" if wanted == name and is_chosen else "warning"
+    return Check(name, status, "; ".join(part for part in (lacks, found.says) if part), hint)
+
+
+def _agent_of_runs(environ: Mapping[str, str], cwd: Path) -> tuple[str, bool]:
+    """The type of a run's agents, and whether a person chose it; the default where the settings cannot be read."""
+    from selftest_core.config import Config, load_config
+
+    try:
+        config = load_config(cwd, environ)
+    except SelftestError:
+        return Config().agent, False
+    return config.agent, "agent" in config.sources
 
 
 async def _configuration(environ: Mapping[str, str], cwd: Path) -> Check:

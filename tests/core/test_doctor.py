@@ -138,3 +138,74 @@ async def test_an_mngr_that_hangs_is_named_with_the_way_to_look_into_it(world: W
     assert "did not answer" in settings.says
     assert "`mngr list --hosts" in settings.hint
     assert "Mend what it names" not in settings.hint
+
+
+def a_claude(world: World) -> Path:
+    """A stand-in for the program alone: what is looked at here is the doctor, not Claude Code."""
+    folder = world.root / "programs"
+    program(folder, "claude", "2.1.330 (Claude Code)")
+    world.extra["PATH"] = f"{folder}:{BIN}:/usr/bin:/bin"
+    return folder
+
+
+async def test_an_agent_type_is_told_whole_without_its_login_being_shown(world: World) -> None:
+    folder = a_claude(world)
+    program(folder, "jq", "jq-1.6")
+    (world.home / ".claude").mkdir()
+    (world.home / ".claude" / "settings.json").write_text('{"permissions": {"defaultMode": "acceptEdits"}}')
+    world.extra["ANTHROPIC_API_KEY"] = "sk-hush-hush"
+
+    found = (await checks(world.environment, world.root))["claude"]
+
+    assert found.status == "ok", found
+    for part in ("2.1.330 at", str(folder / "claude"), "ANTHROPIC_API_KEY is set", "plugin 0.3", "acceptEdits"):
+        assert part in found.says
+    assert "hush" not in f"{found.says}{found.hint}"
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({".claude/.credentials.json": "{}"}, "signed in (.credentials.json)"),
+        ({".claude.json": '{"oauthAccount": {"emailAddress": "ann@example.org"}}'}, "an account in .claude.json"),
+        ({".claude.json": '{"primaryApiKey": "sk-hush"}'}, "signed in with a key"),
+        ({".claude/settings.json": '{"env": {"ANTHROPIC_AUTH_TOKEN": "hush"}}'}, "in your settings of Claude Code"),
+        ({".claude.json": "[1"}, "no login was found"),
+    ],
+)
+async def test_a_login_in_files_is_found(world: World, files: dict[str, str], says: str) -> None:
+    a_claude(world)
+    for name, text in files.items():
+        (world.home / name).parent.mkdir(exist_ok=True)
+        (world.home / name).write_text(text)
+
+    found = (await checks(world.environment, world.root))["claude"]
+
+    assert says in found.says
+    assert "hush" not in found.says
+    assert "example.org" not in found.says
+
+
+async def test_a_type_that_nobody_chose_is_plainly_not_installed_and_a_chosen_one_fails(world: World) -> None:
+    found = await checks(world.environment, world.root)
+    assert (found["codex"].status, found["codex"].says) == ("ok", "not installed")
+    assert found["claude"].status == "warning"  # the default, which nobody chose
+    assert "npm install -g @anthropic-ai/claude-code" in found["claude"].hint
+
+    (world.root / "selftest-tui.toml").write_text('agent = "codex"\n')
+    chosen = await checks(world.environment, world.root)
+    assert chosen["codex"].status == "failed"
+    assert "`npm install -g @openai/codex`" in chosen["codex"].hint
+    assert (chosen["claude"].status, chosen["claude"].says) == ("ok", "not installed")
+
+
+async def test_a_plugin_that_is_missing_is_mended_by_our_own_extra(world: World, tmp_path: Path) -> None:
+    folder = a_claude(world)
+    world.extra["ANTHROPIC_API_KEY"] = "sk"
+    program(folder, "jq", "jq-1.6")
+    program(folder, "mngr", "mngr, version 0.3.0")  # another mngr than ours, first on PATH, with no plugin
+    found = (await checks(world.environment, world.root))["claude"]
+    assert found.status == "warning"
+    assert "mngr has no plugin for it" in found.says
+    assert "--with 'imbue-mngr-claude>=0.3,<0.4'" in found.hint
+    assert "[mngr,claude]'`" in found.hint

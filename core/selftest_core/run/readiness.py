@@ -12,6 +12,8 @@ import shutil
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.login import FAR_LOGIN, HOW_TO, login_in_files, login_in_variables
+from selftest_core.agent_types.profiles import PROFILES, is_of_this_machine
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolFailedError, ToolMissingError, UsageError
 from selftest_core.listing import split_error
@@ -50,6 +52,7 @@ def warnings_of(choices: Choices, environ: Mapping[str, str]) -> tuple[str, ...]
     is_here = shutil.which(choices.agent_type, path=environ.get("PATH", "")) is not None
     if choices.agent_type in _PROGRAMS and LOCAL_PROVIDER in providers and not is_here:
         told.append(f"`{choices.agent_type}` is not on PATH here: its agents may not start")
+    told += _login_warnings(choices, environ)
     shell = _shell_of_both(choices, environ)
     if shell:
         told.append(
@@ -57,6 +60,25 @@ def warnings_of(choices: Choices, environ: Mapping[str, str]) -> tuple[str, ...]
             f"then seen when its time is up; name an executable script instead of `{shell} SCRIPT`"
         )
     return tuple(told)
+
+
+def _login_warnings(choices: Choices, environ: Mapping[str, str]) -> list[str]:
+    """What the agents lack to reach their model, where that can be seen from here."""
+    agent_type = choices.agent_type
+    if agent_type not in HOW_TO:
+        return []
+    told: list[str] = []
+    far = ", ".join(place for place in places(choices.provider) if place != LOCAL_PROVIDER)
+    if not login_in_variables(agent_type, environ, choices.env_names):
+        is_synced = f"agent_types.{agent_type}.sync_claude_credentials=true" in choices.agent_settings
+        if far and not is_synced:
+            told.append(f"no login of {agent_type} goes to {far}: {FAR_LOGIN[agent_type]}")
+        elif not far and not login_in_files(agent_type, environ):
+            told.append(f"no login of {agent_type} was found here: {HOW_TO[agent_type]}")
+    for name in PROFILES[agent_type].addresses:
+        if far and name in choices.env_names and is_of_this_machine(environ.get(name, "")):
+            told.append(f"{name} is an address of this machine, where the agents on {far} do not reach it")
+    return told
 
 
 def _shell_of_both(choices: Choices, environ: Mapping[str, str]) -> str:

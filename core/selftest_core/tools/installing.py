@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 MNGR_WANTED = "imbue-mngr>=0.3,<0.4"
 
 _COMMANDS = {
@@ -9,7 +11,7 @@ _COMMANDS = {
     "ssh": "`sudo apt install openssh-client`",
 }
 _NEEDED = {"tmux": "3.2", "git": "2.38"}
-_PACKAGED = frozenset({"tmux", "git", "rsync", "asciinema"})
+_PACKAGED = frozenset({"tmux", "git", "rsync", "asciinema", "jq"})
 
 
 def install_hint(name: str) -> str:
@@ -19,3 +21,10 @@ def install_hint(name: str) -> str:
     command = _COMMANDS.get(name, f"`sudo apt install {name}` (Debian, Ubuntu), or `brew install {name}` (macOS)")
     wanted = f" {_NEEDED[name]} or newer" if name in _NEEDED else ""
     return f"Install {name}{wanted}: {command}."
+
+
+def extra_hint(extra: str) -> str:
+    """What to type to have this program with an extra of its own, such as `claude`: mngr's plugin comes with it."""
+    checkout = Path(__file__).resolve().parents[3]
+    is_checkout = (checkout / "pyproject.toml").is_file()
+    return f"`uv tool install '{checkout if is_checkout else 'selftest-tui'}[mngr,{extra}]'`"

@@ -79,8 +79,8 @@ def parse_version(text: str) -> tuple[int, int, int]:
     return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
-def installed_version(program: Path) -> str | None:
-    """The version of the imbue-mngr package in the environment of this launcher, None where that cannot be seen.
+def installed_version(program: Path, package: str = "imbue_mngr") -> str | None:
+    """The version of a package in the environment of this launcher of mngr, None where that cannot be seen.
 
     A launcher that pip or uv wrote names its interpreter in the first line. Asking `--version` costs a second, and
     the broken versions fail even at that.
@@ -93,8 +93,8 @@ def installed_version(program: Path) -> str | None:
     interpreter = first.removeprefix(b"#!").strip().decode("utf-8", "replace")
     if not first.startswith(b"#!") or b"imbue.mngr" not in rest or " " in interpreter:
         return None
-    found = list(Path(interpreter).parent.parent.glob("lib/python3.*/site-packages/imbue_mngr-*.dist-info"))
-    return found[0].name.removeprefix("imbue_mngr-").removesuffix(".dist-info") if len(found) == 1 else None
+    found = list(Path(interpreter).parent.parent.glob(f"lib/python3.*/site-packages/{package}-*.dist-info"))
+    return found[0].name.removeprefix(f"{package}-").removesuffix(".dist-info") if len(found) == 1 else None
 
 
 def _answered_version(done: Completed, program: MngrProgram) -> str:

@@ -1,0 +1,122 @@
+"""Programs of agent types on this machine, for the doctor: mngr's plugin, the program, its login, what it needs.
+
+Nothing is changed, no agent is started, and no value of a login is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.login import HOW_TO, login_in_files, login_in_variables
+from selftest_core.agent_types.profiles import read_json
+from selftest_core.errors import ToolError
+from selftest_core.frozen import dataclass
+from selftest_core.tools.installing import extra_hint, install_hint
+from selftest_core.tools.mngr import find_mngr, installed_version
+from selftest_core.tools.process import run_async
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TYPES = ("claude", "codex")
+_PACKAGES = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}
+_PLUGINS = {"claude": "imbue_mngr_claude", "codex": "imbue_mngr_codex"}
+_PLUGINS_WANTED = {"claude": "imbue-mngr-claude>=0.3,<0.4", "codex": "imbue-mngr-codex>=0.2,<0.3"}
+_NEEDS_JQ = frozenset({"claude"})
+"""Types whose hooks, which mngr writes, call jq."""
+_NUMBER = re.compile(r"\d+\.\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is there of one agent type. `says`: all of it, in words. `missing`: what is not, with what mends it."""
+
+    is_installed: bool
+    says: str
+    missing: tuple[tuple[str, str], ...]
+
+
+async def look_at_type(agent_type: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> Found:
+    """Look at one of `TYPES`; each program gets `timeout` seconds to answer."""
+    missing: list[tuple[str, str]] = []
+    said: list[str] = []
+    program = shutil.which(agent_type, path=environ.get("PATH", ""))
+    plugin = _plugin(agent_type, environ)
+    if program is None:
+        missing.append((f"{agent_type} is not on PATH", f"`npm install -g {_PACKAGES[agent_type]}`"))
+    else:
+        version, is_signed_in = await asyncio.gather(
+            _answer((agent_type, "--version"), environ, cwd, timeout), _login(agent_type, environ, cwd, timeout)
+        )
+        number = _NUMBER.search(version)
+        said.append(f"{number[0] if number else 'of an unknown version'} at {program}")
+        if not number:
+            what = f"`{agent_type} --version` did not say its version"
+            missing.append((what, f"`npm install -g {_PACKAGES[agent_type]}`"))
+        if is_signed_in:
+            said.append(f"login: {is_signed_in}")
+        else:
+            missing.append(("no login was found", HOW_TO[agent_type]))
+    if plugin:
+        said.append(f"mngr's plugin {plugin}")
+    else:
+        missing.append(("mngr has no plugin for it", _plugin_hint(agent_type, environ)))
+    if program is not None and agent_type in _NEEDS_JQ and shutil.which("jq", path=environ.get("PATH", "")) is None:
+        missing.append(("jq is not installed, which mngr's hooks in it call", install_hint("jq")))
+    if program is not None and agent_type == "claude":
+        said.append(f"permissions: {_permissions(environ)}")
+    return Found(program is not None, "; ".join(said), tuple(missing))
+
+
+def _plugin(agent_type: str, environ: Mapping[str, str]) -> str:
+    """The version of mngr's plugin for the type, empty where it has none."""
+    try:
+        return installed_version(find_mngr(environ).path, _PLUGINS[agent_type]) or ""
+    except ToolError:
+        return ""
+
+
+def _plugin_hint(agent_type: str, environ: Mapping[str, str]) -> str:
+    """What mends our own installation; of a mngr that is not ours, that one is what lacks the plugin."""
+    ours = extra_hint(agent_type)
+    try:
+        program = find_mngr(environ)
+    except ToolError:
+        return ours
+    if program.path.parent.resolve() == Path(sys.executable).parent.resolve():
+        return ours
+    wanted = f"`uv tool install 'imbue-mngr>=0.3,<0.4' --with '{_PLUGINS_WANTED[agent_type]}'`"
+    return f"{wanted} for the mngr at {program.path}; or take that one off PATH, and {ours}"
+
+
+async def _login(agent_type: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> str:
+    known = login_in_variables(agent_type, environ) or login_in_files(agent_type, environ)
+    if known or agent_type != "codex":
+        return known
+    # It may be in a keyring. What it prints shows a part of the key, so only its status is taken.
+    try:
+        done = await run_async(("codex", "login", "status"), timeout=timeout, cwd=cwd, env=environ)
+    except ToolError:
+        return ""
+    return "signed in (`codex login status`)" if done.ok else ""
+
+
+async def _answer(argv: tuple[str, ...], environ: Mapping[str, str], cwd: Path, timeout: float) -> str:
+    try:
+        done = await run_async(argv, timeout=timeout, cwd=cwd, env=environ)
+    except ToolError:
+        return ""
+    return done.stdout.strip()[:200] if done.ok else ""
+
+
+def _permissions(environ: Mapping[str, str]) -> str:
+    """The permissions mode of the person's own settings of Claude Code."""
+    settings = read_json(Path(environ.get("HOME") or "/nonexistent") / ".claude" / "settings.json")
+    permissions = settings.get("permissions")
+    mode = permissions.get("defaultMode") if isinstance(permissions, dict) else None
+    return mode[:40] if isinstance(mode, str) and mode.isalnum() else "default"
