@@ -13,7 +13,7 @@ import pytest
 from selftest_core.errors import ConfigError
 from selftest_core.outcome import outcome_schema, parse_outcome, verdict
 from selftest_core.run.plan import PlannedTest, RunPlan
-from selftest_core.run.prompt import ENVIRONMENT, KINDS, NAMES, fenced, render_prompt, run_command
+from selftest_core.run.prompt import ENVIRONMENT, KINDS, NAMES, fenced, render_prompt, run_command, without_deprecated
 
 BLOCK = "# Ünïcode and {{ 7 * 7 }} and {% raw %}\n./shop cart add 'tea' --count 2 |\n    cat\n"
 TEST = PlannedTest("tests/test_it.py::test_a[x y-{{ base }}]", "a-b", f"agent-{7:032x}", (BLOCK, "ls"))
@@ -26,12 +26,15 @@ PLAN = RunPlan(
 )  # fmt: skip
 
 
+AT = 1795253460.5  # 2026-11-21 09:31 UTC
+
+
 def prompt_by(template: str, test: PlannedTest = TEST) -> str:
-    return render_prompt(dataclasses.replace(PLAN, prompt_template=template), test)
+    return render_prompt(dataclasses.replace(PLAN, prompt_template=template), test, AT)
 
 
 def test_the_shipped_prompt_holds_all_that_an_agent_needs() -> None:
-    prompt = render_prompt(PLAN, TEST)
+    prompt = render_prompt(PLAN, TEST, AT)
     assert TEST.node_id in prompt
     assert run_command(PLAN, TEST) in prompt
     assert BLOCK in prompt
@@ -40,17 +43,26 @@ def test_the_shipped_prompt_holds_all_that_an_agent_needs() -> None:
     assert "30 minutes" in prompt
     assert all(f"`{name}`" in prompt for name in ENVIRONMENT)
     assert all(f"`[{kind}]`" in prompt for kind in KINDS)
-    assert 'git bundle create "$SELFTEST_OUT/branch.bundle" "$SELFTEST_BASE..HEAD"' in prompt
+    assert "bundle" not in prompt  # the conductor makes it
+    assert "AskUserQuestion" in prompt
+    assert "plan mode" in prompt
     assert 'mv "$SELFTEST_OUT/outcome.json.draft" "$SELFTEST_OUT/outcome.json"' in prompt
     assert not re.search(r"\n{3,}", prompt.replace(BLOCK, ""))
 
 
 def test_the_schema_in_the_prompt_is_the_one_that_reads_and_its_example_is_read() -> None:
-    prompt = render_prompt(PLAN, TEST)
+    prompt = render_prompt(PLAN, TEST, AT)
     schema, example = (json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", prompt, re.DOTALL))
-    assert schema == outcome_schema()
+    assert schema == without_deprecated(outcome_schema())
+    assert "deprecated" in json.dumps(outcome_schema())
+    assert "deprecated" not in prompt
     jsonschema.validate(example, schema)
     assert verdict(parse_outcome(json.dumps(example).encode()), has_commits=True) == "succeeded"
+
+
+def test_the_end_is_a_time_of_day_with_its_zone_and_counts_from_the_attempts_own_begin() -> None:
+    assert "Your time is over at 10:01 UTC, 30 minutes after you were started" in render_prompt(PLAN, TEST, AT)
+    assert "over at 00:00 UTC" in render_prompt(PLAN, TEST, AT + 50340)
 
 
 def test_a_test_without_a_block_is_told_so() -> None:

@@ -103,9 +103,10 @@ class MngrCrew:
         self._not_made_since.pop(member.agent_id, None)
         self._begun.discard(member.agent_id)
         prompt = self._folder.path / "prompts" / f"{member.test}.md"
-        if not prompt.is_file():
-            prompt.parent.mkdir(exist_ok=True)
-            prompt.write_text(render_prompt(self._plan, self._tests[member.test]), encoding="utf-8")
+        prompt.parent.mkdir(exist_ok=True)
+        # For each attempt anew: it says when the agent's time is over.
+        text = render_prompt(self._plan, self._tests[member.test], self._clock.now())
+        prompt.write_text(text, encoding="utf-8")
         place = place_of(self._plan, member)
         folder = work_dir(place, member, self._host_dir)
         project = Path(self._plan.repository).name or "selftest"

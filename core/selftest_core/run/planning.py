@@ -124,7 +124,7 @@ def make_plan(
         check_plan(plan)
     except UnreadablePlanError as error:
         raise UsageError("This run cannot be planned", error.detail, "Mend the setting or the name.") from error
-    render_prompt(plan, plan.tests[0])
+    render_prompt(plan, plan.tests[0], at)
     return plan
 
 

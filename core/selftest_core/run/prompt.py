@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from datetime import UTC, datetime
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ NAMES = {
     "run_command": "the shell command that runs the test",
     "cited_blocks": "the tutorial blocks that the test cites, word for word",
     "minutes": "how many minutes the agent has, as text",
+    "end_time": "the time of day at which the agent's time is over, with its zone, as text",
     "kinds": "pairs of a kind of change and its meaning",
     "environment": "pairs of a variable's name and its meaning",
     "outcome_schema": "the JSON Schema of the outcome, as text",
@@ -83,8 +85,11 @@ _EXAMPLE = {
 }
 
 
-def render_prompt(plan: RunPlan, test: PlannedTest) -> str:
-    """The prompt of one test's agent. Raises ConfigError where the person's template cannot be used."""
+def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
+    """The prompt of one test's agent, whose time begins at `at` (seconds since the epoch).
+
+    Raises ConfigError where the person's template cannot be used.
+    """
     values = {
         "run": plan.run,
         "test": test.node_id,
@@ -92,9 +97,10 @@ def render_prompt(plan: RunPlan, test: PlannedTest) -> str:
         "run_command": run_command(plan, test),
         "cited_blocks": list(test.blocks),
         "minutes": f"{plan.timeout / 60:.0f}" if plan.timeout >= 90 else f"{plan.timeout / 60:.1f}",
+        "end_time": f"{datetime.fromtimestamp(at + plan.timeout, UTC):%H:%M} UTC",
         "kinds": [(kind.value, meaning) for kind, meaning in KINDS.items()],
         "environment": list(ENVIRONMENT.items()),
-        "outcome_schema": _schema_text(outcome_schema()),
+        "outcome_schema": _schema_text(without_deprecated(outcome_schema())),
         "outcome_example": json.dumps(_EXAMPLE, indent=2),
         "outcome_name": OUTCOME_NAME,
         "bundle_name": BUNDLE_NAME,
@@ -146,6 +152,16 @@ def _render(template: str, values: dict[str, Any]) -> str:
     if not made.strip():
         raise ConfigError("The prompt template says nothing", "It came out empty.", hint)
     return made
+
+
+def without_deprecated(schema: Any) -> Any:
+    """The schema without the fields that are read for old runs alone: an agent would fill them in."""
+    if isinstance(schema, list):
+        return [without_deprecated(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: part for name, part in schema.items() if not (isinstance(part, dict) and part.get("deprecated"))}
+    return {name: without_deprecated(part) for name, part in kept.items()}
 
 
 def _schema_text(schema: dict[str, Any]) -> str:
