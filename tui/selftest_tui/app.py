@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from selftest_tui import problems
 from selftest_tui.bindings import bindings_of
+from selftest_tui.hangup import SECONDS_FOR_THE_SCREEN, ending_with_the_terminal
 from selftest_tui.held_keys import HoldingApp
 from selftest_tui.keys import APP, BY_APP_ACTION
 from selftest_tui.screens.fleet import FleetScreen
@@ -217,9 +218,18 @@ type Begin = Callable[[Callable[[str], None]], RunFolder]
 """Makes a run and starts its conductor, in a thread; says what it is doing."""
 
 
-def run(config: Config, environ: Mapping[str, str], *, run: RunFolder | None = None) -> int:
-    """Open the screen here, of `run` where one is given, and return the exit status once the person has quit."""
-    return _run(config, environ, run=run)
+def run(
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    run: RunFolder | None = None,
+    seconds_behind: float = SECONDS_FOR_THE_SCREEN,
+) -> int:
+    """Open the screen here, of `run` where one is given, and return the exit status once the person has quit.
+
+    `seconds_behind`: what the caller may take to end after this, where the terminal is gone.
+    """
+    return _run(config, environ, run=run, seconds_behind=seconds_behind)
 
 
 def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
@@ -255,16 +265,18 @@ def _run(
     *,
     run: RunFolder | None = None,
     start: tuple[Offer, Begin] | None = None,
+    seconds_behind: float = SECONDS_FOR_THE_SCREEN,
 ) -> int:
     app = _make(config, environ, Path.cwd(), run=run, start=start)
-    _show(app)
+    _show(app, seconds_behind)
     return app.return_code or 0
 
 
-def _show(app: FleetApp) -> None:
+def _show(app: FleetApp, seconds_behind: float = SECONDS_FOR_THE_SCREEN) -> None:
     """Until the person quits; then what the watch has running ends, with no screen in the way."""
     try:
-        app.run()
+        with ending_with_the_terminal(seconds_behind):
+            app.run()
     finally:
         app.fleet.wait_for_end()
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 STOPPED_EARLY = 3
+_SECONDS_OF_ONE_HANGUP = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,10 +114,18 @@ def _folder() -> Path:
 
 
 def _stop_on(*numbers: int) -> None:
-    """Let these signals stop us as Ctrl-C does, so that no mngr is left running. Ignored ones stay ignored."""
+    """Let these signals stop us as Ctrl-C does, so that no mngr is left running. Ignored ones stay ignored.
+
+    A closing terminal sends several: those soon behind the first must not interrupt the ending that it began.
+    """
+    last = -math.inf
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        nonlocal last
+        now = time.monotonic()
+        if now - last > _SECONDS_OF_ONE_HANGUP:
+            last = now
+            raise KeyboardInterrupt
 
     for number in numbers:
         if signal.getsignal(number) is signal.SIG_DFL:

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.config import Config
+    from selftest_core.demo.world import DemoWorld
     from selftest_core.run.store import RunFolder
 
 DONE = 0
 SOMETHING_LEFT = 1
+_SECONDS_TO_END_A_DEMO = 30.0
 
 
 def supervise(config: Config, environ: Mapping[str, str], cwd: Path) -> int:
@@ -190,8 +192,12 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
 
     # The demo's mngr has no remote providers, so nothing is to be waited for.
     local = replace(config, remote=False)
+
+    def show(world: DemoWorld, folder: RunFolder) -> int:
+        return run(local, world.environ, run=folder, seconds_behind=_SECONDS_TO_END_A_DEMO)
+
     return run_demo(
-        environ, arguments.agents, arguments.keep, lambda world, folder: run(local, world.environ, run=folder), say,
+        environ, arguments.agents, arguments.keep, show, say,
         lambda folder, tools, policy: start_conductor(folder, tools, policy=policy),
     )  # fmt: skip
 

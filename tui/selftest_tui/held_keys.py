@@ -18,6 +18,8 @@ from textual import events
 from textual.app import App
 from textual.message import Message
 
+from selftest_tui.terminal_driver import TerminalDriver
+
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
     from textual.screen import Screen
@@ -105,7 +107,7 @@ class HoldingApp(App[None]):
     """An app that gives what is typed behind a key to the dialog or the prompt which that key opens."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(driver_class=TerminalDriver)
         self._held = HeldKeys(self)
 
     @property

@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from selftest_tui import problems
 from selftest_tui.bindings import bindings_of
+from selftest_tui.hangup import ending_with_the_terminal
 from selftest_tui.held_keys import HoldingApp
 from selftest_tui.keys import APP, BY_APP_ACTION
 from selftest_tui.palette import Actions
@@ -65,5 +66,6 @@ class ReplayApp(HoldingApp):
 def run_replay(path: Path, environ: Mapping[str, str], *, at: float | None, title: str, theme: str) -> int:
     """Show a recording until the person leaves."""
     app = ReplayApp(path, environ, at=at, title=title, theme=theme)
-    app.run()
+    with ending_with_the_terminal():
+        app.run()
     return app.return_code or 0

@@ -81,6 +81,11 @@ def _end_all() -> None:
     deadline = time.monotonic() + GRACE
     while HELD and time.monotonic() < deadline:
         time.sleep(_LONGEST_STEP)
+    kill_all()
+
+
+def kill_all() -> None:
+    """End every held program at once, without asking: our own process ends now."""
     for conversation in tuple(HELD):
         if conversation.process is not None:
             _signal(conversation.process, signal.SIGKILL)
