@@ -17,4 +17,4 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal, unless it is taken already or the app is ending."""
         is_on = self._key_thread is not None and self._key_thread.is_alive()
         if not is_on and self._app.is_running:
-            super().start_application_mode()
+            super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it untyped

@@ -64,6 +64,22 @@ def end(process: Program, grace: float) -> None:
         process.wait()
 
 
+def wait_for_client(pid: int) -> int:
+    """Wait for a program that has our terminal, and return its exit status (negative for a signal).
+
+    One that stops itself (tmux on `prefix C-z`) is told to go on: no shell is here to bring it back to the front.
+    When we are interrupted, it is told that its terminal is gone.
+    """
+    try:
+        while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
+            os.kill(pid, signal.SIGCONT)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGHUP)
+        raise
+    return os.waitstatus_to_exitcode(status)
+
+
 def _signal(process: Program, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

@@ -212,20 +212,8 @@ def call_interactive(argv: Sequence[str | Path], env: Mapping[str, str] | None =
     words = tuple(str(part) for part in argv)
     with _deaf_to_the_keyboard():
         process = _start(words, cwd=cwd or Path(), env=env, stdin=None, stdout=None, stderr=None, session=False)
-        return _end_of(process)
-
-
-def _end_of(process: subprocess.Popen[bytes]) -> int:
-    """Wait for its exit status. One that stops itself (tmux on `prefix C-z`) is told to go on: no shell is here to
-    bring it back to the front. When we are interrupted, it is told that its terminal is gone."""
-    try:
-        while os.WIFSTOPPED(status := os.waitpid(process.pid, os.WUNTRACED)[1]):
-            os.kill(process.pid, signal.SIGCONT)
-    except BaseException:
-        process.send_signal(signal.SIGHUP)
-        raise
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode
+        process.returncode = groups.wait_for_client(process.pid)
+        return process.returncode
 
 
 class _Conversation:
