@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.run import conducting, conductor_session
 from selftest_recorder.run_recording import make_recorder
+from selftest_recorder.text_masking import make_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +35,9 @@ async def conduct(
     on_change: Callable[[Run, Entry], None] | None = None,
 ) -> str:
     """The core's `conduct`, recording."""
-    return await conducting.conduct(folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder)
+    return await conducting.conduct(
+        folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask
+    )
 
 
 def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Policy | None = None) -> ConductorSession:
@@ -43,4 +46,4 @@ def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Po
 
 
 if __name__ == "__main__":
-    sys.exit(conducting.main(make_recorder=make_recorder))
+    sys.exit(conducting.main(make_recorder=make_recorder, make_mask=make_mask))

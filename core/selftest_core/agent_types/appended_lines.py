@@ -64,7 +64,7 @@ def read_appended(folder: Path, relative: str, place: Place = BEGINNING) -> Line
     file.
     """
     try:
-        handle = _open_below(folder, relative)
+        handle = open_below(folder, relative)
     except FileNotFoundError:
         return Lines((), BEGINNING, is_anew=place != BEGINNING)
     try:
@@ -75,7 +75,7 @@ def read_appended(folder: Path, relative: str, place: Place = BEGINNING) -> Line
 
 def read_small(folder: Path, relative: str, limit: int) -> bytes:
     """Read a whole file of at most `limit` bytes. Raises OSError; ValueError where it is larger or no plain file."""
-    handle = _open_below(folder, relative)
+    handle = open_below(folder, relative)
     try:
         told = os.fstat(handle)
         if not stat.S_ISREG(told.st_mode):
@@ -87,8 +87,8 @@ def read_small(folder: Path, relative: str, limit: int) -> bytes:
         os.close(handle)
 
 
-def _open_below(folder: Path, relative: str) -> int:
-    """Open a file for reading; every folder on the way is opened without following a link."""
+def open_below(folder: Path, relative: str) -> int:
+    """Open a file for reading; every folder on the way is opened without following a link. Raises OSError."""
     *parents, name = relative.split("/")
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for parent in parents:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError
 from selftest_core.run.bundles import Taken, UnusableBundleError
+from selftest_core.run.conversations import NO_CONVERSATION
 from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.demo.simulated_time import SimulatedClock
+    from selftest_core.run.conversations import Conversation
     from selftest_core.run.fold import Member
 
 _BUNDLE_WORDS = "simulated bundle"
@@ -168,6 +170,11 @@ class SimulatedCrew:
                 (staging / BUNDLE).write_text("no bundle")
             elif agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED):
                 (staging / BUNDLE).write_text(f"{_BUNDLE_WORDS} 2")
+
+    async def conversation(self, member: Member) -> Conversation:
+        """They say nothing."""
+        await self._take(0.05, 0.3, f"conversation {member.agent_id}")
+        return NO_CONVERSATION
 
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
         """What their screens show."""

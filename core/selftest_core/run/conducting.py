@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from selftest_core.journal import Entry
+    from selftest_core.run.conversations import MaskMaker
     from selftest_core.run.fold import Run
     from selftest_core.run.plan import RunPlan
     from selftest_core.run.recording import Recorder, RecorderMaker
@@ -63,11 +64,13 @@ async def conduct(
     on_change: Callable[[Run, Entry], None] | None = None,
     on_begin: Callable[[Run], None] | None = None,
     make_recorder: RecorderMaker | None = None,
+    make_mask: MaskMaker | None = None,
 ) -> str:
     """Conduct the run until it is over or rests, and return why it was left.
 
     `on_change` is called after each line with the run as it is then, `on_begin` once this conductor holds the run.
     `make_recorder`: what records the agents' terminals, where the setting `record` does not say no.
+    `make_mask`: what masks conversations; without it none is kept.
     Raises RefusedError where another one does, UsageError where a variable that its agents need is not set,
     ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError where nothing can be written
     down (a full disk): all resumable.
@@ -92,8 +95,9 @@ async def conduct(
         await mngr.check()
         await asyncio.to_thread(make_clone, repository, plan.base, folder.clone, environ)
         recorder = make_recorder(folder, config, environ) if make_recorder is not None and config.record else None
+        mask = make_mask(folder, config, environ) if make_mask is not None else None
         conductor = Conductor(
-            plan, journal, MngrCrew(plan, mngr, folder, WallClock(), recorder), folder, GitBundles(plan, environ),
+            plan, journal, MngrCrew(plan, mngr, folder, WallClock(), recorder, mask), folder, GitBundles(plan, environ),
             policy=policy, on_change=_telling(on_change, recorder),
             caller=PersonCaller(plan.run, repository, config.on_pause_command, environ),
         )  # fmt: skip
@@ -186,7 +190,11 @@ def _signals_to(end: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, found if found is not None else signal.SIG_DFL)
 
 
-def main(argv: Sequence[str] | None = None, make_recorder: RecorderMaker | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None,
+    make_recorder: RecorderMaker | None = None,
+    make_mask: MaskMaker | None = None,
+) -> int:
     """The conductor's own process. Its pane shows what happens; whoever started it is told whether it began."""
     parser = argparse.ArgumentParser(description="Conducts one run. Started by selftest-tui.")
     parser.add_argument("folder", type=Path, help="the folder of the run")
@@ -200,7 +208,7 @@ def main(argv: Sequence[str] | None = None, make_recorder: RecorderMaker | None 
         why = asyncio.run(
             conduct(
                 folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.tell({"ok": True}),
-                make_recorder=make_recorder,
+                make_recorder=make_recorder, make_mask=make_mask,
             )
         )  # fmt: skip
     except SelftestError as error:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.run.conversations import Conversation
     from selftest_core.run.fold import Member
 
 OUTCOME = "outcome.json"
@@ -78,6 +79,10 @@ class Crew(Protocol):
 
     async def pull(self, member: Member, staging: Path) -> None:
         """Copy what the agent left in its out folder into `staging` (which is there and empty), and its branch."""
+        ...
+
+    async def conversation(self, member: Member) -> Conversation:
+        """Its conversation so far, masked; one that cannot be had says why. Raises ToolError."""
         ...
 
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:

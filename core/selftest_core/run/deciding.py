@@ -39,6 +39,7 @@ class Policy:
     create_deadline: float = 300.0
     pull_deadline: float = 300.0
     screen_deadline: float = 30.0
+    conversation_deadline: float = 60.0
     screen_pause: float = 20.0
     remind_deadline: float = 60.0
     remind_tries: int = 3

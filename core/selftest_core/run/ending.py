@@ -57,8 +57,9 @@ class Ending:
             self.end(row, End.UNREADABLE, "pull", got.reason, got)
         else:
             screen = without_shell(got.screen)[-LONGEST_TEXT:]
-            says = "\n".join(part for part in (advice.text, screen) if part)
-            self.end(row, advice.end, where_failed(screen), says, got, evidence=screen)
+            error = got.error.says if got.error is not None else ""
+            says = "\n".join(part for part in (advice.text, error, screen) if part)
+            self.end(row, advice.end, where_failed(screen), says, got, evidence=error or screen)
 
     def give_up(self, row: RunRow, end: End, text: str, stage: str = "work") -> None:
         """End a test whose agent is out of reach, or try another agent where the policy says so."""

@@ -10,17 +10,20 @@ import asyncio
 import contextlib
 import errno
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.run.bundles import Taken, UnusableBundleError
+from selftest_core.run.conversations import Conversation, keep_conversation
 from selftest_core.run.duty import evidence_of, words_of
 from selftest_core.run.pulling import SCREEN, receive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from selftest_core.agent_types.claude_transcript import ApiError
     from selftest_core.outcome import Outcome
     from selftest_core.run.bundles import Bundles
     from selftest_core.run.crew import Crew
@@ -38,7 +41,8 @@ NOTHING_TAKEN = Taken()
 class Fetched:
     """What a fetch brought. `reason`: why there is no outcome although a file is there. `failure`: it did not work.
 
-    `screen`: the agent's last screen, asked for only where it is given up without an outcome.
+    `screen`: the agent's last screen, asked for only where it is given up without an outcome. `error`: the API error
+    that its conversation ended with.
     """
 
     outcome: Outcome | None = None
@@ -46,6 +50,7 @@ class Fetched:
     reason: str = ""
     failure: str = ""
     screen: str = ""
+    error: ApiError | None = None
 
 
 class OwnDiskError(SelftestError):
@@ -89,7 +94,10 @@ async def fetch(
         if not fetched.failure and (is_last or (fetched.outcome is not None and not fetched.reason)):
             if fetched.outcome is None:
                 fetched = await _with_screen(fetched, member, crew, staging, policy)
+            conversation = await _conversation(member, crew, policy)
+            keep_conversation(staging, conversation)
             folder.put_in_place(staging, member)
+            fetched = replace(fetched, error=conversation.error)
         return fetched
     except TimeoutError:
         return Fetched(failure=f"it could not be fetched within {policy.pull_deadline:g} s")
@@ -116,6 +124,17 @@ async def _judge(folder: Path, member: Member, bundles: Bundles) -> Fetched:
     screen = folder / SCREEN
     text = screen.read_text(encoding="utf-8", errors="replace") if screen.is_file() else ""
     return Fetched(arrival.outcome, taken, reason, failure, text[-_LONGEST_SCREEN:])
+
+
+async def _conversation(member: Member, crew: Crew, policy: Policy) -> Conversation:
+    """The agent's conversation. A fetch never fails for it."""
+    try:
+        async with asyncio.timeout(policy.conversation_deadline):
+            return await crew.conversation(member)
+    except TimeoutError:
+        return Conversation(missing=f"it could not be had within {policy.conversation_deadline:g} s")
+    except ToolError as error:
+        return Conversation(missing=words_of(error))
 
 
 async def _with_screen(fetched: Fetched, member: Member, crew: Crew, staging: Path, policy: Policy) -> Fetched:

@@ -15,17 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.agent_files import host_dir_of, prefix_of
+from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
 from selftest_core.attention import PERMISSIONS
 from selftest_core.errors import ToolError, ToolFailedError
-from selftest_core.observations import SessionRef
-from selftest_core.panes import screens
 from selftest_core.run.carrying import carried_files
 from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen
 from selftest_core.run.fold import Member
 from selftest_core.run.heads import head_of
 from selftest_core.run.listings import Listings, by_id, find, may_hide
+from selftest_core.run.local_screens import local_screens
 from selftest_core.run.mngr_commands import (
     OUT,
     bundle_script,
@@ -41,13 +40,13 @@ from selftest_core.run.mngr_commands import (
     stamp_script,
     work_dir,
 )
+from selftest_core.run.mngr_conversations import MngrConversations
 from selftest_core.run.prompt import render_prompt
 from selftest_core.run.recording import NOT_RECORDED
 from selftest_core.run.withholding import inherited_from, withheld
 from selftest_core.steering import Act, Target, steer
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.process import run_async
-from selftest_core.tools.tmux import is_gone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from selftest_core.agents import Agent
     from selftest_core.observations import Listed
     from selftest_core.run.clock import Clock
+    from selftest_core.run.conversations import Conversation, Mask
     from selftest_core.run.plan import RunPlan
     from selftest_core.run.recording import Recorder
     from selftest_core.run.store import RunFolder
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 _CREATE = 290.0
 _RSYNC = 280.0
 _EXEC = 60.0
-_SCREEN = 25.0
 _STOP = 110.0
 _LEAST_AGE = 2.0
 """Seconds for which an answer about files is good at least; four times its own cost otherwise."""
@@ -79,9 +78,13 @@ class MngrCrew:
     """The agents of one run. `folder` has the private clone that they start from, and gets their prompts."""
 
     def __init__(
-        self, plan: RunPlan, mngr: Mngr, folder: RunFolder, clock: Clock, recorder: Recorder | None = None
-    ) -> None:
-        """`recorder`: says what far agents need so that their terminals are recorded where they are."""
+        self, plan: RunPlan, mngr: Mngr, folder: RunFolder, clock: Clock, recorder: Recorder | None = None,
+        mask: Mask | None = None,
+    ) -> None:  # fmt: skip
+        """`recorder`: says what far agents need so that their terminals are recorded where they are.
+
+        `mask`: masks conversations; without it none is kept.
+        """
         self._recorder = recorder
         self._plan = plan
         self._mngr = Mngr(mngr.program, mngr.environ, folder.clone)
@@ -90,6 +93,7 @@ class MngrCrew:
         self._host_dir = host_dir_of(mngr.environ)
         self._tests = {test.agent_name: test for test in plan.tests}
         self._listings = Listings(self._mngr, clock)
+        self._conversations = MngrConversations(plan, self._mngr, mask)
         self._stamps: dict[str, tuple[str, bool]] = {}
         self._stamps_asked: dict[str, tuple[float, float]] = {}  # by provider: when, and how long it took
         self._waiting_since: dict[str, float] = {}
@@ -173,22 +177,17 @@ class MngrCrew:
                 argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
             )  # fmt: skip
 
+    async def conversation(self, member: Member) -> Conversation:
+        """Its conversation so far, masked."""
+        return await self._conversations.of(member)
+
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
         """The texts of their screens, with some history, by agent id; all of one provider in one call."""
         texts: dict[str, str] = {}
         for provider, group in self._by_provider(members).items():
             placed = [self._placed(member) for member in group]
             if provider == LOCAL_PROVIDER:
-                # From tmux itself: mngr refuses where a program has ended, and costs a second each.
-                prefix = prefix_of(self._mngr.environ, self._host_dir)
-                refs = {SessionRef(self._mngr.default_socket, f"{prefix}{one.name}"): one.agent_id for one in placed}
-                try:
-                    shown = await asyncio.to_thread(screens, tuple(refs), environ=self._mngr.environ, timeout=_SCREEN)
-                except ToolFailedError as error:
-                    if not is_gone(error.stderr):
-                        raise
-                    continue  # no server, and so no screen
-                texts |= {refs[ref]: text.rstrip() for ref, text in shown.items()}
+                texts |= await local_screens(self._mngr, placed)
             else:
                 told = await self._exec(placed, screen_script())
                 texts |= {one.agent_id: told[one.name] for one in placed if told.get(one.name)}

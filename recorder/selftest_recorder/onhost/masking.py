@@ -157,6 +157,13 @@ class Masker:
             self._held = b""
         return rest
 
+    def whole(self, data: bytes) -> bytes:
+        """A text that is all there, masked; it is no part of the stream."""
+        masked = bytearray(data)
+        for start, stop in self._found(data):
+            masked[start:stop] = b"*" * (stop - start)
+        return bytes(masked)
+
     def _give(self, kept: int) -> bytes:
         """Give out all that is held but its last `kept` bytes, masked with what was told before it in view."""
         whole = self._told + self._held

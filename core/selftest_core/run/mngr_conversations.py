@@ -1,0 +1,67 @@
+"""Conversations of a run's agents as mngr has them: read from files for local agents, fetched for others.
+
+A local agent's state folder is read directly, bounded, and without following a link. A remote one is asked by one
+`mngr exec`, and mngr's own `transcript` where that does not work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_files import host_dir_of
+from selftest_core.agent_types.transcript_files import NO_TRANSCRIPT, Transcript, read_whole
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.errors import ToolError
+from selftest_core.run.conversations import NO_CONVERSATION, WITHOUT, Conversation, conversation_of
+from selftest_core.run.far_transcript import events_arguments, parse_transcript_answer, transcript_script
+from selftest_core.run.mngr_commands import exec_arguments, parse_exec, place_of, provider_of
+
+if TYPE_CHECKING:
+    from selftest_core.run.conversations import Mask
+    from selftest_core.run.fold import Member
+    from selftest_core.run.plan import RunPlan
+    from selftest_core.tools.mngr import Mngr
+
+_TIMEOUT = 50.0
+
+
+class MngrConversations:
+    """Gets conversations. Without a `mask` none is got: what cannot be masked is not written down."""
+
+    def __init__(self, plan: RunPlan, mngr: Mngr, mask: Mask | None) -> None:
+        self._plan = plan
+        self._mngr = mngr
+        self._mask = mask
+        self._agents = host_dir_of(mngr.environ) / "agents"
+
+    async def of(self, member: Member) -> Conversation:
+        """The conversation of this agent so far, masked. Raises nothing for what an agent or mngr did."""
+        mask = self._mask
+        if self._plan.agent_type in WITHOUT or mask is None:
+            return NO_CONVERSATION
+        is_local = (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER
+        state_folder = self._agents / member.agent_id
+        variables = state_folder / "env" if is_local else None
+        try:
+            if is_local:
+                transcript = await asyncio.to_thread(read_whole, state_folder)
+            else:
+                transcript = await self._fetched(member)
+            return await asyncio.to_thread(conversation_of, transcript, lambda text: mask(text, variables))
+        except (ToolError, OSError) as error:
+            return Conversation(missing=" ".join(str(error).split())[:300])
+        except re.error as error:
+            return Conversation(missing=f"`mask_patterns` holds something else than a pattern: {error}")
+
+    async def _fetched(self, member: Member) -> Transcript:
+        """The transcript of an agent of another host. Raises ToolError where nothing answers."""
+        done = await self._mngr.call(exec_arguments((member,), transcript_script(), _TIMEOUT - 10.0), timeout=_TIMEOUT)
+        answers = tuple(parse_exec(done.stdout).values())
+        if answers and answers[0][0]:
+            found = parse_transcript_answer(answers[0][1])
+            if found.common:
+                return found
+        done = await self._mngr.call(events_arguments(member), timeout=_TIMEOUT)
+        return Transcript(done.stdout.encode("utf-8", "replace")) if done.ok else NO_TRANSCRIPT
