@@ -166,6 +166,9 @@ selftest-tui demo
 # Their run as lines of JSON, until all have ended. Its status is 1, since work for a person is left by design.
 selftest-tui demo --batch > run.jsonl || test $? = 1
 
+# The same with the real Claude Code, on a scripted model of this machine: no key, no network. It must be installed.
+selftest-tui demo --agent claude --batch > run.jsonl || test $? = 1
+
 # Leave the demo's world, to look at it with tmux, mngr and git.
 selftest-tui demo --batch --agents 1 --keep > run.jsonl || test $? = 1
 

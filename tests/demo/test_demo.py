@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections import Counter
@@ -192,6 +193,23 @@ def test_a_demo_that_is_interrupted_leaves_nothing(world: World, number: signal.
         assert "resume" not in demo.why()
         assert demo.left() == []
         assert processes_of(folder) == ()
+
+
+def test_a_demo_with_claude_names_what_is_missing(world: World) -> None:
+    folder = world.root / "bin"
+    folder.mkdir()
+    for program in ("tmux", "git"):
+        found = shutil.which(program)
+        assert found
+        (folder / program).symlink_to(found)
+    temporary = world.root / "d"
+    temporary.mkdir()
+    env = {"PATH": str(folder), "TMPDIR": str(temporary)}
+    done = world.run([BIN / "selftest-tui", "demo", "--batch", "--agent", "claude"], env=env, check=False)
+    assert done.returncode == 2
+    assert "claude is not installed" in done.stderr
+    assert "npm install" in done.stderr
+    assert list(temporary.iterdir()) == []
 
 
 def test_what_a_killed_demo_leaves_is_shown_by_sweep_and_removed_when_agreed(world: World) -> None:

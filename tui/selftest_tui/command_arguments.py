@@ -98,9 +98,16 @@ def add_demo(command: Command) -> None:
         "Needs mngr and tmux, but no model, no key and no network, and leaves nothing.",
         "  selftest-tui demo\n"
         "  selftest-tui demo --agents 40\n"
-        "  selftest-tui demo --batch         no screen: its run, as JSON Lines",
+        "  selftest-tui demo --batch         no screen: its run, as JSON Lines\n"
+        "  selftest-tui demo --agent claude  the real Claude Code, on a scripted model",
     )
-    demo.add_argument("--agents", type=count, default=None, metavar="N", help="how many to start; default: 14")
+    demo.add_argument(
+        "--agents", type=count, default=None, metavar="N", help="how many to start; default: 14, of claude 4"
+    )
+    demo.add_argument(
+        "--agent", choices=("command", "claude"), default="command",
+        help="scripts (the default), or the real Claude Code on a scripted model: no key, no network",
+    )  # fmt: skip
     demo.add_argument("--keep", action="store_true", help="leave the demo's world there; `sweep` removes it later")
 
 

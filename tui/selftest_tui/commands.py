@@ -183,7 +183,7 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
         from selftest_tui.batch_run import conduct_in_batch
 
         conduct = partial(conduct_in_batch, is_kept=arguments.keep, review=partial(review_demo, say=say))
-        return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, say)
+        return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, say, arguments.agent)
     _need_terminal("`selftest-tui demo --batch` prints what happens as JSON Lines instead.")
     with loading():
         from selftest_core.demo.show import run_demo
@@ -198,7 +198,7 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
 
     return run_demo(
         environ, arguments.agents, arguments.keep, show, say,
-        lambda folder, tools, policy: start_conductor(folder, tools, policy=policy),
+        lambda folder, tools, policy: start_conductor(folder, tools, policy=policy), arguments.agent,
     )  # fmt: skip
 
 

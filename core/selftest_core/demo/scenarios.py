@@ -332,9 +332,15 @@ CAST: tuple[Role, ...] = (
 )
 
 
-def cast(agents: int) -> tuple[Role, ...]:
-    """The first `agents` of the cast; beyond its size the stories repeat on copies of their tests."""
-    return tuple(_copied(CAST[number % len(CAST)], number // len(CAST)) for number in range(agents))
+def cast(agents: int, first: tuple[str, ...] = ()) -> tuple[Role, ...]:
+    """The first `agents` of the cast; beyond its size the stories repeat on copies of their tests.
+
+    `first`: names of tests whose roles come before the others.
+    """
+    names = [role.test.partition("::")[2] for role in CAST]
+    chosen = [CAST[names.index(name)] for name in first]
+    order = [*chosen, *(role for role in CAST if role not in chosen)]
+    return tuple(_copied(order[number % len(order)], number // len(order)) for number in range(agents))
 
 
 def files(agents: int) -> Mapping[str, str]:

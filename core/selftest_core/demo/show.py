@@ -12,7 +12,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
-from selftest_core.demo.world import AGENTS, POLICY, DemoWorld
+from selftest_core.demo.world import POLICY, DemoWorld
 from selftest_core.sweep import sweep_dead_demos
 
 if TYPE_CHECKING:
@@ -31,14 +31,15 @@ def run_demo(
     show: Callable[[DemoWorld, RunFolder], int],
     write: Callable[[str], None],
     start: Callable[[RunFolder, Mapping[str, str], Policy], object],
+    agent: str = "command",
 ) -> int:
     """Start a demo, show it, end it; returns what `show` returned.
 
-    `environ` is the person's. `show` is called in the demo's repository once a conductor of its own, in the demo's
-    tmux, has the run: `start` starts that. `write` gets lines for a person, before and after the show. Raises
-    SelftestError where no demo can start.
+    `environ` is the person's; `agent` is command or claude. `show` is called in the demo's repository once a conductor
+    of its own, in the demo's tmux, has the run: `start` starts that. `write` gets lines for a person, before and after
+    the show. Raises SelftestError where no demo can start.
     """
-    with a_demo(environ, agents, keep, write, is_watched=True) as demo:
+    with a_demo(environ, agents, keep, write, is_watched=True, agent=agent) as demo:
         folder = demo.begin(write)
         write("starting the conductor")
         start(folder, demo.tools_environ, POLICY)
@@ -52,12 +53,13 @@ def run_demo_batch(
     keep: bool,
     conduct: Callable[[RunFolder, Mapping[str, str], Policy], int],
     write: Callable[[str], None],
+    agent: str = "command",
 ) -> int:
     """Conduct a demo's run to its end; returns what `conduct` returned, which is given the environment to do it in.
 
     Nobody answers here, so the agents wait a moment for a person and then go on by themselves.
     """
-    with a_demo(environ, agents, keep, write, is_watched=False) as demo:
+    with a_demo(environ, agents, keep, write, is_watched=False, agent=agent) as demo:
         folder = demo.begin(write)
         write(f"{len(demo.roles)} agents start in {demo.root}")
         return conduct(folder, demo.tools_environ, POLICY)
@@ -65,10 +67,16 @@ def run_demo_batch(
 
 @contextlib.contextmanager
 def a_demo(
-    environ: Mapping[str, str], agents: int | None, keep: bool, write: Callable[[str], None], *, is_watched: bool
+    environ: Mapping[str, str],
+    agents: int | None,
+    keep: bool,
+    write: Callable[[str], None],
+    *,
+    is_watched: bool,
+    agent: str = "command",
 ) -> Iterator[DemoWorld]:
     """A demo world for a block. It ends with the block; `write` gets what could not be cleared, or how to reach it."""
-    demo = DemoWorld.start(environ, AGENTS if agents is None else agents, keep, is_watched=is_watched)
+    demo = DemoWorld.start(environ, agents, keep, is_watched=is_watched, agent=agent)
     # Dead demos of before are cleared behind the first paint, not before it.
     broom = threading.Thread(target=sweep_dead_demos, args=(environ,), name="sweep dead demos", daemon=True)
     broom.start()

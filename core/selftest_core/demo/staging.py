@@ -77,11 +77,10 @@ def write_stage(folder: Path, roles: Sequence[Role], *, speed: float, patience: 
     return (str(folder / PROGRAM), sys.executable, "-I", "-S", str(folder / "actor.py"), str(folder / "stage.json"))
 
 
-def write_settings(repository: Path, command: Sequence[str], timeout: float, agents: int) -> None:
-    """Write the settings that make the demo's agents the agents of every run there."""
+def write_settings(repository: Path, agent: Mapping[str, Value], timeout: float, agents: int) -> None:
+    """Write the settings that make the demo's agents the agents of every run there. `agent`: those that say which."""
     settings: dict[str, Value] = {
-        "agent": "command",
-        "agent_command": tuple(command),
+        **agent,
         "pytest_command": pytest_command(),
         "timeout": timeout,
         "max_running": agents,

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from selftest_core.config import ENVIRONMENT_PREFIX, load_config
+from selftest_core.demo import claude
 from selftest_core.demo.private import PrivateWorld
 from selftest_core.demo.scenarios import CAST, cast, files
 from selftest_core.demo.staging import lay_out, short_timeout, write_settings, write_stage
@@ -22,12 +23,20 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+    from selftest_core.config_values import Value
     from selftest_core.demo.scenarios import Role
     from selftest_core.run.store import RunFolder
 
 AGENTS = len(CAST)
+CLAUDE_FIRST = (
+    "test_redirect_keeps_query",
+    "test_tax_rounds_half_up",
+    "test_refund_never_exceeds_payment",
+    "test_total",
+)
+"""The tests that a small demo with Claude Code has: two fixes, a question to a person, and nothing to do."""
 MOST_AGENTS = 200
-AT_ONCE = 40
+AT_ONCE, CLAUDES_AT_ONCE = 40, 12
 SPEED_VARIABLE = "SELFTEST_DEMO_SPEED"
 WATCHED_TIMEOUT = 420.0
 """Seconds that an agent may take while somebody watches: time to answer one, and to see one hang."""
@@ -44,26 +53,44 @@ class DemoWorld:
         self._world = world
         self._keep = keep
         self.roles = roles
+        self._variables: dict[str, str] = {}
 
     @classmethod
     def start(
-        cls, environ: Mapping[str, str], agents: int = AGENTS, keep: bool = False, *, is_watched: bool = True
+        cls,
+        environ: Mapping[str, str],
+        agents: int | None = None,
+        keep: bool = False,
+        *,
+        is_watched: bool = True,
+        agent: str = "command",
     ) -> Self:
         """Claim a folder and lay the sample repository there: a tenth of a second, no agent yet.
 
-        `is_watched`: somebody is there, so the agents take a person's time and wait for answers. Raises UsageError
-        for a number of agents that is no demo, ToolMissingError, ConfigError.
+        `is_watched`: somebody is there, so the agents take a person's time and wait for answers. `agent`: command for
+        scripts, claude for the real Claude Code on a scripted model, which takes some seconds more. Raises UsageError
+        for a number of agents that is no demo, ToolMissingError, ToolFailedError, ConfigError.
         """
+        is_claude = agent == "claude"
+        if agents is None:
+            agents = claude.AGENTS if is_claude else AGENTS
         if not 1 <= agents <= MOST_AGENTS:
             raise UsageError(
                 f"A demo cannot have {agents} agents", f"Each is a real process: 1 to {MOST_AGENTS}.",
                 f"Say `--agents {AGENTS}`, or leave it out.",
             )  # fmt: skip
         speed = _speed(environ, 1.0 if is_watched else UNWATCHED_SPEED)
-        find_mngr(environ)
-        made = cls(PrivateWorld(environ), cast(agents), keep=keep)
+        mngr = find_mngr(environ)
+        if is_claude:
+            environ = claude.without_accounts(environ)
+            claude.check_programs(environ)
+        made = cls(PrivateWorld(environ), cast(agents, CLAUDE_FIRST if is_claude else ()), keep=keep)
         try:
-            made._lay(agents, speed, is_watched=is_watched)
+            if is_claude:
+                claude.check_plugin(mngr.path, made._world.tools_environ, made.root)
+                made._lay_for_claude(agents, speed, is_watched=is_watched)
+            else:
+                made._lay(agents, speed, is_watched=is_watched)
         except BaseException:
             made._world.end()
             raise
@@ -78,7 +105,7 @@ class DemoWorld:
     @property
     def environ(self) -> dict[str, str]:
         """The environment for a watch and a screen."""
-        return self._world.environ
+        return {**self._world.environ, **self._variables}
 
     @property
     def tools_environ(self) -> dict[str, str]:
@@ -87,7 +114,7 @@ class DemoWorld:
             name: value for name, value in self._world.tools_environ.items() if not name.startswith(ENVIRONMENT_PREFIX)
         }
         # Plugins that happen to be installed beside us are nothing that the sample's tests need.
-        return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return {**kept, **self._variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     @property
     def root(self) -> Path:
@@ -133,7 +160,21 @@ class DemoWorld:
         patience = WATCHED_PATIENCE if is_watched else UNWATCHED_PATIENCE
         command = write_stage(stage, self.roles, speed=speed, patience=patience)
         timeout = WATCHED_TIMEOUT if is_watched else short_timeout(self._world.tools_environ)
-        write_settings(self.repository, command, timeout, min(agents, AT_ONCE))
+        agent: dict[str, Value] = {"agent": "command", "agent_command": command}
+        write_settings(self.repository, agent, timeout, min(agents, AT_ONCE))
+
+    def _lay_for_claude(self, agents: int, speed: float, *, is_watched: bool) -> None:
+        environ = self._world.tools_environ
+        lay_out(self.repository, files(agents), environ)
+        claude.furnish(self.root / "h")
+        url = claude.start_model(self.root, self.roles, environ, speed=speed, is_watched=is_watched, keep=self._keep)
+        self._variables = claude.variables(url)
+        agent: dict[str, Value] = {
+            "agent": "claude",
+            "env": (*self._variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD"),
+            "create_args": ("-S", "agent_ready_timeout=60"),
+        }
+        write_settings(self.repository, agent, WATCHED_TIMEOUT, min(agents, CLAUDES_AT_ONCE))
 
 
 def _speed(environ: Mapping[str, str], otherwise: float) -> float:

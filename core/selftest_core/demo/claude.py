@@ -1,0 +1,112 @@
+"""The demo with the real Claude Code: its settings in the private world, and the scripted model that it talks to.
+
+No account and no network: the key is made up, and the base URL is the scripted model's on this machine. Nothing of the
+person's own Claude Code is read or written, since its settings lie in HOME, which is the private world's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import ToolFailedError, ToolMissingError
+from selftest_core.tools.process import run, spawn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.demo.scenarios import Role
+
+AGENTS = 4
+"""How many there are unless another number is asked for: each takes some 200 MB."""
+LOG = "model.jsonl"
+"""The scripted model's log, in the world's folder."""
+_OF_THE_PERSON = ("ANTHROPIC_", "CLAUDE")
+_SETTINGS = {"permissions": {"defaultMode": "bypassPermissions"}, "skipDangerousModePermissionPrompt": True}
+_STATE = {"hasSeenAutoDefaultNudge": True}
+_NEEDED = {
+    "claude": "Install Claude Code: `npm install -g @anthropic-ai/claude-code`.",
+    "jq": "Install jq, which mngr's hooks use: `sudo apt install jq`, or `brew install jq`.",
+}
+_PATIENCE = 30.0
+
+
+def check_programs(environ: Mapping[str, str]) -> None:
+    """Raises ToolMissingError with the installing command where Claude Code or jq is missing."""
+    for program, hint in _NEEDED.items():
+        if shutil.which(program, path=environ.get("PATH", os.defpath)) is None:
+            raise ToolMissingError(
+                f"{program} is not installed", "The demo was asked to run the real Claude Code.", hint, argv=(program,)
+            )
+
+
+def check_plugin(mngr: Path, environ: Mapping[str, str], cwd: Path) -> None:
+    """Raises ToolMissingError where mngr cannot make agents of the type claude."""
+    done = run((mngr, "plugin", "list", "--format", "json"), timeout=60, cwd=cwd, env=environ)
+    try:
+        plugins = {one["name"] for one in json.loads(done.stdout)["plugins"] if one["enabled"] == "true"}
+    except (ValueError, KeyError, TypeError):
+        raise ToolFailedError(
+            "mngr does not list its plugins", done.stderr_end, argv=done.argv, exit_status=done.exit_status
+        ) from None
+    if "claude" not in plugins:
+        raise ToolMissingError(
+            "mngr cannot make agents of the type claude", f"{mngr} has no plugin for it.",
+            "Install it: `uv tool install '.[mngr,claude]'` in selftest-tui's folder, or "
+            "`uv tool install imbue-mngr --with imbue-mngr-claude`.",
+            argv=done.argv,
+        )  # fmt: skip
+
+
+def furnish(home: Path) -> None:
+    """Write the settings with which Claude Code asks nothing at its start."""
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text(json.dumps(_SETTINGS), encoding="utf-8")
+    (home / ".claude.json").write_text(json.dumps(_STATE), encoding="utf-8")
+
+
+def variables(url: str) -> dict[str, str]:
+    """What an agent's environment needs to talk to the model at `url`, and to nothing else."""
+    sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "sk-scripted",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        **sandbox,
+    }
+
+
+def without_accounts(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without whatever would lead Claude Code to the person's account or settings."""
+    return {name: value for name, value in environ.items() if not name.startswith(_OF_THE_PERSON)}
+
+
+def start_model(
+    root: Path, roles: Sequence[Role], environ: Mapping[str, str], *, speed: float, is_watched: bool, keep: bool
+) -> str:
+    """Start the scripted model with the stories of `roles`; returns its base URL.
+
+    It ends with the world whose `environ` it has, or with this process unless `keep`. Raises ToolError.
+    """
+    stage, url, errors = root / "stories.json", root / "model.url", root / "model.err"
+    stories = {role.test: role.story for role in roles}
+    stage.write_text(json.dumps({"stories": stories, "speed": speed, "is_watched": is_watched}), encoding="utf-8")
+    command = [
+        sys.executable, "-m", "selftest_core.demo.scripted_model",
+        "--log", root / LOG, "--url", url, "--stage", stage, *(() if keep else ("--with-parent",)),
+    ]  # fmt: skip
+    model = spawn(command, cwd=root, env=environ, output=errors)
+    deadline = time.monotonic() + _PATIENCE
+    while not url.exists():
+        if model.poll() is not None or time.monotonic() > deadline:
+            said = errors.read_text(encoding="utf-8", errors="replace")[-2000:]
+            model.end()
+            raise ToolFailedError("The scripted model did not start", said, argv=tuple(map(str, command)))
+        time.sleep(0.02)  # it tells by a file that it listens
+    return url.read_text(encoding="utf-8")
