@@ -9,7 +9,7 @@ JOBS := 3
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test chaos fuzz check check-static bench screenshots generate format lock
+.PHONY: help venv demo test agents chaos fuzz check check-static bench screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -23,6 +23,9 @@ demo: venv ## scripted agents in a private world, live on the screen
 
 test: venv ## all tests
 	@$(PYTHON_BIN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+agents: venv ## tests with the real Claude Code and Codex on the scripted model; npm installs both into .agents
+	@scripts/agents $(ARGS)
 
 chaos: venv ## kill conductors of real runs at twenty random moments, and rehearsed ones at thousands
 	@$(PYTHON_BIN) scripts/chaos.py $(ARGS)
