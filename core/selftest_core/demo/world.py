@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from selftest_core.config import ENVIRONMENT_PREFIX, load_config
+from selftest_core.config import ENVIRONMENT_PREFIX, FILE_NAME, load_config
 from selftest_core.demo import claude
 from selftest_core.demo.private import PrivateWorld
 from selftest_core.demo.scenarios import CAST, cast, files
@@ -42,6 +42,7 @@ WATCHED_TIMEOUT = 420.0
 """Seconds that an agent may take while somebody watches: time to answer one, and to see one hang."""
 WATCHED_PATIENCE = 240.0
 UNWATCHED_SPEED, UNWATCHED_PATIENCE = 20.0, 4.0
+_MAY_ASK = "\n[agents.claude]\nauto_disable_questions = false\n"
 POLICY = Policy(poll=0.5, last_looks=1)
 """One last look: what is on this machine is there when its agent has ended."""
 
@@ -169,12 +170,11 @@ class DemoWorld:
         claude.furnish(self.root / "h")
         url = claude.start_model(self.root, self.roles, environ, speed=speed, is_watched=is_watched, keep=self._keep)
         self._variables = claude.variables(url)
-        agent: dict[str, Value] = {
-            "agent": "claude",
-            "env": (*self._variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD"),
-            "create_args": ("-S", "agent_ready_timeout=60"),
-        }
+        agent: dict[str, Value] = {"agent": "claude", "env": ("PYTEST_DISABLE_PLUGIN_AUTOLOAD",)}
         write_settings(self.repository, agent, WATCHED_TIMEOUT, min(agents, CLAUDES_AT_ONCE))
+        if is_watched:
+            with (self.repository / FILE_NAME).open("a", encoding="utf-8") as file:
+                file.write(_MAY_ASK)
 
 
 def _speed(environ: Mapping[str, str], otherwise: float) -> float:

@@ -200,6 +200,10 @@ class _Actor:
         self._is_over = self._talk.asked < 2
         yield from ()
 
+    def dawdle(self, seconds: float) -> Calls:
+        """Time that the next answer takes, unless the prompt was named again."""
+        yield from self.think(seconds if self._talk.asked < 2 else 0.0)
+
     def _hand_back(self, text: str) -> Calls:
         if "Write" in self._talk.tools and self._talk.folder:
             path = f"{self._talk.folder}/.selftest/out/outcome.json.draft"
