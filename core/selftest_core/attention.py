@@ -10,14 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.agents import State
+from selftest_core.condition import ASKING, ENDED_TURN, MNGR, Kind, reason
+from selftest_core.judging import is_known
 from selftest_core.view import Category
 
 if TYPE_CHECKING:
     from selftest_core.agents import Agent, Host
+    from selftest_core.condition import Condition
 
 ARCHIVED_LABEL = "archived_at"
-PERMISSIONS = "PERMISSIONS"
-END_OF_TURN = "END_OF_TURN"
+AFTER_REMINDER = "its turn ended without an outcome, after one reminder"
 _FAILED_HOST_STATES = frozenset({"FAILED", "CRASHED"})
 _LIVE = frozenset({State.RUNNING, State.WAITING, State.REPLACED, State.RUNNING_UNKNOWN_AGENT_TYPE, State.UNKNOWN})
 
@@ -33,11 +35,16 @@ _CATEGORY_OF_STATE = {
 
 
 class Standing(NamedTuple):
-    """One agent as it stands, with what else was seen of it. `host_silence`: why its host's word is old, or None."""
+    """One agent as it stands, with what else was seen of it. `host_silence`: why its host's word is old, or None.
+
+    `is_run_s`: the run that it belongs to is known here, so that its conductor has the first word when a turn ends;
+    `is_reminded`: it has had that word, and its turn has ended since.
+    """
 
     agent: Agent
-    waits_for_permission: bool = False
-    has_had_a_turn: bool = False
+    condition: Condition | None = None
+    is_run_s: bool = False
+    is_reminded: bool = False
     bell: bool = False
     exit_status: int | None = None
     host_silence: str | None = None
@@ -73,8 +80,11 @@ def judge(standing: Standing) -> tuple[Category, str | None]:
 
 
 def _failure(standing: Standing) -> str | None:
-    if standing.agent.state is State.DONE and standing.exit_status:
-        return f"ended with exit status {standing.exit_status}"
+    if standing.agent.state is State.DONE:
+        if standing.exit_status:
+            return f"ended with exit status {standing.exit_status}"
+        if standing.condition is not None and standing.condition.kind is Kind.CRASHED:
+            return reason(standing.condition)
     return _host_failure(standing.agent.host)
 
 
@@ -90,11 +100,22 @@ def _need(standing: Standing) -> str | None:
         return "its host needs you to log in"
     if agent.state not in _LIVE:
         return None
-    if standing.waits_for_permission or (agent.state is State.WAITING and agent.waiting_reason == PERMISSIONS):
-        return "waits for permission"
-    if agent.state is State.WAITING and not is_plain_command(agent.type) and standing.has_had_a_turn:
-        return "its turn ended"
+    condition = standing.condition
+    if condition is not None and _needs_a_person(condition, standing):
+        if condition.kind is Kind.TURN_ENDED and standing.is_reminded:
+            return AFTER_REMINDER
+        said = reason(condition)
+        return said if is_known(agent.type) or condition.source != MNGR else f"{said}, as mngr says"
     # tmux keeps the bell until somebody looks, so one that works again has gone on by itself.
     if standing.bell and agent.state is State.WAITING:
         return "rang the bell"
     return None
+
+
+def _needs_a_person(condition: Condition, standing: Standing) -> bool:
+    """True for a dialog, and for a turn that ended; of a run's agent only after its reminder."""
+    if condition.kind in ASKING:
+        return True
+    if condition.kind is Kind.INTERRUPTED:
+        return True
+    return condition.kind in ENDED_TURN and (standing.is_reminded or not standing.is_run_s)

@@ -23,7 +23,7 @@ STEP_MILLISECONDS = 20
 DEBOUNCE_MILLISECONDS = 60
 RETRY_SECONDS = 15.0
 _GONE_SECONDS = 1.0
-_NOISE = ("/activity/process", "/events.jsonl", ".lock", ".tmp", ".swp")
+_NOISE = ("/activity/process", "/events.jsonl", ".lock", ".log", ".tmp", ".swp")
 
 
 class FileWatch:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.agents import Agent, State
+    from selftest_core.condition import Condition
     from selftest_core.usage import Usage
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_NO_REMINDERS: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
 
 class SessionRef(NamedTuple):
@@ -98,7 +100,8 @@ class LocalAgent:
     """What the probe sees of one local agent.
 
     `state` is None where the probe cannot tell (agent types whose process it does not know): mngr's state stands.
-    `says` are the reasons in words, for `explain`. `exit_status` is what a wrapper of ours wrote, None elsewhere.
+    `says` are the reasons in words, for `explain`. `condition`: what it does or waits for, by the agent program's own
+    files or mngr's markers, None where neither tells. `exit_status` is what a wrapper of ours wrote, None elsewhere.
     """
 
     id: str
@@ -121,6 +124,7 @@ class LocalAgent:
     bell: bool = False
     title: str = ""
     exit_status: int | None = None
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,8 @@ class UnreadableAgent:
 class Probed:
     """One look of the local probe: every agent folder and every tmux server of this user.
 
-    A problem is a line that says what is wrong, and where it helps a second line that says what to do.
+    A problem is a line that says what is wrong, and where it helps a second line that says what to do. `reminders`: of
+    each run whose folder is known here, the agents that had their reminder, and when.
     """
 
     at: float
@@ -147,6 +152,7 @@ class Probed:
     problems: tuple[str, ...] = ()
     unreadable: tuple[UnreadableAgent, ...] = ()
     seconds: float = 0.0
+    reminders: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: _NO_REMINDERS)
 
 
 @dataclass(frozen=True, slots=True)

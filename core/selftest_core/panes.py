@@ -186,16 +186,20 @@ def search(
 
 
 def screens(
-    sessions: Sequence[SessionRef], *, environ: Mapping[str, str] | None = None, timeout: float = _SEARCH_TIMEOUT
+    sessions: Sequence[SessionRef],
+    *,
+    environ: Mapping[str, str] | None = None,
+    timeout: float = _SEARCH_TIMEOUT,
+    with_history: bool = True,
 ) -> dict[SessionRef, str]:
-    """The plain text of each session's panes with their history, in one batched process per server.
+    """The plain text of each session's panes, with their history or without, in one batched process per server.
 
     Sessions that are gone are not in it. Raises ToolError where a server does not answer.
     """
     texts: dict[SessionRef, str] = {}
     for socket in dict.fromkeys(ref.socket for ref in sessions):
         refs = {ref.name: ref for ref in sessions if ref.socket == socket}
-        for name, text in _captured(Tmux(socket, environ), refs, with_history=True, timeout=timeout):
+        for name, text in _captured(Tmux(socket, environ), refs, with_history=with_history, timeout=timeout):
             texts[refs[name]] = texts.get(refs[name], "") + text
     return texts
 

@@ -11,21 +11,26 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import AgentFiles, AgentFolder, prefix_of
+from selftest_core.agent_types.own_files import OwnFiles
 from selftest_core.agents import State
+from selftest_core.condition import ASKING, BUSY, of_local
 from selftest_core.errors import ToolError
 from selftest_core.frozen import dataclass
-from selftest_core.judging import DEAD_PANE, Judged, judge
+from selftest_core.judging import DEAD_PANE, Judged, has_markers, judge, program_of
 from selftest_core.observations import LocalAgent, Probed, SessionRef
+from selftest_core.run.reminders import ReminderReader
 from selftest_core.tmux_servers import Server, TmuxServers
 from selftest_core.tools.process_table import ProcessTable, process_reader
 from selftest_core.tools.tmux import Pane, tmux_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+
+    from selftest_core.condition import Condition
 
 _WINDOW = "agent"
 _NONE_BELOW: tuple[tuple[int, str], ...] = ()
@@ -54,10 +59,14 @@ class _Seen:
     """All that an agent's values are made of; equal ones make equal agents."""
 
     folder: AgentFolder
-    sessions: tuple[tuple[SessionRef, tuple[Pane, ...]], ...]
-    shell: str
-    below: tuple[tuple[int, str], ...]
-    blind: str
+    sessions: tuple[tuple[SessionRef, tuple[Pane, ...]], ...] = ()
+    shell: str = ""
+    below: tuple[tuple[int, str], ...] = _NONE_BELOW
+    blind: str = ""
+    own: Condition | None = None
+    has_begun: bool = False
+    acted_at: float | None = None
+    pane_pid: int = 0
 
 
 class Probe:
@@ -66,13 +75,15 @@ class Probe:
     def __init__(self, environ: Mapping[str, str], sockets: Sequence[str] = ()) -> None:
         self._environ = dict(environ)
         self._files = AgentFiles(environ)
+        self._own = OwnFiles(environ)
+        self._reminders = ReminderReader(environ)
         self._servers = TmuxServers(environ, sockets)
         self._reader = process_reader()
         self._made: dict[str, tuple[_Seen, LocalAgent]] = {}
         self._pids: frozenset[int] = frozenset()
         self._pane_pids: dict[int, Pane] = {}
         self._unmade: tuple[str, ...] = ()
-        self._watched: tuple[tuple[tuple[str, bool], ...], tuple[Path, ...]] = ((), ())
+        self._watched: tuple[tuple[tuple[str, bool, bool], ...], tuple[Path, ...]] = ((), ())
 
     @property
     def pids(self) -> frozenset[int]:
@@ -88,16 +99,27 @@ class Probe:
         agents_dir = self._files.agents_dir
         # Built anew only when there are others: a path is not cheap, and this is asked at every look.
         agents = (
-            *((agent_id, made[1].session is not None) for agent_id, made in self._made.items()),
-            *((agent_id, True) for agent_id in self._unmade),
+            *(
+                (agent_id, made[1].session is not None, made[0].own is not None)
+                for agent_id, made in self._made.items()
+            ),
+            *((agent_id, True, False) for agent_id in self._unmade),
         )
         if agents != self._watched[0]:
             folders = [agents_dir / agent_id for agent_id in self._made]
-            starts = [agents_dir / agent_id / "activity" for agent_id, has_session in agents if not has_session]
+            starts = [agents_dir / agent_id / "activity" for agent_id, has_session, _ in agents if not has_session]
             unmade = [agents_dir / agent_id for agent_id in self._unmade]
-            self._watched = (agents, (*folders, *(each for each in (*starts, *unmade) if each.is_dir())))
+            own = [Path(each) for agent_id, made in self._made.items() if (each := self._own_folder(agent_id, made[0]))]
+            self._watched = (agents, (*folders, *(each for each in (*starts, *unmade, *own) if each.is_dir())))
         roots = (_nearest(self._files.host_dir), _nearest(agents_dir), _nearest(tmux_folder(self._environ)))
         return (*dict.fromkeys(roots), *self._watched[1])
+
+    def _own_folder(self, agent_id: str, seen: _Seen) -> str:
+        """The folder in which the agent's program writes what it does; "" where there is none."""
+        if seen.own is None:
+            return ""
+        program, _ = program_of(seen.folder.data.type, ((seen.pane_pid, seen.shell), *seen.below))
+        return self._own.watched(program, f"{self._files.host_dir}/agents/{agent_id}")
 
     def look(self, now: float) -> Probed:
         """One look, at the time `now`. Blocks for some milliseconds; five seconds for a server that hangs."""
@@ -116,7 +138,7 @@ class Probe:
             problems.append("\n".join(filter(None, (error.title, error.hint))))
         silent = "; ".join(f"{server.socket}: {server.error}" for server in servers if server.error)
         blind = tmux_trouble.partition("\n")[0] or silent
-        agents = self._join(folders.agents, servers, table, blind)
+        agents = self._join(folders.agents, servers, table, blind, now)
         shared = Counter(agent.work_dir for agent in agents)
         return Probed(
             at=now,
@@ -127,6 +149,7 @@ class Probe:
             problems=tuple(problems),
             unreadable=folders.unreadable,
             seconds=time.perf_counter() - began,
+            reminders=self._reminders.read(),
         )
 
     def _changed(self, servers: Iterable[Server]) -> frozenset[int]:
@@ -136,29 +159,58 @@ class Probe:
         return frozenset(pid for pid, pane in self._pane_pids.items() if before.get(pid) is not pane)
 
     def _join(
-        self, folders: Sequence[AgentFolder], servers: Sequence[Server], table: ProcessTable, blind: str
+        self, folders: Sequence[AgentFolder], servers: Sequence[Server], table: ProcessTable, blind: str, now: float
     ) -> list[LocalAgent]:
         prefix = prefix_of(self._environ, self._files.host_dir)
         by_stamp, by_name = _sessions(servers)
         default = servers[0].socket if servers else ""
-        agents, pids = [], []
-        before, self._made = self._made, {}
+        looked: dict[str, tuple[_Seen, list[_Found]]] = {}
         for folder in folders:
             data = folder.data
             found = by_stamp.get(data.id, []) + by_name.get(f"{prefix}{data.name}", [])
-            shell, below = "", _NONE_BELOW
-            if found:
-                pane_pid = found[0].primary.pid
-                shell, below = table.names.get(pane_pid, ""), table.named_descendants(pane_pid)
-            seen = _Seen(folder, tuple((each.ref, each.panes) for each in found), shell, below, "" if found else blind)
-            kept = before.get(data.id)
+            if not found:
+                looked[data.id] = (_Seen(folder, blind=blind), found)
+                continue
+            pane_pid = found[0].primary.pid
+            shell, below = table.names.get(pane_pid, ""), table.named_descendants(pane_pid)
+            sessions = tuple((each.ref, each.panes) for each in found)
+            looked[data.id] = (self._with_own(_Seen(folder, sessions, shell, below, pane_pid=pane_pid)), found)
+        self._look_at_screens(looked, now)
+        agents, pids = [], []
+        before, self._made = self._made, {}
+        for agent_id, (seen, found) in looked.items():
+            kept = before.get(agent_id)
             agent = kept[1] if kept is not None and kept[0] == seen else _agent(seen, found, default)
-            self._made[data.id] = (seen, agent)
+            self._made[agent_id] = (seen, agent)
             agents.append(agent)
             if found:
                 pids.append(agent.pid or found[0].own.pid)
         self._pids = frozenset(pids)
         return agents
+
+    def _with_own(self, seen: _Seen) -> _Seen:
+        """With what the agent's program says of itself, and what that needs from mngr's files."""
+        data = seen.folder.data
+        program, pid = program_of(data.type, ((seen.pane_pid, seen.shell), *seen.below))
+        if not program:
+            return seen
+        agent_dir = f"{self._files.host_dir}/agents/{data.id}"
+        own = self._own.condition(program, agent_dir, pid)
+        has_begun = pid is None and self._own.has_begun(program, agent_dir, seen.folder.started_at)
+        acted_at = self._own.acted_at(agent_dir) if own is None and has_markers(data.type) else None
+        return replace(seen, own=own, has_begun=has_begun, acted_at=acted_at)
+
+    def _look_at_screens(self, looked: dict[str, tuple[_Seen, list[_Found]]], now: float) -> None:
+        """Look at the screens of agents that seem to work and say nothing: whether they only try again."""
+        busy = {
+            f"{self._files.host_dir}/agents/{agent_id}": found[0].ref
+            for agent_id, (seen, found) in looked.items()
+            if seen.own is not None and seen.own.kind in BUSY and seen.folder.data.type != "codex"
+        }
+        if busy and self._own.look_at_screens(busy, now):
+            for agent_id, (seen, found) in looked.items():
+                if f"{self._files.host_dir}/agents/{agent_id}" in busy:
+                    looked[agent_id] = (self._with_own(seen), found)
 
     def _with_end(self, agent: LocalAgent, now: float, has_own_work_dir: bool) -> LocalAgent:
         """With the exit status that a wrapper left, and without a state that only flashes by."""
@@ -210,7 +262,23 @@ def _agent(seen: _Seen, found: Sequence[_Found], default: str) -> LocalAgent:
             seen.below,
             is_active=folder.is_active,
             is_blocked=folder.has_permission_marker,
+            has_begun=seen.has_begun,
         )
+    condition = None
+    if chosen is not None:
+        condition = of_local(
+            judged.state,
+            seen.own,
+            has_markers=has_markers(data.type),
+            is_active=folder.is_active,
+            is_blocked=folder.has_permission_marker,
+            has_had_a_turn=seen.acted_at is not None and seen.acted_at >= (folder.started_at or 0.0),
+            since=seen.acted_at,
+        )
+    if condition is not None:
+        if condition is seen.own:
+            judged = replace(judged, state=condition.state)
+        says.append(f"{condition.source}: {condition.says}")
     return LocalAgent(
         id=data.id,
         name=data.name,
@@ -228,9 +296,10 @@ def _agent(seen: _Seen, found: Sequence[_Found], default: str) -> LocalAgent:
         pane_id=chosen.own.pane_id if chosen else None,
         other_sessions=tuple(each.ref for each in found[1:]),
         activity_at=chosen.own.window_activity if chosen else None,
-        waits_for_permission=chosen is not None and folder.has_permission_marker,
+        waits_for_permission=condition is not None and condition.kind in ASKING,
         bell=chosen is not None and any(pane.bell for pane in chosen.panes),
         title=chosen.own.title if chosen else "",
+        condition=condition,
     )
 
 

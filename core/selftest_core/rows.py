@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from selftest_core.agents import LOCAL_PROVIDER, AgentKey, Host, State
+from selftest_core.agents import LOCAL_PROVIDER, AgentKey, Host
 from selftest_core.explain import Changed
 from selftest_core.knowledge import Entry, Fleet
 from selftest_core.standing import Circumstances, Told, stand
@@ -26,6 +26,8 @@ _CHANGES_KEPT = 8
 _NEVER = -math.inf
 _STARTING_SECONDS = 3.0
 """An agent that only the probe knows is being made for this long, unless it says otherwise."""
+REMINDER_PATIENCE = 120.0
+"""Seconds after a reminder in which an agent may begin its turn, before its last end counts again."""
 _UNREADABLE = "its data.json cannot be read"
 
 
@@ -40,7 +42,7 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
     for key, local in _present(fleet):
         told = fleet.told.get(key)
         old = before.entries.get(key)
-        circumstances = _circumstances(fleet, told, local, old, defaults)
+        circumstances = _circumstances(fleet, told, local, defaults)
         if (usage := fleet.usages.get(key.agent_id)) is not None:
             circumstances = circumstances._replace(usage=usage)
         word = told.agent if told is not None else None
@@ -96,16 +98,16 @@ def _present(fleet: Fleet) -> Iterator[tuple[AgentKey, LocalAgent | None]]:
             yield key, None
 
 
-def _circumstances(
-    fleet: Fleet, told: Told | None, local: LocalAgent | None, old: Entry | None, defaults: set[str]
-) -> Circumstances:
-    has_run = old is not None and _has_run(old)
+def _circumstances(fleet: Fleet, told: Told | None, local: LocalAgent | None, defaults: set[str]) -> Circumstances:
+    labels = local.labels if local is not None else told.agent.labels if told is not None else {}
+    identity = local.id if local is not None else told.agent.id if told is not None else ""
+    is_run_s, is_reminded = _reminder(fleet, labels.get("selftest_run", ""), identity, local, told)
     if local is None:
         assert told is not None
         stale_since, silence = _staleness(fleet, told)
         if fleet.probed is not None and told.agent.host.id == fleet.probed.host_id and told.start <= fleet.probed.at:
             stale_since, silence = told.at, _UNREADABLE
-        return Circumstances(stale_since=stale_since, silence=silence, has_run=has_run)
+        return Circumstances(stale_since=stale_since, silence=silence, is_run_s=is_run_s, is_reminded=is_reminded)
     assert fleet.probed is not None
     on_default = local.session is None or not defaults or local.session.socket in defaults
     list_is_newer = (
@@ -115,7 +117,7 @@ def _circumstances(
         and told.agent.state is not local.state
     )
     if local.id in fleet.held_since:
-        return Circumstances(list_is_newer, on_default, fleet.held_since[local.id], _UNREADABLE, has_run)
+        return Circumstances(list_is_newer, on_default, fleet.held_since[local.id], _UNREADABLE, is_run_s, is_reminded)
     stale_since = None
     if local.state is None and told is not None and not told.is_remembered and local.session is not None:
         stale_since = _staleness(fleet, told)[0]
@@ -126,14 +128,24 @@ def _circumstances(
         and 0.0 <= fleet.probed.at - local.created_at < _STARTING_SECONDS
     )
     is_blind = local.session is None and any(server.error for server in fleet.probed.servers)
-    return Circumstances(list_is_newer, on_default, stale_since, None, has_run, is_starting, is_blind)
+    return Circumstances(
+        list_is_newer, on_default, stale_since, None, is_run_s, is_reminded, is_starting, is_blind
+    )  # fmt: skip
 
 
-def _has_run(old: Entry) -> bool:
-    state = old.row.agent.state
-    if state in (State.STOPPED, State.DONE):
-        return False
-    return state is State.RUNNING or old.circumstances.has_run
+def _reminder(fleet: Fleet, run: str, agent_id: str, local: LocalAgent | None, told: Told | None) -> tuple[bool, bool]:
+    """Whether a run that is known here has the agent, and whether its turn has ended again after its one reminder."""
+    reminders = fleet.probed.reminders if fleet.probed is not None else {}
+    if not run or run not in reminders:
+        return False, False
+    reminded_at = reminders[run].get(agent_id)
+    if reminded_at is None:
+        return True, False
+    condition = local.condition if local is not None else None
+    ended_at = condition.since if condition is not None else told.agent.agent_activity_at if told is not None else None
+    assert fleet.probed is not None
+    has_ended_since = ended_at is not None and ended_at > reminded_at
+    return True, has_ended_since or fleet.probed.at - reminded_at >= REMINDER_PATIENCE
 
 
 def _staleness(fleet: Fleet, told: Told) -> tuple[float | None, str | None]:

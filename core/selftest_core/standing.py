@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.agents import Agent, Host, State
-from selftest_core.attention import PERMISSIONS, Standing, is_plain_command, judge
+from selftest_core.attention import Standing, is_plain_command, judge
+from selftest_core.condition import BUSY, PERMISSIONS, Condition, Kind, from_mngr, ladder
 from selftest_core.frozen import dataclass
 from selftest_core.view import Category, Row
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from selftest_core.observations import LocalAgent
     from selftest_core.usage import Usage
 
+CODEX = "Codex's rollout"
+_LIVE_STATES = (State.RUNNING, State.WAITING)
 IDLE_STEP = 5.0
 """Seconds. Activity is rounded down to this, so that an agent that prints all the time is not a new row each look."""
 
@@ -39,7 +42,8 @@ class Circumstances(NamedTuple):
 
     `list_is_newer`: mngr was asked after the probe looked, and they differ. `on_default_server`: mngr can see
     its session too. `stale_since`: the last good word is that old. `silence`: why, where a person must know it.
-    `is_blind`: not every tmux server answered the probe, so that a session which it did not find may be there.
+    `is_run_s` and `is_reminded` are as in `attention.Standing`. `is_blind`: not every tmux server
+    answered the probe, so that a session which it did not find may be there.
     `usage`: what it used, where it is metered.
     """
 
@@ -47,7 +51,8 @@ class Circumstances(NamedTuple):
     on_default_server: bool = True
     stale_since: float | None = None
     silence: str | None = None
-    has_run: bool = False
+    is_run_s: bool = False
+    is_reminded: bool = False
     is_starting: bool = False
     is_blind: bool = False
     usage: Usage | None = None
@@ -78,7 +83,7 @@ def stand(
         agent = _unlisted(local, host, state)
     if old is not None and agent is not old.agent and agent == old.agent:
         agent = old.agent
-    row = _row_of(agent, source, local, circumstances)
+    row = _row_of(agent, source, local, circumstances, told)
     return old if row == old and old is not None else row
 
 
@@ -103,6 +108,9 @@ def standing_state(told: Told | None, local: LocalAgent | None, circumstances: C
             return State.UNKNOWN, "probe"
         return words, "mngr"
     if words is None or words is local.state:
+        return local.state, "probe"
+    if words in _LIVE_STATES and local.state in _LIVE_STATES and local.condition is not None:
+        # The program's own file and mngr's markers are nearer than mngr's word, however new that is.
         return local.state, "probe"
     if words is State.STOPPED and local.session is not None:
         # It has a session: mngr did not find it, or it ended just now, which the next look will see.
@@ -195,13 +203,17 @@ def _waiting_reason(agent: Agent, local: LocalAgent, state: State, source: str) 
     return agent.waiting_reason
 
 
-def _row_of(agent: Agent, source: str, local: LocalAgent | None, circumstances: Circumstances) -> Row:
+def _row_of(
+    agent: Agent, source: str, local: LocalAgent | None, circumstances: Circumstances, told: Told | None
+) -> Row:
     exit_status = local.exit_status if local is not None else None
+    condition = condition_of(agent, source, local, told)
     category, attention = judge(
         Standing(
             agent=agent,
-            waits_for_permission=local is not None and local.waits_for_permission,
-            has_had_a_turn=circumstances.has_run or _has_acted(agent),
+            condition=condition,
+            is_run_s=circumstances.is_run_s,
+            is_reminded=circumstances.is_reminded,
             bell=local is not None and local.bell,
             exit_status=exit_status,
             host_silence=circumstances.silence,
@@ -215,10 +227,42 @@ def _row_of(agent: Agent, source: str, local: LocalAgent | None, circumstances: 
         stale_since=circumstances.stale_since,
         session=local.session if local is not None else None,
         pane_id=local.pane_id if local is not None else None,
-        idle_since=idle_since(agent, local, category),
+        idle_since=idle_since(agent, local, category, condition),
         title=local.title if local is not None else "",
         exit_status=exit_status,
         usage=circumstances.usage,
+        condition=condition,
+    )
+
+
+def condition_of(agent: Agent, source: str, local: LocalAgent | None, told: Told | None) -> Condition | None:
+    """The rung that stands: what the probe found in files, else mngr's word. `agent` and `source` are as they stand."""
+    found = local.condition if local is not None and source == "probe" else None
+    if found is None and local is not None and local.waits_for_permission:
+        found = Condition(Kind.PERMISSION, "", None, "mngr's markers", "permissions_waiting")
+    if found is not None and found.kind not in BUSY:
+        return found
+    if found is not None and not _asks_by_mngr(found, told):
+        return found
+    said = from_mngr(
+        agent.state if found is None else State.WAITING,
+        PERMISSIONS if found is not None else agent.waiting_reason,
+        has_had_a_turn=_has_acted(agent),
+        since=agent.agent_activity_at,
+    )
+    if said is not None and is_plain_command(agent.type) and said.kind is not Kind.PERMISSION:
+        return found
+    return ladder(said, found)
+
+
+def _asks_by_mngr(found: Condition, told: Told | None) -> bool:
+    """True where mngr says that an agent asks whose own file does not tell of questions: Codex's rollout."""
+    return (
+        found.source == CODEX
+        and told is not None
+        and not told.is_remembered
+        and told.agent.waiting_reason == PERMISSIONS
+        and told.start > (found.since or math.inf)
     )
 
 
@@ -229,8 +273,15 @@ def _has_acted(agent: Agent) -> bool:
     return agent.started_at is None or agent.agent_activity_at >= agent.started_at
 
 
-def idle_since(agent: Agent, local: LocalAgent | None, category: Category) -> float | None:
-    """When it last did anything, seconds since the epoch; None while it works and where nobody knows."""
+def idle_since(
+    agent: Agent, local: LocalAgent | None, category: Category, condition: Condition | None = None
+) -> float | None:
+    """Since when it waits, seconds since the epoch; None while it works and where nobody knows.
+
+    Its own file tells that exactly. Else it is when it last did anything: a dialog that blinks keeps that young.
+    """
+    if condition is not None and condition.since is not None and condition.kind not in BUSY:
+        return condition.since
     if category in (Category.WORKING, Category.STOPPED):
         return None
     known = [

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from selftest_core.agents import Agent, AgentKey
+    from selftest_core.condition import Condition
     from selftest_core.observations import SessionRef, TmuxServer, TmuxSession
     from selftest_core.usage import Usage
 
@@ -38,7 +39,8 @@ class Row:
 
     `attention`: why it needs a person, in words; None where it does not. FAILED rows need attention too.
     `stale_since`: the time of the last good answer when its provider no longer answers, else None.
-    `source`: who said the state ("probe", "mngr", "remembered"). `usage`: what it used; None where nobody metered it.
+    `source`: who said the state ("probe", "mngr", "remembered"). `condition`: what it does or waits for, None where
+    nothing tells more than the state. `usage`: what it used; None where nobody metered it.
     """
 
     agent: Agent
@@ -52,6 +54,7 @@ class Row:
     title: str = ""
     exit_status: int | None = None
     usage: Usage | None = None
+    condition: Condition | None = None
 
     @property
     def key(self) -> AgentKey:

@@ -10,6 +10,7 @@ import scenes
 from scenes import BOX, NOW, a_list, a_look, a_probe, an_agent, scene
 from selftest_core.agents import State
 from selftest_core.attention import Standing, judge
+from selftest_core.condition import Condition, Kind
 from selftest_core.view import Category
 
 COMMAND = an_agent(1, "plain", State.WAITING)
@@ -30,24 +31,27 @@ CLAUDE = an_agent(1, "claude", State.WAITING, type="claude")
 )
 def test_a_plain_command_agent_needs_nobody_in_any_state(state: State, category: Category) -> None:
     agent = replace(COMMAND, state=state)
-    assert judge(Standing(agent, has_had_a_turn=True, exit_status=0)) == (category, None)
-    assert judge(Standing(replace(agent, type="headless_command"), has_had_a_turn=True)) == (category, None)
+    assert judge(Standing(agent, exit_status=0)) == (category, None)
+    assert judge(Standing(replace(agent, type="headless_command"))) == (category, None)
 
 
 @pytest.mark.parametrize("state", [State.WAITING, State.RUNNING, State.UNKNOWN])
 def test_a_permission_dialog_needs_you(state: State) -> None:
-    standing = Standing(replace(CLAUDE, state=state), waits_for_permission=True)
+    standing = Standing(replace(CLAUDE, state=state), Condition(Kind.PERMISSION))
     assert judge(standing) == (Category.NEEDS_YOU, "waits for permission")
 
 
 def test_what_mngr_says_of_permissions_counts_too() -> None:
-    assert judge(Standing(replace(CLAUDE, waiting_reason="PERMISSIONS")))[1] == "waits for permission"
+    asking = replace(CLAUDE, waiting_reason="PERMISSIONS")
+    assert scene(a_list([asking])).row("claude").attention == "waits for permission"
+    # A command agent too, by mngr's word.
+    assert scene(a_list([replace(asking, type="command")])).row("claude").attention == "waits for permission"
     # A marker that outlived its turn.
-    assert judge(Standing(replace(CLAUDE, waiting_reason="PERMISSIONS", state=State.STOPPED)))[1] is None
+    assert scene(a_list([replace(asking, state=State.STOPPED)])).row("claude").attention is None
 
 
 def test_a_turn_that_ended_needs_you_and_one_that_never_began_does_not() -> None:
-    assert judge(Standing(CLAUDE, has_had_a_turn=True)) == (Category.NEEDS_YOU, "its turn ended")
+    assert judge(Standing(CLAUDE, Condition(Kind.TURN_ENDED))) == (Category.NEEDS_YOU, "its turn ended")
     assert judge(Standing(CLAUDE)) == (Category.WAITING, None)
 
 
@@ -61,18 +65,11 @@ def test_starting_up_raises_no_attention() -> None:
     assert scene(a_list([acted])).row("claude").attention == "its turn ended"
 
 
-def test_an_agent_that_was_seen_to_run_has_had_a_turn() -> None:
-    shown = scene(a_probe([a_look(CLAUDE)]))
-    assert shown.row("claude").attention is None
-    ran = scenes.changed(shown, "claude", state=State.RUNNING)
-    assert ran.row("claude").category is Category.WORKING
-    ended = scenes.changed(ran, "claude", state=State.WAITING)
-    assert ended.row("claude").attention == "its turn ended"
-    later = scenes.changed(ended, "claude", title="still")
-    assert later.row("claude").attention == "its turn ended"
-    stopped = scenes.changed(later, "claude", state=State.STOPPED, session=None)
-    again = scenes.changed(stopped, "claude", state=State.WAITING)
-    assert again.row("claude").attention is None
+def test_an_ended_turn_needs_you_also_when_nobody_watched() -> None:
+    ended = replace(a_look(CLAUDE), condition=Condition(Kind.TURN_ENDED, since=NOW - 60))
+    assert scene(a_probe([ended])).row("claude").attention == "its turn ended"
+    ready = replace(ended, condition=Condition(Kind.READY, since=NOW - 60))
+    assert scene(a_probe([ready])).row("claude").attention is None
 
 
 def test_an_answered_permission_needs_nobody() -> None:
@@ -109,7 +106,10 @@ def test_a_host_that_wants_a_login_needs_you() -> None:
 def test_a_silent_host_is_attention_and_leaves_the_group() -> None:
     standing = Standing(replace(COMMAND, state=State.RUNNING), host_silence="its host box does not answer")
     assert judge(standing) == (Category.WORKING, "its host box does not answer")
-    assert judge(standing._replace(waits_for_permission=True)) == (Category.NEEDS_YOU, "waits for permission")
+    assert judge(standing._replace(condition=Condition(Kind.PERMISSION))) == (
+        Category.NEEDS_YOU,
+        "waits for permission",
+    )
 
 
 def test_a_bell_needs_you_while_it_waits() -> None:

@@ -69,7 +69,7 @@ CASES = {
     "claude gone": Case(State.DONE, "bash", type="claude"),
     "claude gone, helpers left": Case(None, "bash", ("sleep",), type="claude"),
     "claude replaced": Case(None, "vim", ("vim",), type="claude"),
-    "unknown type, its command alive": Case(State.WAITING, "work", type="odd"),
+    "unknown type, its command alive": Case(None, "work", type="odd"),
     "unknown type, active": Case(None, "work", type="odd", active=True),
     "unknown type, something else runs": Case(None, "vim", ("vim",), type="odd"),
     "unknown type, only a shell left": Case(State.DONE, "bash", type="odd"),

@@ -29,6 +29,7 @@ from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.launching import is_affordable
 from selftest_core.run.looking import LOOKING, Lookout
 from selftest_core.run.making import Maker
+from selftest_core.run.reminders import note_reminder
 from selftest_core.run.scribe import Scribe
 from selftest_core.run.stopping import Stopper
 from selftest_core.run.unexpected import UnexpectedErrors
@@ -203,6 +204,8 @@ class Conductor:
 
     async def _remind(self, row: RunRow, member: Member) -> None:
         self._duty.note_row(Event.REMINDING, row)
+        with suppress(OSError):  # a full disk: the fleet then tells of its ended turn a little later
+            note_reminder(self._duty.folder.path, member.agent_id)
         says = ""
         for again in reversed(range(self._policy.remind_tries)):
             try:

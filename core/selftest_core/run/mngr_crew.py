@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
-from selftest_core.attention import PERMISSIONS
+from selftest_core.condition import PERMISSIONS
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.run.carrying import carried_files
 from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen

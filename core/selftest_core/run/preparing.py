@@ -34,8 +34,9 @@ from selftest_core.run.offer import Offer, Uncollected, offered_tests
 from selftest_core.run.planning import COMMAND, Choices, check_choices, make_plan, refuse_taken
 from selftest_core.run.programs import PytestCommands, agent_command, pytest_commands
 from selftest_core.run.readiness import ask_mngr, refuse_missing_tools, warnings_of
+from selftest_core.run.reminders import runs_registry
 from selftest_core.run.source import Source, look_at
-from selftest_core.run.store import make_run_folder, runs_registry
+from selftest_core.run.store import make_run_folder
 from selftest_core.run.typical import typical
 from selftest_core.run.withholding import inherited_from, withheld
 from selftest_core.tools.mngr import Mngr, find_mngr

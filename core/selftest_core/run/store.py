@@ -4,6 +4,7 @@
     .selftest/runs/<run>/plan.json             written once
                          journal.jsonl         the one truth about what happened
                          wishes/<n>.json       what a person asked the conductor for; taken one by one
+                         reminded/<agent id>       who had its reminder: see `run.reminders`
                          agents/<agent>/attempt-N/   what came back, whole: renamed into place
     <state folder>/runs/<run>.json             where that run is: a pointer, so that `runs` sees other repositories
 
@@ -27,6 +28,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.journal import is_held, read
 from selftest_core.run.fold import Run, fold
 from selftest_core.run.plan import RunPlan, plan_from_json, plan_json
+from selftest_core.run.reminders import runs_registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -200,13 +202,6 @@ def forget(run: str, environ: Mapping[str, str]) -> None:
     """Drop the pointer to a run that is gone."""
     with contextlib.suppress(OSError):  # a read-only state folder: a pointer to nothing is passed over
         (runs_registry(environ) / f"{run}.json").unlink(missing_ok=True)
-
-
-def runs_registry(environ: Mapping[str, str]) -> Path:
-    """The folder of pointers to runs; nothing is made here."""
-    named = environ.get("XDG_STATE_HOME", "")
-    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
-    return home / "selftest-tui" / "runs"
 
 
 def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> tuple[RunFolder, ...]:

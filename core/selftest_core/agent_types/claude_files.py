@@ -1,0 +1,213 @@
+"""The condition of local Claude Code agents, read from what the program keeps for itself.
+
+Two small files of each agent: its sessions file, and the end of its conversation where the session waits. Both are read
+again only when their stamps have changed. Where they lie says the agent's own `env` file (CLAUDE_CONFIG_DIR). Nothing
+here is trusted: reads are bounded and follow no link below that folder.
+"""
+
+# ruff: noqa: PTH116 -- asked at every look: a path for each would double its cost
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.appended_lines import open_below
+from selftest_core.agent_types.claude_status import (
+    SESSION_LIMIT,
+    ClaudeSession,
+    began_when_it_says,
+    parse_session,
+    transcript_name,
+)
+from selftest_core.agent_types.claude_turns import NO_TURN, LastTurn, last_turn
+from selftest_core.condition import Condition, from_claude
+from selftest_core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TAILS = (128 * 1024, 4 * 1024 * 1024)
+"""Bytes of a conversation's end that are read: the second where the first says nothing."""
+_ENV_LIMIT = 256 * 1024
+_RETRYING = re.compile(r"^\W*(API error\b.{0,160}?)\W{1,3}retrying in \S", re.IGNORECASE)
+_ATTEMPT = re.compile(r"\battempt \d+/\d+")
+_SCREEN_LINES = 12
+
+type _Stamp = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of one agent, and the stamps that it holds for."""
+
+    pid: int
+    session_stamp: _Stamp | None = None
+    session: ClaudeSession | None = None
+    turn_stamp: _Stamp | None = None
+    turn: LastTurn = NO_TURN
+    progress_at: float | None = None
+
+
+class ClaudeFiles:
+    """Reads the files of Claude Code agents; keeps what it read until a stamp changes. For one thread."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._home = Path(environ.get("HOME") or "~").expanduser()
+        self._folders: dict[str, tuple[_Stamp | None, Path]] = {}
+        self._read: dict[str, _Read] = {}
+        self._retries: dict[str, str] = {}
+
+    def condition(self, agent_dir: str, pid: int) -> Condition | None:
+        """The first rung of the ladder for the agent of this folder, whose Claude Code is the process `pid`.
+
+        None where its files say nothing of that process.
+        """
+        config = self.config_folder(agent_dir)
+        before = self._read.get(agent_dir)
+        now = _session(config, pid, before if before is not None and before.pid == pid else _Read(pid))
+        if now.session is not None and now.session.status:
+            now = _with_turn(config, now)
+        self._read[agent_dir] = now
+        is_compacting = os.path.lexists(f"{agent_dir}/compacting")
+        if now.session is None or not now.session.status:
+            return None
+        if now.session.status != "busy":
+            self._retries.pop(agent_dir, None)
+        retry = self._retries.get(agent_dir, "")
+        return from_claude(now.session, now.turn, is_compacting=is_compacting, retry=retry)
+
+    def config_folder(self, agent_dir: str) -> Path:
+        """The agent's CLAUDE_CONFIG_DIR."""
+        path = f"{agent_dir}/env"
+        stamp = _stamp(path)
+        known = self._folders.get(agent_dir)
+        if known is None or known[0] != stamp:
+            named = _variable(Path(agent_dir), "CLAUDE_CONFIG_DIR")
+            isolated = Path(agent_dir) / "plugin" / "claude" / "anthropic"
+            folder = Path(named) if named else isolated if isolated.is_dir() else self._home / ".claude"
+            known = self._folders[agent_dir] = (stamp, folder)
+        return known[1]
+
+    def progress_at(self, agent_dir: str) -> float | None:
+        """When the conversation last grew, seconds since the epoch; None while nobody knows."""
+        read = self._read.get(agent_dir)
+        return read.progress_at if read is not None else None
+
+    def note_screen(self, agent_dir: str, screen: str) -> None:
+        """Learn from the text of its screen whether it sends a request again: no file says that."""
+        retry = retrying(screen)
+        if retry:
+            self._retries[agent_dir] = retry
+        else:
+            self._retries.pop(agent_dir, None)
+
+    def is_retrying(self, agent_dir: str) -> bool:
+        """True where its screen said so last."""
+        return agent_dir in self._retries
+
+    def forget(self, agent_dir: str) -> None:
+        """Drop what was read of an agent whose program has ended, or that is gone."""
+        self._read.pop(agent_dir, None)
+        self._retries.pop(agent_dir, None)
+
+
+def retrying(screen: str) -> str:
+    """What the end of a screen says of a request that is sent again, without the seconds; empty for nothing."""
+    lines = [line.strip() for line in screen.splitlines() if line.strip()][-_SCREEN_LINES:]
+    for line in reversed(lines):
+        found = _RETRYING.match(line)
+        if found is not None:
+            attempt = _ATTEMPT.search(line)
+            return " · ".join((found[1].strip(), *((attempt[0],) if attempt else ())))
+    return ""
+
+
+def _session(config: Path, pid: int, before: _Read) -> _Read:
+    name = f"sessions/{pid}.json"
+    stamp = _stamp(f"{config}/{name}")
+    if stamp is not None and stamp == before.session_stamp:
+        return before
+    try:
+        session = parse_session(_bytes(config, name, SESSION_LIMIT, 0))
+    except OSError:
+        return _Read(pid)
+    except ValueError:
+        # It is being written: the next look reads it whole.
+        return before
+    if session.pid != pid or not began_when_it_says(session):
+        return _Read(pid)
+    same = before.session is not None and before.session.session_id == session.session_id
+    return _Read(
+        pid, stamp, session,
+        before.turn_stamp if same else None, before.turn if same else NO_TURN, before.progress_at if same else None,
+    )  # fmt: skip
+
+
+def _with_turn(config: Path, read: _Read) -> _Read:
+    assert read.session is not None
+    folder, name = transcript_name(read.session)
+    relative = f"projects/{folder}/{name}"
+    stamp = _stamp(f"{config}/{relative}")
+    if stamp is None:
+        relative = _elsewhere(config, name) if read.session.status != "busy" else ""
+        stamp = _stamp(f"{config}/{relative}") if relative else None
+    progress_at = stamp[2] / 1e9 if stamp is not None else None
+    if stamp is None or stamp == read.turn_stamp or read.session.status == "busy":
+        return _Read(read.pid, read.session_stamp, read.session, read.turn_stamp, read.turn, progress_at)
+    turn = read.turn
+    with contextlib.suppress(OSError, ValueError):
+        for limit in _TAILS:
+            start = max(0, stamp[1] - limit)
+            turn = last_turn(_bytes(config, relative, limit, start), is_whole=start == 0)
+            if turn.is_there or start == 0:
+                break
+    return _Read(read.pid, read.session_stamp, read.session, stamp, turn, progress_at)
+
+
+def _elsewhere(config: Path, name: str) -> str:
+    """The conversation of that name in any folder of projects: long paths have shortened names."""
+    with contextlib.suppress(OSError), os.scandir(config / "projects") as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and os.path.lexists(f"{entry.path}/{name}"):
+                return f"projects/{entry.name}/{name}"
+    return ""
+
+
+def _bytes(folder: Path, relative: str, limit: int, start: int) -> bytes:
+    """At most `limit` bytes from `start`. Raises OSError, or ValueError where it is no plain file."""
+    handle = open_below(folder, relative)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError("it is no plain file")
+        return os.pread(handle, limit, start)
+    finally:
+        os.close(handle)
+
+
+def _variable(agent_dir: Path, name: str) -> str:
+    """The value of a variable in the agent's `env` file, "" where there is none."""
+    try:
+        text = _bytes(agent_dir, "env", _ENV_LIMIT, 0).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+    value = ""
+    for line in text.splitlines():
+        if line.startswith(f"{name}="):
+            try:
+                value = " ".join(shlex.split(line.partition("=")[2]))
+            except ValueError:
+                value = line.partition("=")[2]
+    return value
+
+
+def _stamp(path: str) -> _Stamp | None:
+    try:
+        told = os.stat(path, follow_symlinks=False)
+    except (OSError, ValueError):
+        return None
+    return told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns

@@ -1,0 +1,99 @@
+"""Claude Code's own word on a session of its: `<CLAUDE_CONFIG_DIR>/sessions/PID.json`, read and checked.
+
+The program writes it in place at every change, so a look may find half of it: then the last whole copy stands until the
+next look. It stays behind after a kill, so it counts only for a process that lives and began when the file says.
+Everything in it is the agent's: bounded, never followed through a link, and kept as text.
+"""
+
+# ruff: noqa: PTH112, PTH123 -- asked at every look: a path for each would double its cost
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from typing import Any
+
+from selftest_core.frozen import dataclass
+
+STATUSES = frozenset({"busy", "idle", "waiting"})
+_SESSION_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{7,63}")
+_LONGEST = 200
+SESSION_LIMIT = 64 * 1024
+"""Bytes of a sessions file; a longer one is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeSession:
+    """One sessions file. `status`: busy, idle, waiting, or "" while it begins. Times: seconds since the epoch.
+
+    `process_start` is the start of the process as /proc/PID/stat has it (field 22), "" where that was not written.
+    """
+
+    pid: int
+    session_id: str
+    cwd: str
+    status: str
+    waiting_for: str
+    since: float | None
+    started_at: float
+    process_start: str
+
+
+def parse_session(text: bytes) -> ClaudeSession:
+    """One sessions file. Raises ValueError where it is not whole, or of another form."""
+    try:
+        said = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    if not isinstance(said, dict):
+        raise ValueError("it holds no object")
+    pid, session_id = said.get("pid"), said.get("sessionId")
+    if not isinstance(pid, int) or isinstance(pid, bool):
+        raise ValueError("it names no process")
+    if not isinstance(session_id, str) or not _SESSION_ID.fullmatch(session_id):
+        raise ValueError("it names no session")
+    status = _text(said, "status")
+    return ClaudeSession(
+        pid=pid,
+        session_id=session_id,
+        cwd=_text(said, "cwd"),
+        status=status if status in STATUSES else "",
+        waiting_for=_text(said, "waitingFor")[:_LONGEST],
+        since=_seconds(said.get("statusUpdatedAt")),
+        started_at=_seconds(said.get("startedAt")) or -math.inf,
+        process_start=_text(said, "procStart"),
+    )
+
+
+def began_when_it_says(session: ClaudeSession, proc: str = "/proc") -> bool:
+    """False where the process of that number is another one than the file is about. True where nothing can tell."""
+    if not session.process_start:
+        return True
+    try:
+        with open(f"{proc}/{session.pid}/stat", "rb") as file:
+            line = file.read(1024)
+    except OSError:
+        return not os.path.isdir(f"{proc}/self")
+    fields = line[line.rfind(b")") + 1 :].split()
+    return len(fields) > 19 and fields[19].decode("ascii", "replace") == session.process_start
+
+
+def transcript_name(session: ClaudeSession) -> tuple[str, str]:
+    """The folder below `projects` and the file in it that hold the session's conversation."""
+    return re.sub(r"[^A-Za-z0-9]", "-", session.cwd), f"{session.session_id}.jsonl"
+
+
+def _text(said: dict[str, Any], key: str) -> str:
+    value = said.get(key)
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _seconds(milliseconds: object) -> float | None:
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    try:
+        seconds = float(milliseconds) / 1000.0
+    except OverflowError:
+        return None
+    return seconds if math.isfinite(seconds) else None

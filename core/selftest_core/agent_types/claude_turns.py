@@ -1,0 +1,139 @@
+"""The end of a Claude Code conversation: how the last turn ended, or which tool call waits for an answer.
+
+Read from the end of the session's own transcript (`projects/<folder>/<session>.jsonl`), a bounded part of it. Lines of
+sub-agents, hooks, settings and compaction are passed over. All text is the agent's.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_INTERRUPTED = "[Request interrupted by user"
+_NOT_SAID_BY_A_PERSON = ("<command-", "<local-command-", "<bash-", "Caveat: ")
+_MOST_LINES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class LastTurn:
+    """How a conversation stands. `is_there`: somebody has said something in it.
+
+    `asked_tool` and `asked`: the tool call without a result yet, and what it would do or asks, in a line. `error`: the
+    words of the API error that ended the turn. `at`: when the last line was written, seconds since the epoch.
+    """
+
+    is_there: bool = False
+    is_interrupted: bool = False
+    error: str = ""
+    asked_tool: str = ""
+    asked: str = ""
+    at: float | None = None
+
+
+NO_TURN = LastTurn()
+
+
+def last_turn(tail: bytes, *, is_whole: bool) -> LastTurn:
+    """What the last lines of a transcript say. `is_whole`: `tail` begins at the beginning of a line."""
+    answered: set[str] = set()
+    asked: dict[str, Any] | None = None
+    last: Mapping[str, Any] | None = None
+    for said in _said(tail, is_whole=is_whole):
+        content = said["message"].get("content")
+        parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+        if said["type"] == "user" and not any(part.get("type") == "tool_result" for part in parts):
+            last = last or said
+            break
+        last = last or said
+        answered.update(str(part.get("tool_use_id")) for part in parts if part.get("type") == "tool_result")
+        for part in parts:
+            if part.get("type") == "tool_use" and str(part.get("id")) not in answered:
+                asked = part
+    if last is None:
+        return NO_TURN
+    at = _instant(last.get("timestamp"))
+    text = _words(last["message"].get("content"))
+    if last["type"] == "user" and asked is None:
+        return LastTurn(is_there=True, is_interrupted=text.startswith(_INTERRUPTED), at=at)
+    if last.get("isApiErrorMessage") is True:
+        return LastTurn(is_there=True, error=_error(text, last), at=at)
+    if asked is None:
+        return LastTurn(is_there=True, at=at)
+    name = asked.get("name")
+    return LastTurn(
+        is_there=True, asked_tool=name if isinstance(name, str) else "", asked=asked_words(asked), at=at
+    )  # fmt: skip
+
+
+def asked_words(call: Mapping[str, Any]) -> str:
+    """What a tool call would do, or what it asks, as a person reads it in a dialog."""
+    name, given = call.get("name"), call.get("input")
+    name = name if isinstance(name, str) else "a tool"
+    given = given if isinstance(given, dict) else {}
+    if name == "AskUserQuestion":
+        questions = given.get("questions")
+        asked = (
+            [each.get("question") for each in questions if isinstance(each, dict)]
+            if isinstance(questions, list)
+            else []
+        )
+        return " ".join(one for one in asked if isinstance(one, str))
+    for key in ("command", "file_path", "path", "url", "query", "pattern", "prompt"):
+        value = given.get(key)
+        if isinstance(value, str) and value.strip():
+            return f"{name} {value.strip()}"
+    return name
+
+
+def _said(tail: bytes, *, is_whole: bool) -> Iterator[dict[str, Any]]:
+    """The lines in which the person or the model says something, last first."""
+    lines = tail.split(b"\n")
+    for line in reversed((lines if is_whole else lines[1:])[-_MOST_LINES:]):
+        if b'"message"' not in line:
+            continue
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            continue  # its beginning is cut off, or its end is not written yet
+        if not isinstance(said, dict) or said.get("type") not in ("user", "assistant"):
+            continue
+        if said.get("isSidechain") is True or said.get("isMeta") is True or said.get("isCompactSummary") is True:
+            continue
+        message = said.get("message")
+        if not isinstance(message, dict):
+            continue
+        if said["type"] == "user" and _words(message.get("content")).startswith(_NOT_SAID_BY_A_PERSON):
+            continue
+        yield said
+
+
+def _words(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text")
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+def _error(text: str, said: Mapping[str, Any]) -> str:
+    """The error's words, with the status or the name that they do not hold themselves."""
+    status, name = said.get("apiErrorStatus"), said.get("error")
+    words = text.strip() or (name.replace("_", " ") if isinstance(name, str) else "") or "API error"
+    if not words.lower().startswith("api error"):
+        words = f"API error: {words}"
+    if isinstance(status, int) and str(status) not in words:
+        words = f"{words} ({status})"
+    return words
+
+
+def _instant(value: object) -> float | None:
+    try:
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None

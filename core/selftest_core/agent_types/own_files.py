@@ -1,0 +1,93 @@
+"""The own files of local agents, by agent type: the first rung of the ladder in `selftest_core.condition`.
+
+A type that is not here has none, and mngr's word stands for it. A subtype of Claude Code (a `parent_type` in mngr's
+settings) is known by its program, since mngr names the subtype alone.
+"""
+
+# ruff: noqa: PTH116 -- asked at every look: a path for each would double its cost
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.claude_files import ClaudeFiles
+from selftest_core.agent_types.codex_rollout import CodexFiles
+from selftest_core.errors import ToolError
+from selftest_core.panes import screens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.condition import Condition
+    from selftest_core.observations import SessionRef
+
+_QUIET = 1.0
+"""Seconds without a new line in its conversation after which the screen of a busy Claude Code is looked at."""
+_SCREENS_APART = 1.0
+_SCREEN_TIMEOUT = 2.0
+
+
+class OwnFiles:
+    """Reads what agents' programs keep for themselves. For one thread; keeps caches between looks."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = dict(environ)
+        self._claude = ClaudeFiles(environ)
+        self._codex = CodexFiles()
+        self._screens_at = 0.0
+
+    def condition(self, program: str, agent_dir: str, pid: int | None) -> Condition | None:
+        """What the agent's program says of itself; `pid` is its process, None where that has gone."""
+        if program == "codex":
+            return self._codex.condition(agent_dir)
+        if program != "claude":
+            return None
+        if pid is None:
+            self._claude.forget(agent_dir)
+            return None
+        return self._claude.condition(agent_dir, pid)
+
+    def watched(self, program: str, agent_dir: str) -> str:
+        """The folder in which the program's file changes with its state; "" where there is none to watch."""
+        if program == "codex":
+            return self._codex.folder(agent_dir)
+        return str(self._claude.config_folder(agent_dir) / "sessions") if program == "claude" else ""
+
+    def has_begun(self, program: str, agent_dir: str, started_at: float | None) -> bool:
+        """True where the program surely ran since mngr last started the agent."""
+        try:
+            began = os.stat(f"{agent_dir}/{program}_process_started", follow_symlinks=False).st_mtime
+        except OSError:
+            return False
+        return started_at is None or began >= started_at
+
+    def acted_at(self, agent_dir: str) -> float | None:
+        """When mngr's hooks last marked that the agent acted, seconds since the epoch."""
+        try:
+            return os.stat(f"{agent_dir}/activity/agent", follow_symlinks=False).st_mtime
+        except OSError:
+            return None
+
+    def look_at_screens(self, busy: Mapping[str, SessionRef], now: float) -> bool:
+        """Look at the screens of those busy Claude Code agents whose conversation does not grow; by agent folder.
+
+        One process for all of them, about once a second. True where something may be known now that was not before.
+        """
+        quiet = {
+            folder: ref
+            for folder, ref in busy.items()
+            if self._claude.is_retrying(folder) or now - (self._claude.progress_at(folder) or 0.0) >= _QUIET
+        }
+        if not quiet or abs(now - self._screens_at) < _SCREENS_APART:
+            return False
+        self._screens_at = now
+        before = {folder: self._claude.is_retrying(folder) for folder in quiet}
+        try:
+            texts = screens(
+                tuple(quiet.values()), environ=self._environ, timeout=_SCREEN_TIMEOUT, with_history=False
+            )  # fmt: skip
+        except ToolError:
+            return False  # what is wrong with the server is said where the sessions are asked for
+        for folder, ref in quiet.items():
+            self._claude.note_screen(folder, texts.get(ref, ""))
+        return any(before.values()) or any(self._claude.is_retrying(folder) for folder in quiet)

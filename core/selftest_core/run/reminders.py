@@ -1,0 +1,95 @@
+"""Which agents of runs had their one reminder: markers in the run's folder, for every process that looks at the fleet.
+
+    .selftest/runs/<run>/reminded/<agent id>     made just before the conductor reminds; its time is the reminder's
+    <state folder>/runs/<run>.json               where that run is: how the markers are found from anywhere
+
+Until an agent has had it, the end of its turn is its conductor's business; after it, a person's. A run whose folder is
+not known here has no conductor that could remind, as far as this process can tell.
+"""
+
+# ruff: noqa: PTH116, PTH112, PTH123 -- asked at every look: a path for each would double its cost
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FOLDER = "reminded"
+_MOST_RUNS = 100
+"""The newest runs only: their ids begin with the day."""
+_POINTER_LIMIT = 65_536
+
+type Reminders = Mapping[str, Mapping[str, float]]
+"""By run, and by agent id: when it was reminded, seconds since the epoch."""
+
+
+def runs_registry(environ: Mapping[str, str]) -> Path:
+    """The folder of pointers to runs; nothing is made here."""
+    named = environ.get("XDG_STATE_HOME", "")
+    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
+    return home / "selftest-tui" / "runs"
+
+
+def note_reminder(run_folder: Path, agent_id: str) -> None:
+    """Leave the marker that this agent is being reminded. Raises OSError."""
+    folder = run_folder / _FOLDER
+    folder.mkdir(exist_ok=True)
+    (folder / agent_id).touch()
+
+
+class ReminderReader:
+    """Reads the markers of all runs that are known here; again only what changed. For one thread."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._registry = str(runs_registry(environ))
+        self._registry_stamp = 0
+        self._folders: dict[str, str] = {}
+        self._read: dict[str, tuple[int, Mapping[str, float]]] = {}
+        self._reminders: Reminders = MappingProxyType({})
+
+    def read(self) -> Reminders:
+        """The markers now; the same object as before where nothing changed."""
+        self._find_runs()
+        read: dict[str, tuple[int, Mapping[str, float]]] = {}
+        for run, folder in self._folders.items():
+            stamp = _modified(f"{folder}/{_FOLDER}")
+            if stamp is None and not os.path.isdir(folder):
+                continue
+            known = self._read.get(run)
+            read[run] = known if known is not None and known[0] == stamp else (stamp or 0, _markers(folder))
+        if read != self._read:
+            self._read = read
+            self._reminders = MappingProxyType({run: markers for run, (_, markers) in read.items()})
+        return self._reminders
+
+    def _find_runs(self) -> None:
+        stamp = _modified(self._registry)
+        if stamp is None or stamp == self._registry_stamp:
+            return
+        folders = {}
+        for name in sorted(os.listdir(self._registry), reverse=True)[:_MOST_RUNS]:  # noqa: PTH208
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                with open(f"{self._registry}/{name}", "rb") as file:
+                    folder = json.loads(file.read(_POINTER_LIMIT))["path"]
+                if name.endswith(".json") and isinstance(folder, str):
+                    folders[name.removesuffix(".json")] = folder
+        self._folders, self._registry_stamp = folders, stamp
+
+
+def _markers(folder: str) -> Mapping[str, float]:
+    with contextlib.suppress(OSError), os.scandir(f"{folder}/{_FOLDER}") as entries:
+        return {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
+    return {}
+
+
+def _modified(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return None
