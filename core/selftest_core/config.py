@@ -48,6 +48,10 @@ CONFIG_KEYS = (
     Key("env", "names", (), "environment variables that agents get, by name; no other of yours reaches them"),
     Key("create_args", "words", (), "passed to `mngr create` as they are, such as -b and -t"),
     Key("pytest_command", "words", (), "what runs the project's pytest; empty: its .venv, else the pytest on PATH"),
+    Key(
+        "setup_command", "text", "auto", "runs in each agent's copy before the agent begins; empty: nothing; auto: "
+        "`uv sync --frozen`, for agents on this machine, where there are a uv.lock and uv",
+    ),
     Key("prompt", "path", "", "a template for what agents are told; empty: the program's own"),
     Key("max_running", "count", 20, "a run's agents at once", 1),
     Key("launch_rate", "number", 1.0, "agents that a run makes in a second", 0.001),
@@ -127,6 +131,7 @@ class Config:
     env: tuple[str, ...] = ()
     create_args: tuple[str, ...] = ()
     pytest_command: tuple[str, ...] = ()
+    setup_command: str = "auto"
     prompt: str = ""
     max_running: int = 20
     launch_rate: float = 1.0

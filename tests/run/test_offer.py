@@ -148,21 +148,46 @@ def test_sizes_are_in_the_unit_that_fits(size: float, words: str) -> None:
     assert amount(size) == words
 
 
-@pytest.mark.parametrize(("editable", "warns"), [(True, True), (False, False), (None, False)])
+@pytest.mark.parametrize(
+    ("editable", "source", "configured", "warns"),
+    [
+        (True, "src", (), "src"),
+        (True, "", (), ""),  # `python -m pytest` looks into the copy first
+        (True, "", ("ENVIRONMENT/bin/pytest",), "."),
+        (True, "lib", ("ENVIRONMENT/bin/pytest",), "lib"),  # a .pth names the folder
+        (False, "src", (), ""),
+        (None, "src", (), ""),
+    ],
+)
 def test_an_environment_that_imports_the_persons_own_checkout_is_told(
-    tmp_path: Path, editable: bool | None, warns: bool
+    tmp_path: Path, editable: bool | None, source: str, configured: tuple[str, ...], warns: str
 ) -> None:
+    (tmp_path / source).mkdir(exist_ok=True)
     about = tmp_path / ".venv" / "lib" / "python3.13" / "site-packages" / "shop-1.dist-info"
     about.mkdir(parents=True)
     if editable is not None:
         said_by_pip = {"url": tmp_path.as_uri(), "dir_info": {"editable": editable}}
         (about / "direct_url.json").write_text(json.dumps(said_by_pip))
+    if source == "lib":
+        (about.parent / "shop.pth").write_text(f"import site\n{tmp_path / 'lib'}\n")
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir()
     python.symlink_to("/bin/sh")
-    source = Source(Place(tmp_path / ".git", tmp_path), tmp_path / ".git", "1" * 40, "1" * 40, SIZE, (), (), ())
+    here = Source(Place(tmp_path / ".git", tmp_path), tmp_path / ".git", "1" * 40, "1" * 40, SIZE, (), (), ())
+    command = tuple(word.replace("ENVIRONMENT", str(tmp_path / ".venv")) for word in configured)
 
-    found = pytest_commands((), source, {"PATH": "/usr/bin:/bin"}, is_local=True)
+    found = pytest_commands(command, here, {"PATH": "/usr/bin:/bin"}, is_local=True)
 
-    assert found.agents == (str(python), "-m", "pytest")
-    assert [("installed as editable" in note) for note in found.notes] == [True] * warns
+    assert found.agents == (command or (str(python), "-m", "pytest"))
+    says = f"agents would test {tmp_path / warns}, not their copy"
+    assert [says in note for note in found.notes] == [True] * bool(warns), found.notes
+    # An environment of each copy's own has no such trouble.
+    own = pytest_commands((), here, {"PATH": "/usr/bin:/bin"}, is_local=True, has_own=True)
+    assert (own.agents, own.notes) == ((".venv/bin/python", "-m", "pytest"), ())
+
+
+def test_a_path_of_the_persons_checkout_in_the_environment_is_told(tmp_path: Path) -> None:
+    here = Source(Place(tmp_path / ".git", tmp_path), tmp_path / ".git", "1" * 40, "1" * 40, SIZE, (), (), ())
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/elsewhere:{tmp_path / 'src'}"}
+    (note,) = pytest_commands(("python3", "-m", "pytest"), here, environ, is_local=True).notes
+    assert note.startswith(f"agents would test {tmp_path / 'src'}, not their copy: PYTHONPATH")

@@ -44,6 +44,7 @@ def _facts(row: RunRow, agent: Row | None, run: Run, folder: str, now: float) ->
     yield Fact("now", "" if agent is None else f"{present.symbol(agent)} {agent.category.value}")
     yield Fact("session", "" if agent is None or agent.session is None else agent.session.name)
     yield Fact("made", when(row.launching_at, now))
+    yield Fact("setup", "" if row.setup is None else present.duration(row.setup))
     yield Fact("began", when(row.launched_at, now))
     yield Fact("ended", when(row.ended_at, now))
     if row.launching_at is not None and row.ended_at is not None:

@@ -52,7 +52,8 @@ PRESENT = (Life.WORKING, Life.TURN_ENDED, Life.ASKS, Life.EXITED)
 class Seen:
     """What was seen of one agent. `outcome`: a stamp of its outcome file, that changes with it; empty without one.
 
-    `host_id` and `provider` where it was found. `says`: words beside it, such as why it is unseen.
+    `host_id` and `provider` where it was found. `says`: words beside it, such as why it is unseen. `setup`: seconds
+    that the setup of its copy took, of one that was made just now.
     """
 
     life: Life
@@ -60,10 +61,15 @@ class Seen:
     host_id: str = ""
     provider: str = ""
     says: str = ""
+    setup: float | None = None
 
 
 class LaunchError(ToolError):
     """An agent could not be made."""
+
+
+class SetupError(LaunchError):
+    """The command that makes a copy's environment failed; it would fail in another copy alike."""
 
 
 class Crew(Protocol):

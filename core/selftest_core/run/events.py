@@ -17,7 +17,7 @@ What each event carries besides `agent` (the planned name, which stays through a
     halted                                          no more launches, and what runs is to be ended (no agent)
     launching     agent_id, name, elapsed, boot     written before `mngr create`
     launched      host_id, provider, adopted,       written after it, or when the agent was found there
-                  elapsed, boot
+                  elapsed, boot, setup          `setup`: seconds that the setup of its copy took, where it had one
     pulling       stamp                             written before its files are fetched
     missed        says, whole, again                they are not there, not whole, or cannot be fetched yet; `whole`:
                                                     the outcome is, and its branch cannot be used; `again`: fetch them

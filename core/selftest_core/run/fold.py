@@ -67,7 +67,7 @@ class RunRow:
     commit of its branch and `commits` how many it has over the base. `signature`: what failures that are alike share.
     `began`: since when its agent's time counts. `is_whole`: the outcome that was last fetched in vain is whole.
     `attention`: why it needs a person; `limited`: what its screen says of a service that takes no more. `says`: why
-    its agent could not be stopped.
+    its agent could not be stopped. `setup`: seconds that the setup of its copy took.
     """
 
     planned: PlannedTest
@@ -94,6 +94,7 @@ class RunRow:
     limited: str = ""
     limited_at: float | None = None
     says: str = ""
+    setup: float | None = None
     retries: tuple[Retry, ...] = ()
 
     @property
@@ -290,7 +291,7 @@ def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
             member = _copied(_member(row), {"host_id": host_id, "provider": provider})
             # One that was found there may have been made long before: its time counts from the launching.
             began = row.began if fields.get("adopted") is True else _moment(entry)
-            return {"member": member, "launched_at": entry.at, "began": began}
+            return {"member": member, "launched_at": entry.at, "began": began, "setup": _seconds(fields, "setup")}
         case Event.PULLING:
             return {"stamp": _text(fields, "stamp")}
         case Event.MISSED:
@@ -373,3 +374,8 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 def _count(fields: Mapping[str, Any], name: str) -> int:
     value = fields.get(name, 0)
     return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _seconds(fields: Mapping[str, Any], name: str) -> float | None:
+    value = fields.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None

@@ -14,7 +14,7 @@ from selftest_core.clusters import signature
 from selftest_core.errors import ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import moment
-from selftest_core.run.crew import PRESENT, Life, Seen
+from selftest_core.run.crew import PRESENT, Life, Seen, SetupError
 from selftest_core.run.duty import evidence_of, short, words_of
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetching import refuse_own_disk
@@ -37,10 +37,11 @@ MAKING = "making it"
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Why an agent was not made. `is_final`: asking again would bring the same answer."""
+    """Why an agent was not made. `is_final`: asking again would bring the same answer. `stage`: where it failed."""
 
     text: str
     is_final: bool = False
+    stage: str = "launch"
 
 
 class Maker:
@@ -129,6 +130,9 @@ class Maker:
         except Exception as error:
             refuse_own_disk(error, duty.folder.path)
             refusal = self._refusals[member.agent_id] = self._refusal(error)
+            if isinstance(error, SetupError):  # what mngr made of it has no session and no program
+                self._failed(row, refusal)
+                return
             seen = await self._look_for(member)
             if seen.life in (Life.ABSENT, Life.LOST):
                 self._failed(row, refusal)
@@ -167,20 +171,23 @@ class Maker:
 
     def _made(self, row: RunRow, seen: Seen, *, adopted: bool) -> None:
         self._gate.succeeded()
+        setup: dict[str, Any] = {} if seen.setup is None else {"setup": seen.setup}
         self._duty.note_row(
-            Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, **self._now()
+            Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, **setup, **self._now()
         )
 
     def _refusal(self, error: Exception) -> _Refusal:
         is_known = isinstance(error, ToolError | TimeoutError | OSError | ValueError)  # a test's id may be no text
         text = words_of(error, f"it was not made within {self._duty.policy.create_deadline:g} s")
         is_final = isinstance(error, ToolError) and error.tool_exit_status == _USAGE
+        if isinstance(error, SetupError):
+            return _Refusal(text, is_final=True, stage="setup")
         return _Refusal(text if is_known else evidence_of(error), is_final)
 
     def _failed(self, row: RunRow, refusal: _Refusal) -> None:
         duty, text = self._duty, refusal.text
         if refusal.is_final:
-            self._ending.end(row, End.LAUNCH, "launch", text)
+            self._ending.end(row, End.LAUNCH, refusal.stage, text)
             return
         self._gate.failed(signature(text), duty.clock.elapsed())
         tries = row.retried("launch")

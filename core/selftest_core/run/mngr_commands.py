@@ -19,6 +19,7 @@ from selftest_core.run.names import labels
 from selftest_core.run.prompt import PROMPT_FILE, PROMPT_LINE
 from selftest_core.run.pulling import LARGEST_FILE
 from selftest_core.run.recording import NOT_RECORDED
+from selftest_core.run.setting_up import setup_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,6 +102,8 @@ def create_arguments(
         "--target-path", str(folder), "--project", project, "--extra-provision-command", prepare,
         "--upload-file", f"{prompt}:{folder / PROMPT_FILE}",
     ]  # fmt: skip
+    if plan.setup_command:
+        arguments += ["--extra-provision-command", setup_script(plan.setup_command, folder)]
     for file, there in taken.items():
         arguments += ["--upload-file", f"{file}:{there}"]
     arguments += [word for file, there in recording.uploads for word in ("--upload-file", f"{file}:{there}")]

@@ -43,6 +43,7 @@ from selftest_core.run.mngr_commands import (
 from selftest_core.run.mngr_conversations import MngrConversations
 from selftest_core.run.prompt import render_prompt
 from selftest_core.run.recording import NOT_RECORDED
+from selftest_core.run.setting_up import refuse_failed, seconds_of
 from selftest_core.run.withholding import inherited_from, withheld
 from selftest_core.steering import Act, Target, steer
 from selftest_core.tools.mngr import Mngr
@@ -122,11 +123,14 @@ class MngrCrew:
         arguments = create_arguments(self._plan, member, place, folder, prompt, project, kept_back, along, recording)
         done = await self._mngr.call(arguments, timeout=_CREATE)
         if not done.ok:
+            refuse_failed(done)
             raise LaunchError(
                 "mngr could not make the agent", done.stderr_end, "See whether `selftest-tui doctor` finds the reason.",
                 argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
             )  # fmt: skip
-        return Seen(Life.WORKING, host_id=parse_created(done.stdout), provider=provider_of(place))
+        return Seen(
+            Life.WORKING, host_id=parse_created(done.stdout), provider=provider_of(place), setup=seconds_of(done)
+        )
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """What is to be seen of them, by a listing that is new enough and a look at their files."""

@@ -159,6 +159,8 @@ def _agents(plan: RunPlan) -> list[str]:
         f"{what} {where}, each in {copy}",
         f"tests run by `{shlex.join((*plan.pytest_command, *plan.pytest_args))}`",
     ]
+    if plan.setup_command:
+        lines.append(f"each copy is set up by `{plan.setup_command}` first; only uv's cache is shared (setup_command)")
     if plan.create_args:
         lines.append(f"mngr create … {shlex.join(plan.create_args)}")
     lines += meanings(plan.agent_type, plan.agent_settings)

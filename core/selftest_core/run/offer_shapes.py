@@ -79,6 +79,7 @@ class OfferDocument(Shape):
     env_names: list[str] = Field(description="Variables that agents get; their values are in no output of ours.")
     agent_env: list[Text] = Field(description="NAME=value: variables that every agent gets.")
     agent_settings: list[Text] = Field(description="KEY=value: settings of mngr for these agents alone.")
+    setup_command: Text = Field(description="What runs in each copy before its agent begins; empty for nothing.")
     withheld: list[Text] = Field(description="Variables of this machine that agents would inherit, and do not get.")
     max_running: int
     launch_rate: float
@@ -118,6 +119,7 @@ def offer_document(offer: Offer) -> OfferDocument:
         env_names=list(plan.env_names),
         agent_env=list(plan.agent_env),
         agent_settings=list(plan.agent_settings),
+        setup_command=plan.setup_command,
         withheld=list(offer.withheld),
         max_running=plan.max_running,
         launch_rate=plan.launch_rate,

@@ -62,7 +62,8 @@ class RunPlan:
     in the person's tree and so not in the base. `created_at`: seconds since the epoch.
     `prompt_template`: the text of the person's template, empty for the one that ships. `warnings`: what the person
     was told before the first agent, such as a history that is cut. `agent_env`: `NAME=value`, variables that every
-    agent gets. `agent_settings`: `KEY=value`, settings of mngr for these agents alone.
+    agent gets. `agent_settings`: `KEY=value`, settings of mngr for these agents alone. `setup_command`: a shell
+    command that runs in each copy before its agent begins, empty for none.
     """
 
     run: str
@@ -89,6 +90,7 @@ class RunPlan:
     warnings: tuple[str, ...] = ()
     agent_env: tuple[str, ...] = ()
     agent_settings: tuple[str, ...] = ()
+    setup_command: str = ""
 
 
 def plan_json(plan: RunPlan) -> dict[str, Any]:
@@ -247,7 +249,7 @@ def _test(value: object, where: str) -> PlannedTest:
     return PlannedTest(**_values(value, _TEST_FIELDS, f"{where}."))
 
 
-_OPTIONAL = ("prompt_template", "warnings", "agent_env", "agent_settings")
+_OPTIONAL = ("prompt_template", "warnings", "agent_env", "agent_settings", "setup_command")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
     "node_id": _filled,
@@ -280,4 +282,5 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "warnings": _list_of(_text),
     "agent_env": _list_of(_matching(_ASSIGNMENT, "NAME=value")),
     "agent_settings": _list_of(_matching(_ASSIGNMENT, "KEY=value")),
+    "setup_command": _text,
 }

@@ -53,6 +53,7 @@ class Choices:
     prompt_template: str = ""
     agent_env: tuple[str, ...] = ()
     agent_settings: tuple[str, ...] = ()
+    setup_command: str = ""
 
 
 def run_id(at: float, random_hex: Callable[[int], str]) -> str:
@@ -119,6 +120,7 @@ def make_plan(
         prompt_template=choices.prompt_template,
         agent_env=choices.agent_env,
         agent_settings=choices.agent_settings,
+        setup_command=choices.setup_command,
     )
     try:
         check_plan(plan)

@@ -35,6 +35,7 @@ from selftest_core.run.planning import COMMAND, Choices, check_choices, make_pla
 from selftest_core.run.programs import PytestCommands, agent_command, pytest_commands
 from selftest_core.run.readiness import ask_mngr, refuse_missing_tools, warnings_of
 from selftest_core.run.reminders import runs_registry
+from selftest_core.run.setting_up import ENVIRONMENT, Setup, chosen_setup
 from selftest_core.run.source import Source, look_at
 from selftest_core.run.store import make_run_folder
 from selftest_core.run.typical import typical
@@ -105,8 +106,9 @@ async def prepare(
     source = await asyncio.to_thread(look_at, cwd, wanted.base, environ, transfer)
     provider = ",".join(places(config.on if wanted.provider is None else wanted.provider))
     is_local = providers_of(provider) == (LOCAL_PROVIDER,)
-    pytest = pytest_commands(config.pytest_command, source, environ, is_local=is_local)
-    choices = _choices(wanted, config, source, environ, cwd, provider, pytest)
+    setup = chosen_setup(config.setup_command, source, environ, is_local=is_local)
+    pytest = pytest_commands(config.pytest_command, source, environ, is_local=is_local, has_own=setup.has_own)
+    choices = _choices(wanted, config, source, environ, cwd, provider, pytest, setup)
     check_choices(choices, environ)
     refuse_missing_tools(choices, environ)
     mngr = Mngr(find_mngr(environ), environ, source.place.top)
@@ -154,7 +156,7 @@ def _end_uncollected(prepared: Prepared, folder: RunFolder) -> None:
 
 def _choices(
     wanted: Wanted, config: Config, source: Source, environ: Mapping[str, str], cwd: Path, provider: str,
-    pytest: PytestCommands,
+    pytest: PytestCommands, setup: Setup,
 ) -> Choices:  # fmt: skip
     named = wanted.agent_command
     # Who names a command and no type means a command agent.
@@ -173,7 +175,8 @@ def _choices(
         agent_command=command,
         transfer=transfer,
         env_names=(*named_variables, *needed.env_names),
-        agent_env=needed.fixed,
+        agent_env=(*needed.fixed, *(ENVIRONMENT if setup.command else ())),
+        setup_command=setup.command,
         agent_settings=needed.settings,
         max_running=wanted.max_running or config.max_running,
         launch_rate=wanted.launch_rate or config.launch_rate,

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from selftest_core.collection import default_pytest_command
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
+from selftest_core.run.setting_up import OWN_PYTHON
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:
@@ -39,18 +40,27 @@ class PytestCommands:
 
 
 def pytest_commands(
-    configured: tuple[str, ...], source: Source, environ: Mapping[str, str], *, is_local: bool
+    configured: tuple[str, ...], source: Source, environ: Mapping[str, str], *, is_local: bool, has_own: bool = False
 ) -> PytestCommands:
-    """The commands for `configured` (the setting `pytest_command`, empty for the project's own)."""
+    """The commands for `configured` (the setting `pytest_command`, empty for the project's own).
+
+    `has_own`: the setup gives each copy an environment of its own, in `.venv`.
+    """
     top = source.place.top
     if configured:
         here = configured
         if "/" in here[0] and not here[0].startswith("/") and not _is_in_base(here[0], source, environ):
             here = (str(top / here[0]), *here[1:])
-        return PytestCommands(here, here if is_local else configured, _shared_files(here, top) if is_local else ())
+        if has_own and here[0] == str(top / OWN_PYTHON):
+            return PytestCommands(here, (OWN_PYTHON, *here[1:]), ())
+        return PytestCommands(
+            here, here if is_local else configured, _shared_files(here, top, environ) if is_local else ()
+        )
     here = default_pytest_command(top, environ)
+    if has_own:
+        return PytestCommands(here, (OWN_PYTHON, "-m", "pytest"), ())
     if is_local:
-        return PytestCommands(here, here, _shared_files(here, top))
+        return PytestCommands(here, here, _shared_files(here, top, environ))
     command = shlex.join(ELSEWHERE)
     return PytestCommands(
         here,
@@ -103,28 +113,50 @@ def _is_in_base(path: str, source: Source, environ: Mapping[str, str]) -> bool:
     return Git(source.place.git_dir, environ).run("cat-file", "-e", f"{source.base}:{inside}").ok
 
 
-def _shared_files(command: tuple[str, ...], top: Path) -> tuple[str, ...]:
-    """A warning where the interpreter has the person's own checkout installed: agents change copies of it."""
-    if not command[0].startswith("/"):
-        return ()
-    environment = Path(command[0]).parent.parent
-    for name in _installed_from(environment):
-        if Path(name) == top or top.resolve() in (Path(name), *Path(name).parents):
-            return (
-                f"{environment} has this checkout installed as editable: tests that import it from there see your "
-                "files, not an agent's copy; pytest_command can name another environment",
-            )
+def _shared_files(command: tuple[str, ...], top: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """A warning where the tests would import from the person's own checkout: agents change copies of it."""
+    found = command[0] if command[0].startswith("/") else shutil.which(command[0], path=environ.get("PATH", ""))
+    # `python -m` looks into the folder that it is started in first, and that is the agent's copy.
+    is_copy_first = command[1:2] == ("-m",)
+    if found is not None:
+        environment = Path(found).parent.parent
+        for path in _installed_from(environment):
+            if _is_within(path, top) and not (is_copy_first and path.resolve() == top.resolve()):
+                return (
+                    f"agents would test {path}, not their copy: {environment} has it installed as editable; give each "
+                    "copy an environment of its own (setup_command), or name another by pytest_command",
+                )
+    for entry in environ.get("PYTHONPATH", "").split(os.pathsep):
+        if entry.startswith("/") and _is_within(Path(entry), top):
+            return (f"agents would test {entry}, not their copy: PYTHONPATH names it; start without it",)
     return ()
 
 
-def _installed_from(environment: Path) -> Iterator[str]:
-    """The folders that packages of an environment are installed from as editable."""
-    for path in sorted(environment.glob("lib/python3*/site-packages/*.dist-info/direct_url.json")):
+def _is_within(path: Path, top: Path) -> bool:
+    return top.resolve() in (path.resolve(), *path.resolve().parents)
+
+
+def _installed_from(environment: Path) -> Iterator[Path]:
+    """The folders of source code that an environment imports editable packages from."""
+    packages = "lib/python3*/site-packages"
+    lines = (line for path in sorted(environment.glob(f"{packages}/*.pth")) for line in _lines(path))
+    folders = [Path(line) for line in lines if line.startswith("/") and Path(line).is_dir()]
+    yield from folders
+    for path in sorted(environment.glob(f"{packages}/*.dist-info/direct_url.json")):
         try:
-            if path.stat().st_size > _LARGEST:
-                continue
-            said = json.loads(path.read_text(encoding="utf-8"))
-            if said["dir_info"]["editable"] is True:
-                yield unquote(urlsplit(said["url"]).path)
-        except (OSError, ValueError, KeyError, TypeError):
+            said = json.loads("\n".join(_lines(path)))
+            project = Path(unquote(urlsplit(said["url"]).path))
+            is_editable = said["dir_info"]["editable"] is True
+        except (ValueError, KeyError, TypeError):
             continue
+        if is_editable and not any(_is_within(folder, project) for folder in folders):
+            yield project / "src" if (project / "src").is_dir() else project
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        if path.stat().st_size > _LARGEST:
+            return []
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
