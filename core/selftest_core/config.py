@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from selftest_core.config_values import ENVIRONMENT_PREFIX, Key, Value, from_text, from_toml, toml_text
 from selftest_core.errors import ConfigError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.run.plan import OnCluster, Transfer
+
+    type Notify = Literal["both", "bell", "osc9", "off"]
 
 __all__ = ["CONFIG_KEYS", "ENVIRONMENT_PREFIX", "FILE_NAME", "Config", "Key", "load_config", "toml_text"]
 
@@ -71,6 +73,12 @@ CONFIG_KEYS = (
     Key("mask_env", "names", (), "variables whose values no recording may show; those of `env` are masked anyway"),
     Key("mask_patterns", "words", (), "patterns (Python's) that no recording may show; usual tokens are masked anyway"),
     Key("on_pause_command", "text", "", "a shell command of yours for when a run pauses or needs a person"),
+    Key(
+        "notify", "choice", "both",
+        "when an agent comes to need you, the screen's terminal: both rings and notifies (OSC 9), bell, osc9, or off",
+        choices=("both", "bell", "osc9", "off"),
+    ),
+    Key("notify_command", "text", "", "a shell command of yours for the same occasion, once a minute and cluster"),
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
 
@@ -144,6 +152,8 @@ class Config:
     mask_env: tuple[str, ...] = ()
     mask_patterns: tuple[str, ...] = ()
     on_pause_command: str = ""
+    notify: Notify = "both"
+    notify_command: str = ""
     agents: Mapping[str, Value] = field(default_factory=dict)
     """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import pty
-import re
-import select
 import shlex
-import struct
-import subprocess
 import sys
-import termios
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pseudo_terminal import Terminal
 from run.shop import commit
 from worlds import BIN, a_world, eventually
 
@@ -28,7 +20,6 @@ if TYPE_CHECKING:
     from worlds import World
 
 pytestmark = pytest.mark.real
-_ESCAPES = re.compile(rb"\x1b\[[0-9;:?<>=]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b.")
 PROGRAM = str(BIN / "selftest-tui")
 PATIENT = 60.0
 """Far more than the two seconds that it may take: a process that hangs does so for ever."""
@@ -73,57 +64,6 @@ async def press(pilot):
     made.exit()
 made.run(auto_pilot=press)
 """
-
-
-class Terminal:
-    """A pseudo-terminal with a program in it, which leads its session or is the child of the shell that does."""
-
-    def __init__(self, world: World, command: str) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 110, 0, 0))
-        self._shown = b""
-        self._is_over = threading.Event()
-        self.leader = subprocess.Popen(
-            ["setsid", "--ctty", "sh", "-c", command],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=world.make_repository(),
-            env={
-                **world.environment,
-                "EDITOR": str(world.script("editor", "#!/bin/sh\necho edits\nexec sleep 1000\n")),
-            },
-        )
-        os.close(slave)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        # A file that is being read from stays open however it is closed: so this looks first, and can be ended.
-        with contextlib.suppress(OSError):
-            while not self._is_over.is_set():
-                if select.select([self._master], [], [], 0.05)[0]:
-                    self._shown += os.read(self._master, 65536)
-
-    @property
-    def text(self) -> str:
-        """All that was ever printed, without its escapes."""
-        return _ESCAPES.sub(b"", self._shown).decode("utf-8", "replace")
-
-    def wait_for(self, wanted: str) -> None:
-        try:
-            eventually(lambda: wanted in self.text, f"{wanted!r} on the terminal")
-        except AssertionError as error:
-            raise AssertionError(f"{error}, which shows {self.text[-3000:]}") from error
-
-    def press(self, keys: str) -> None:
-        os.write(self._master, keys.encode())
-
-    def hang_up(self) -> None:
-        """Take the terminal away: nobody is at its other end any more."""
-        self._is_over.set()
-        self._reader.join()
-        os.close(self._master)
 
 
 def plain(argv: str) -> str:
@@ -250,7 +190,7 @@ def line_of(command: str, world: World) -> str:
 @pytest.mark.parametrize("state", STATES)
 def test_a_program_without_its_terminal_ends(busy: World, state: str, start: Callable[[str], str]) -> None:
     command, reach = STATES[state]
-    terminal = Terminal(busy, start(line_of(command, busy)))
+    terminal = Terminal(busy, start(line_of(command, busy)), {"EDITOR": str(busy.script("editor", EDITOR))})
     reach(terminal, busy)
     terminal.hang_up()
     eventually(lambda: not of_the_program(busy), f"no process of ours, but there is {of_the_program(busy)}", PATIENT)

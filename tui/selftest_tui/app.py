@@ -11,6 +11,7 @@ from selftest_tui.bindings import bindings_of
 from selftest_tui.hangup import SECONDS_FOR_THE_SCREEN, ending_with_the_terminal
 from selftest_tui.held_keys import HoldingApp
 from selftest_tui.keys import APP, BY_APP_ACTION
+from selftest_tui.notices import Notices
 from selftest_tui.screens.fleet import FleetScreen
 from selftest_tui.screens.keyed import KeyedScreen
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.screen import Screen
 
-    from selftest_core.config import Config
+    from selftest_core.config import Config, Notify
     from selftest_core.errors import SelftestError
     from selftest_core.integration.inputs import Request
     from selftest_core.run.offer import Offer
@@ -59,6 +60,8 @@ class FleetApp(HoldingApp):
         run: RunFolder | None = None,
         start: tuple[Offer, Begin] | None = None,
         review: Request | None = None,
+        notify: Notify = "off",
+        notify_command: str = "",
     ) -> None:
         super().__init__()
         self.review_error: SelftestError | None = None
@@ -67,9 +70,13 @@ class FleetApp(HoldingApp):
         self._first_run = run
         self._start = start
         self._runs: dict[Path, RunScreen] = {}
-        self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place)
+        notices = Notices(notify, notify_command, environ, folder, self.write_to_terminal, self._say_from_thread)
+        self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place, notices=notices)
         self._wanted_theme = theme
         self._was_warned = False
+
+    def _say_from_thread(self, text: str) -> None:
+        self.fleet.call_later(self.fleet.say, text, "Notification", "warning")
 
     def get_default_screen(self) -> Screen[None]:
         """The fleet is below all else: over an empty screen of Textual's it would be laid out and painted twice."""
@@ -297,4 +304,7 @@ def _make(
     def make_watch(publish: Callable[[FleetView], None]) -> Watch:
         return FleetWatch(settings, environ, publish)
 
-    return FleetApp(make_watch, environ, folder=folder, theme=config.theme, run=run, start=start, review=review)
+    return FleetApp(
+        make_watch, environ, folder=folder, theme=config.theme, run=run, start=start, review=review,
+        notify=config.notify, notify_command=config.notify_command,
+    )  # fmt: skip

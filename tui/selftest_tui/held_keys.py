@@ -128,3 +128,8 @@ class HoldingApp(App[None]):
         """It is there, or there is none: each key to whoever has the focus now."""
         for key in self._held.release():
             await super().on_event(key)
+
+    def write_to_terminal(self, data: str) -> None:
+        """Send control characters that change nothing on the screen, between two writes of the screen's own."""
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(data)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from selftest_tui.feed import MakeWatch
     from selftest_tui.keys import Key
     from selftest_tui.messages import PlaceFound, WatchEnded
+    from selftest_tui.notices import Notices
     from selftest_tui.screens.acting import Acting
     from selftest_tui.screens.fleet_keys import FleetKeys
     from selftest_tui.widgets.table_messages import LineVanished, NameChanged
@@ -82,6 +83,7 @@ class FleetScreen(SplitScreen):
         folder: Path,
         clock: Callable[[], float] = time.time,
         place: str | None = None,
+        notices: Notices | None = None,
     ) -> None:
         super().__init__()
         self.environ = environ
@@ -90,6 +92,7 @@ class FleetScreen(SplitScreen):
         self.has_view = False
         self.folder = folder
         self._place = place
+        self._notices = notices
         self._feed = Feed(make_watch, self.post_message)
         self._own_problems: tuple[Problem, ...] = ()
         self._frame_words = ("", "")
@@ -197,6 +200,8 @@ class FleetScreen(SplitScreen):
             return
         view = without_own_session(view, self.environ)
         before, self.view, self.has_view = self.view, view, True
+        if self._notices is not None:
+            self._notices.see(view)
         self._show_state()
         self.table.show(view, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
         if view.sessions != before.sessions or view.servers != before.servers or view.lanes != before.lanes:
@@ -214,6 +219,8 @@ class FleetScreen(SplitScreen):
 
     def _tick(self) -> None:
         now = self.clock()
+        if self._notices is not None:
+            self._notices.look(self.view)
         self.table.tick(now)
         self._bar.show(self.view, now)
 
