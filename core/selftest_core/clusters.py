@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.claude_screen import turned_away_line, without_chrome
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -52,11 +53,19 @@ _SPOKEN = re.compile(
 )
 
 _LIMITED = re.compile(
-    r"\brate[ _-]?limit|\busage limit|\blimit (?:was |is |has been )?(?:reached|exceeded)"
-    r"|\boverloaded\b|\btoo many requests\b"
-    r"|\bquota (?:is |was |has been )?(?:reached|exceeded|exhausted)\b|\b(?:http|status|error|code)[ :=]*(?:429|529)\b",
+    r"\brate[ _-]?limit(?!ers?\b|ing)|\busage limit|\blimit (?:was |is |has been )?(?:reached|exceeded)"
+    r"|\boverloaded|\btoo many requests\b|\bretrying in \d"
+    r"|\bquota (?:is |was |has been )?(?:reached|exceeded|exhausted)\b"
+    r"|\bcredit balance is too low\b|\binvalid (?:x-)?api[ -]key\b|\b(?:429|529)\b",
     re.IGNORECASE,
 )
+# Words that may stand before it: a line that begins otherwise talks of limits.
+_OF_ERRORS = re.compile(
+    r"[\w.]*(?:error|exception)|api|https?(?:/[\d.]+)?|status|code|fatal|warning|request|rejected|failed|\d+"
+    r"|you|you've|your|have|has|been|hit|reached|exceeded",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"(?:https?(?:/[\d.]+)?|status|code|\w*error)\W*$", re.IGNORECASE)
 _COLLECTING = re.compile(
     r"\berrors? collecting\b|\berrors? (?:during|at|in) (?:test )?collection\b|\bwhile importing test module\b"
     r"|\bcould not be collected\b|^ERROR: (?:not found|file or directory not found|found no collectors)\b"
@@ -129,8 +138,8 @@ def signature(text: str) -> str:
 
 
 def without_shell(screen: str) -> str:
-    """A screen without escapes and without what the shell around an agent put there: its start, and prompts."""
-    lines = _lines(screen)
+    """The words of a program's screen: without escapes, its frame, and what the shell around it put there."""
+    lines = _lines(without_chrome(screen))
     begin = next((at + 1 for at in range(len(lines) - 1, -1, -1) if _STARTED.match(lines[at])), 0)
     while len(lines) > begin and _PROMPT.match(lines[-1]):
         lines.pop()
@@ -144,8 +153,21 @@ def is_rate_limited(screen: str) -> bool:
 
 def limit_line(screen: str) -> str:
     """The last line of a screen that says that a service takes no more for now, without escapes; empty for none."""
+    known = turned_away_line(screen)
+    if known is not None:
+        return known[:LONGEST]
     lines = _lines(screen)[-_SCREEN_LINES:]
-    return next((line.strip()[:LONGEST] for line in reversed(lines) if _LIMITED.search(line)), "")
+    return next((line.strip()[:LONGEST] for line in reversed(lines) if _says_limit(line)), "")
+
+
+def _says_limit(line: str) -> bool:
+    found = _LIMITED.search(line)
+    if found is None:
+        return False
+    before = re.sub(r"[\w.]+\.$", "", line[: found.start()])
+    if found[0].isdecimal() and not _NUMBERED.search(before):
+        return False
+    return all(_OF_ERRORS.fullmatch(word) for word in re.findall(r"[\w'./]+", before))
 
 
 def where_failed(text: str) -> str:

@@ -189,6 +189,13 @@ def test_clusters_hold_every_failure_once_largest_first() -> None:
         "HTTP 429",
         "You've hit your usage limit",
         "RateLimitError",
+        "openai.RateLimitError: Error code: 429 - too many requests",
+        "anthropic.APIStatusError: overloaded",
+        "HTTP/1.1 429",
+        "litellm.RateLimitError: rate limit exceeded",
+        'Error: 429 {"type": "rate_limit_error"}',
+        "Your credit balance is too low to access the API",
+        "API error: retrying in 17s, attempt 1/10",
     ],
 )
 def test_a_service_that_takes_no_more_is_heard(line: str) -> None:
@@ -196,6 +203,19 @@ def test_a_service_that_takes_no_more_is_heard(line: str) -> None:
     assert not is_rate_limited(f"{line}\n" + "working\n" * 40)
 
 
-@pytest.mark.parametrize("line", ["took 429 s", "the generate limiter", "limit = 5", "tests/test_rates.py passed"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "took 429 s",
+        "the generate limiter",
+        "limit = 5",
+        "tests/test_rates.py passed",
+        "I added a test for the rate limiter: HTTP 429 when the limit is reached",
+        "tests/test_rate_limit.py::test_overloaded PASSED",
+        "E   shop.RateLimitError: too many requests",
+        "    raise RateLimitError(429)",
+        "assert response.status == 429",
+    ],
+)
 def test_what_only_sounds_like_a_limit_is_none(line: str) -> None:
     assert not is_rate_limited(line)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.claude_session import parse_session
 from selftest_core.agent_types.common_transcript import (
     SYNTHETIC_MODEL,
     Step,
@@ -58,19 +59,10 @@ class ApiError:
 def last_error(lines: Iterable[bytes]) -> ApiError | None:
     """The error that the conversation ended with; None where an answer came after it, or there is none."""
     found: ApiError | None = None
-    for record in _records(lines):
-        if record.get("type") != "assistant" or record.get("isSidechain"):
-            continue
-        message = _object(record.get("message"))
-        if record.get("isApiErrorMessage") is True:
-            status = record.get("apiErrorStatus")
-            found = ApiError(
-                _text(message.get("content")),
-                text_of(record.get("error")),
-                status if type(status) is int and 100 <= status < 1000 else 0,
-                instant_of(record.get("timestamp")),
-            )
-        elif message.get("model") != SYNTHETIC_MODEL:
+    for step in parse_session(lines):
+        if step.is_error and not step.is_subagent:
+            found = ApiError(step.text, step.error_kind, step.error_status or 0, step.at)
+        elif step.model and not step.is_subagent:
             found = None
     return found
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from selftest_core.clusters import limit_line
 from selftest_core.errors import ToolFailedError
 from selftest_core.run.bundles import Taken, UnusableBundleError
 from selftest_core.run.conversations import NO_CONVERSATION
@@ -175,6 +176,10 @@ class SimulatedCrew:
         """They say nothing."""
         await self._take(0.05, 0.3, f"conversation {member.agent_id}")
         return NO_CONVERSATION
+
+    async def limits(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """What their screens say of limits."""
+        return {agent_id: limit_line(text) for agent_id, text in (await self.screens(members)).items()}
 
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
         """What their screens show."""

@@ -91,6 +91,10 @@ class Crew(Protocol):
         """Its conversation so far, masked; one that cannot be had says why. Raises ToolError."""
         ...
 
+    async def limits(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """The words with which a service turns each away, by agent id; empty where it does not. Without the unknown."""
+        ...
+
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
         """The texts of their screens, by agent id, without those that have none any more. Never starts one."""
         ...

@@ -2,7 +2,7 @@
 
 One that nobody can see is lost after a while: a short one where others were seen meanwhile, since then its host is
 dead; a long one where nobody was seen, since then it is the network, and all of them work on behind it. From time to
-time the screens are looked at too, for words that a service takes no more.
+time it is asked too whom a service turns away.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from selftest_core.clusters import limit_line
 from selftest_core.errors import ToolError
 from selftest_core.run.crew import Life, Seen
 from selftest_core.run.duty import evidence_of, short, words_of
@@ -131,18 +130,17 @@ class Lookout:
             if row.phase is Phase.WORKING and row.member is not None and self._talks(row.member)
         }
         members = [row.member for row in rows.values() if row.member is not None]
-        screens: Mapping[str, str] = {}
+        limits: Mapping[str, str] = {}
         try:
             if members:
                 async with asyncio.timeout(duty.policy.screen_deadline):
-                    screens = await duty.crew.screens(members)
+                    limits = await duty.crew.limits(members)
         except (ToolError, TimeoutError):
             pass  # nothing is known of them then; what the looks say of the agents is said there
-        for agent_id, screen in screens.items():
+        for agent_id, reason in limits.items():
             if agent_id not in rows:
                 continue
             row = duty.run.rows[rows[agent_id].name]
-            reason = limit_line(screen)
             if row.phase is Phase.WORKING and row.member == rows[agent_id].member and bool(reason) != bool(row.limited):
                 duty.note_row(Event.LIMITED, row, reason=short(reason))
 

@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import host_dir_of
-from selftest_core.agent_types.transcript_files import NO_TRANSCRIPT, Transcript, read_whole
+from selftest_core.agent_types.claude_transcript import last_error
+from selftest_core.agent_types.transcript_files import NO_TRANSCRIPT, Transcript, read_own_end, read_whole
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolError
 from selftest_core.run.conversations import NO_CONVERSATION, WITHOUT, Conversation, conversation_of
@@ -19,12 +20,17 @@ from selftest_core.run.far_transcript import events_arguments, parse_transcript_
 from selftest_core.run.mngr_commands import exec_arguments, parse_exec, place_of, provider_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
     from selftest_core.run.conversations import Mask
     from selftest_core.run.fold import Member
     from selftest_core.run.plan import RunPlan
     from selftest_core.tools.mngr import Mngr
 
 _TIMEOUT = 50.0
+_LAST_WORDS = 256 * 1024
+"""Bytes of the end of an agent's own lines in which its last answer is looked for."""
 
 
 class MngrConversations:
@@ -41,7 +47,7 @@ class MngrConversations:
         mask = self._mask
         if self._plan.agent_type in WITHOUT or mask is None:
             return NO_CONVERSATION
-        is_local = (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER
+        is_local = self._is_local(member)
         state_folder = self._agents / member.agent_id
         variables = state_folder / "env" if is_local else None
         try:
@@ -55,6 +61,16 @@ class MngrConversations:
         except re.error as error:
             return Conversation(missing=f"`mask_patterns` holds something else than a pattern: {error}")
 
+    async def turned_away(self, members: Iterable[Member]) -> dict[str, str]:
+        """By agent id, of local agents whose last answer was an error of a service that takes no more: its words."""
+        if self._plan.agent_type in WITHOUT:
+            return {}
+        folders = {one.agent_id: self._agents / one.agent_id for one in members if self._is_local(one)}
+        return await asyncio.to_thread(_turned_away, folders, self._plan.agent_type)
+
+    def _is_local(self, member: Member) -> bool:
+        return (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER
+
     async def _fetched(self, member: Member) -> Transcript:
         """The transcript of an agent of another host. Raises ToolError where nothing answers."""
         done = await self._mngr.call(exec_arguments((member,), transcript_script(), _TIMEOUT - 10.0), timeout=_TIMEOUT)
@@ -65,3 +81,15 @@ class MngrConversations:
                 return found
         done = await self._mngr.call(events_arguments(member), timeout=_TIMEOUT)
         return Transcript(done.stdout.encode("utf-8", "replace")) if done.ok else NO_TRANSCRIPT
+
+
+def _turned_away(folders: Mapping[str, Path], plugin: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for agent_id, folder in folders.items():
+        try:
+            error = last_error(read_own_end(folder, plugin, _LAST_WORDS).split(b"\n"))
+        except OSError:
+            continue  # its screen may tell
+        if error is not None and error.is_turned_away:
+            found[agent_id] = error.says
+    return found

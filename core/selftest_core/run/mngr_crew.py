@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
+from selftest_core.clusters import limit_line
 from selftest_core.condition import PERMISSIONS
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.run.carrying import carried_files
@@ -184,6 +185,11 @@ class MngrCrew:
     async def conversation(self, member: Member) -> Conversation:
         """Its conversation so far, masked."""
         return await self._conversations.of(member)
+
+    async def limits(self, members: Sequence[Member]) -> Mapping[str, str]:
+        """How a service turns each away: by the last error of its transcript, else by its screen."""
+        told = {agent_id: limit_line(text) for agent_id, text in (await self.screens(members)).items()}
+        return told | await self._conversations.turned_away(members)
 
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
         """The texts of their screens, with some history, by agent id; all of one provider in one call."""
