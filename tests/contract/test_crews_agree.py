@@ -8,12 +8,15 @@ without what can only be its own: ids of hosts, words, times.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from run.rehearsals import a_plan
 from selftest_core.demo.simulated_crew import Role, SimulatedCrew, SimulatedWorld
@@ -261,6 +264,58 @@ telling a stopped one something is refused
 """.strip().splitlines()
 
 
+async def crowd(stage: Stage, plan: RunPlan, folder: Path) -> list[str]:
+    """Ask a crew for many things at once; every look answers for all that it was asked about."""
+    folder.mkdir()
+    crew = stage.crew
+    members = [RunRow(test).next_member() for test in plan.tests]
+
+    async def look() -> dict[str, Seen]:
+        found = dict(await crew.look(members))
+        assert found.keys() >= {member.agent_id for member in members}
+        return found
+
+    async def until(wanted: Callable[[Seen], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not all(wanted(one) for one in (await look()).values()):
+            assert time.monotonic() < deadline
+            await stage.clock.sleep(0.3)
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(look())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def pull(member: Member) -> bool:
+        staging = folder / member.test
+        staging.mkdir()
+        await crew.pull(member, staging)
+        return (staging / OUTCOME).is_file()
+
+    made, *_ = await asyncio.gather(
+        asyncio.gather(*(crew.create(member) for member in members)), look(), cancelled(), look(), look()
+    )
+    members = [replace(one, host_id=at.host_id, provider=at.provider) for one, at in zip(members, made, strict=True)]
+    lines = [f"{len(made)} made"]
+    await asyncio.gather(*(until(lambda one: one.life is Life.WORKING) for _ in range(3)))
+    await stage.go(1)
+    await stage.go(2)
+    await until(lambda one: bool(one.outcome) or one.life is Life.EXITED)
+    pulled, shown, *_ = await asyncio.gather(
+        asyncio.gather(*(pull(member) for member in members)), crew.screens(members), look(), cancelled(), look()
+    )
+    lines += [f"fetched {sum(pulled)} outcomes", f"{len(shown)} screens"]
+    first, rest, *_ = await asyncio.gather(crew.stop(members[:1]), crew.stop(members[1:]), look(), cancelled(), look())
+    lines.append(f"{sum(not says for says in (*first.values(), *rest.values()))} stopped")
+    await until(lambda one: one.life is Life.STOPPED)
+    return lines
+
+
+CROWDED = ["3 made", "fetched 2 outcomes", "3 screens", "3 stopped"]
+
+
 def test_the_simulated_crew_answers_so(tmp_path: Path) -> None:
     plan = a_plan(3)
     clock = SimulatedClock()
@@ -273,7 +328,33 @@ def test_the_simulated_crew_answers_so(tmp_path: Path) -> None:
     assert play(life) == EXPECTED
 
 
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_the_simulated_crew_answers_many_at_once(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    plan = a_plan(3)
+    clock = SimulatedClock()
+    world = SimulatedWorld(seed, {test.agent_name: role for test, role in zip(plan.tests, ROLES, strict=True)})
+
+    async def life() -> list[str]:
+        stage = SimulatedStage(SimulatedCrew(world, clock), clock)
+        return await crowd(stage, plan, tmp_path_factory.mktemp("crowd") / "fetched")
+
+    assert play(life) == CROWDED
+    assert world.wrongs == []
+
+
+def test_the_real_crew_answers_many_at_once(world: World, tmp_path: Path) -> None:
+    stage, plan = real_stage(world)
+    assert asyncio.run(crowd(stage, plan, tmp_path / "fetched")) == CROWDED
+
+
 def test_and_so_does_that_of_the_real_mngr(world: World, tmp_path: Path) -> None:
+    stage, plan = real_stage(world)
+    assert asyncio.run(tell(stage, plan, tmp_path / "fetched")) == EXPECTED
+
+
+def real_stage(world: World) -> tuple[RealStage, RunPlan]:
+    """A crew of the real mngr, with agents that wait for their gates."""
     repository = world.make_repository()
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     gate = world.root / "gate"
@@ -284,4 +365,4 @@ def test_and_so_does_that_of_the_real_mngr(world: World, tmp_path: Path) -> None
     make_clone(repository, base, folder.clone, environ)
     clock = HastyClock()
     crew = MngrCrew(plan, Mngr(find_mngr(environ), environ, repository), folder, clock)
-    assert asyncio.run(tell(RealStage(crew, clock, gate), plan, tmp_path / "fetched")) == EXPECTED
+    return RealStage(crew, clock, gate), plan
