@@ -41,6 +41,8 @@ TIMEOUT = 180.0
 _AT_ONCE = 3
 _DOUBT_HINT = "Wait a moment; if a tmux server does not answer, mend or end that first."
 
+MAY_HAVE_ARRIVED = "It may have arrived: look at the agent before sending again."
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -299,9 +301,8 @@ class _Steering:
     async def _doubt(self, batch: Sequence[Target], error: ToolError) -> None:
         """mngr was ended before it answered: who was reached is not known from it."""
         if self._act is Act.MESSAGE:
-            hint = "It may have arrived: look at the agent before sending again."
             for target in batch:
-                self._results.put(ActResult(target, False, error.title, hint))
+                self._results.put(ActResult(target, False, error.title, MAY_HAVE_ARRIVED))
         else:
             self._fail(batch, error)
             if self._act is Act.START:

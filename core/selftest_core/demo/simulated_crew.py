@@ -20,7 +20,8 @@ from selftest_core.clusters import limit_line
 from selftest_core.errors import ToolFailedError
 from selftest_core.run.bundles import Taken, UnusableBundleError
 from selftest_core.run.conversations import NO_CONVERSATION
-from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen
+from selftest_core.run.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
+from selftest_core.run.prompt import PROMPT_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +59,8 @@ class Role(StrEnum):
     FALLS_SILENT = "falls silent"
     WRITES_A_GIANT = "writes a giant"
     WRITES_ANOTHER_SHAPE = "writes another shape"
+    OPENS_A_DIALOG = "opens a dialog"
+    SHOWS_A_DIALOG_ONCE = "shows a dialog once"
 
 
 @dataclass(slots=True)
@@ -69,7 +72,9 @@ class SimulatedAgent:
     there_at: float
     seconds: float
     stopped_at: float | None = None
+    prompted_at: list[float] = field(default_factory=list)
     reminded_at: float | None = None
+    dialogs: int = 0
 
     @property
     def is_doomed(self) -> bool:
@@ -83,13 +88,16 @@ class SimulatedWorld:
     """What outlives a conductor: all agents, what was asked for them, and what should never have happened.
 
     `roles` by test (planned agent name); others succeed. `trouble`: how often a call fails for no reason, 0 to 1.
-    `outage`: from when to when, in seconds of simulated time, no call reaches anybody.
+    `outage`: from when to when, in seconds of simulated time, no call reaches anybody. `is_interactive`: agents begin
+    when they get their prompt; `has_transcripts`: and whether they got it can be read.
     """
 
     seed: int = 0
     roles: Mapping[str, Role] = field(default_factory=dict)
     trouble: float = 0.0
     outage: tuple[float, float] = (0.0, 0.0)
+    is_interactive: bool = False
+    has_transcripts: bool = True
     agents: dict[str, SimulatedAgent] = field(default_factory=dict)
     creates: list[str] = field(default_factory=list)
     reminders: list[str] = field(default_factory=list)
@@ -196,14 +204,49 @@ class SimulatedCrew:
             return "> go on\nAPI Error: Rate limit reached\n"
         return f"{agent.role} at 0x{agent.member.agent_id[6:14]}\n"
 
-    async def remind(self, member: Member, text: str) -> None:
-        """Let it go on."""
+    async def say(self, member: Member, text: str) -> None:
+        """Give it its prompt, or let it go on."""
+        if text == PROMPT_LINE:
+            await self._prompt(member)
+            return
         self.world.reminders.append(member.agent_id)
         await self._take(0.5, 1.0, f"remind {member.agent_id}")
         agent = self.world.agents.get(member.agent_id)
         if agent is None or agent.stopped_at is not None:
             raise ToolFailedError("the message did not arrive", "Error: Agent is not running")
         agent.reminded_at = agent.reminded_at or self.clock.passed
+
+    async def _prompt(self, member: Member) -> None:
+        """Begin; where this is cancelled it may have arrived, by chance."""
+        dice = self.world.dice(f"prompt {member.agent_id}")
+        self._refuse_in_outage()
+        agent = self.world.agents.get(member.agent_id)
+        is_first = agent is not None and agent.dialogs == 0
+        if agent is None or agent.stopped_at is not None:
+            raise ToolFailedError("the message did not arrive", "Agent is not running (state: STOPPED)")
+        if agent.role is Role.OPENS_A_DIALOG or (agent.role is Role.SHOWS_A_DIALOG_ONCE and is_first):
+            agent.dialogs += 1
+            await asyncio.sleep(1.0)
+            raise ToolFailedError("the message did not arrive", "A dialog is open in the agent's terminal")
+        try:
+            await asyncio.sleep(0.5 + dice.random())
+        except asyncio.CancelledError:
+            if dice.random() < 0.5:
+                agent.prompted_at.append(self.clock.passed)
+            raise
+        if dice.random() < self.world.trouble:
+            if dice.random() < 0.5:
+                agent.prompted_at.append(self.clock.passed)
+            raise DoubtfulMessageError("whether the message arrived is not known")
+        agent.prompted_at.append(self.clock.passed)
+
+    async def heard(self, member: Member, text: str) -> Heard:
+        """Whether it was prompted."""
+        await self._take(0.05, 0.5, f"heard {member.agent_id}")
+        agent = self.world.agents.get(member.agent_id)
+        if agent is None or not self.world.has_transcripts:
+            return Heard.UNKNOWN
+        return Heard.YES if agent.prompted_at else Heard.NO
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
         """Stop them; a host that is gone never answers."""
@@ -250,7 +293,9 @@ class SimulatedCrew:
     def _life(self, agent: SimulatedAgent) -> Life:
         if agent.stopped_at is not None:
             return Life.STOPPED
-        is_through = self.clock.passed >= agent.there_at + agent.seconds
+        if self.world.is_interactive and not agent.prompted_at:
+            return Life.TURN_ENDED
+        is_through = self.clock.passed >= self._begun_at(agent) + agent.seconds
         match agent.role:
             case Role.HANGS:
                 return Life.WORKING
@@ -265,11 +310,17 @@ class SimulatedCrew:
             case _:
                 return Life.WORKING  # an agent that is done is there until somebody stops it
 
+    def _begun_at(self, agent: SimulatedAgent) -> float:
+        return agent.prompted_at[0] if agent.prompted_at else agent.there_at
+
     def _written(self, agent: SimulatedAgent) -> bytes | None:
         """What its outcome file holds by now; None before there is one."""
-        passed = self.clock.passed - agent.there_at
+        if self.world.is_interactive and not agent.prompted_at:
+            return None
+        begun_at = self._begun_at(agent)
+        passed = self.clock.passed - begun_at
         if agent.stopped_at is not None:
-            passed = min(passed, agent.stopped_at - agent.there_at)
+            passed = min(passed, agent.stopped_at - begun_at)
         whole = json.dumps(_report(agent.role)).encode()
         match agent.role:
             case Role.CRASHES | Role.HANGS | Role.FORGETS | Role.ASKS:

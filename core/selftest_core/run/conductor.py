@@ -29,6 +29,7 @@ from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.launching import is_affordable
 from selftest_core.run.looking import LOOKING, Lookout
 from selftest_core.run.making import Maker
+from selftest_core.run.prompt import PROMPT_FILE
 from selftest_core.run.reminders import note_reminder
 from selftest_core.run.scribe import Scribe
 from selftest_core.run.stopping import Stopper
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 REMINDER = (
-    "You ended your turn without an outcome. Finish your work, write the outcome file as the prompt describes, and "
-    "say in it what blocks you if something does."
+    f"You ended your turn without an outcome. Read {PROMPT_FILE} again (its path is in $SELFTEST_PROMPT_FILE), finish "
+    "your work, write the outcome file that it describes, and say in it what blocks you if something does."
 )
 
 
@@ -210,7 +211,7 @@ class Conductor:
         for again in reversed(range(self._policy.remind_tries)):
             try:
                 async with asyncio.timeout(self._policy.remind_deadline):
-                    await self._duty.crew.remind(member, REMINDER)
+                    await self._duty.crew.say(member, REMINDER)
                 says = ""
                 break
             except ToolFailedError as error:  # it did not arrive, so that saying it again is no second reminder

@@ -64,6 +64,19 @@ class Seen:
     setup: float | None = None
 
 
+class Heard(StrEnum):
+    """Whether an agent has got a message, by its own transcript.
+
+    `YES`: it is there. `NO`: the transcript can be read, and does not have it. `UNKNOWN`: no transcript can be read.
+    `PENDING`: somebody is sending it just now.
+    """
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+    PENDING = "pending"
+
+
 class LaunchError(ToolError):
     """An agent could not be made."""
 
@@ -72,11 +85,15 @@ class SetupError(LaunchError):
     """The command that makes a copy's environment failed; it would fail in another copy alike."""
 
 
+class DoubtfulMessageError(ToolError):
+    """A message that may have arrived all the same: it must not be sent again before the agent was looked at."""
+
+
 class Crew(Protocol):
     """Makes, sees, empties and stops the agents of one run."""
 
     async def create(self, member: Member) -> Seen:
-        """Make the agent. Raises ToolError; whether it is there then, only `look` can tell."""
+        """Make the agent, without a prompt. Raises ToolError; whether it is there then, only `look` can tell."""
         ...
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
@@ -99,8 +116,12 @@ class Crew(Protocol):
         """The texts of their screens, by agent id, without those that have none any more. Never starts one."""
         ...
 
-    async def remind(self, member: Member, text: str) -> None:
-        """Say something to it."""
+    async def say(self, member: Member, text: str) -> None:
+        """Send it a message. Raises ToolFailedError where it did not arrive, another ToolError where that is open."""
+        ...
+
+    async def heard(self, member: Member, text: str) -> Heard:
+        """Whether it has got this message."""
         ...
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:

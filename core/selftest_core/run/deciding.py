@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew import Life
 from selftest_core.run.events import End, Phase
+from selftest_core.run.prompt import PROMPT_LINE
 
 if TYPE_CHECKING:
     from selftest_core.run.crew import Seen
     from selftest_core.run.fold import RunRow
 
+UNSURE = f"it may not have got its prompt: where it waits, tell it “{PROMPT_LINE}”"
 TURN_ENDED = "it ended its turn without an outcome, after one reminder"
 ASKS = "it asks something that only a person can answer"
 
@@ -28,7 +30,8 @@ class Policy:
 
     `last_looks`: fetches that must find no file before an ended agent is called crashed. `lost_after`: how long one
     may be unseen while others are seen, `outage_after` while nobody is. `screen_pause`: between two looks at the
-    screens. `remind_tries`: how often a reminder that did not arrive is sent. `limited_many`: so many agents that a
+    screens. `remind_tries`: how often a reminder that did not arrive is sent;
+    `prompt_tries`: a prompt, before another agent is made. `limited_many`: so many agents that a
     service turns away, and a third of all, slow the launching. `error_tries`: a test that meets the same unexpected
     error of ours so often is given up. `leave_when_paused`: where nobody is there to say go
     (batch), a run that rests is left. `budget_usd` overrules the plan's.
@@ -41,6 +44,9 @@ class Policy:
     screen_deadline: float = 30.0
     conversation_deadline: float = 60.0
     screen_pause: float = 20.0
+    prompt_deadline: float = 120.0
+    prompt_tries: int = 3
+    prompt_pause: float = 3.0
     remind_deadline: float = 60.0
     remind_tries: int = 3
     remind_pause: float = 5.0
@@ -142,6 +148,8 @@ def _attend(row: RunRow, seen: Seen, policy: Policy, reminded: float) -> Advice:
     match seen.life:
         case Life.ASKS:
             reason = ASKS
+        case _ if row.unsure:  # a reminder must not be the first words that it gets
+            reason = UNSURE
         case Life.TURN_ENDED if not row.is_reminded:
             return Advice(Do.REMIND)
         case Life.TURN_ENDED if reminded < policy.reminder_patience:

@@ -16,8 +16,12 @@ What each event carries besides `agent` (the planned name, which stays through a
                                                     empty where it belongs to none (no agent)
     halted                                          no more launches, and what runs is to be ended (no agent)
     launching     agent_id, name, elapsed, boot     written before `mngr create`
-    launched      host_id, provider, adopted,       written after it, or when the agent was found there
-                  elapsed, boot, setup          `setup`: seconds that the setup of its copy took, where it had one
+    made          host_id, provider, says           an interactive agent is there and has no prompt yet; `says`: what
+                                                    mngr complained of
+    prompting     says                              written before its prompt is sent; `says`: why the last one failed
+    launched      host_id, provider, adopted,       it works: it was made or found there, and has its prompt; `unsure`:
+                  elapsed, boot, unsure, setup      why nobody can tell whether it has it; `setup`: seconds that the
+                                                    setup of its copy took, where it had one
     pulling       stamp                             written before its files are fetched
     missed        says, whole, again                they are not there, not whole, or cannot be fetched yet; `whole`:
                                                     the outcome is, and its branch cannot be used; `again`: fetch them
@@ -50,6 +54,8 @@ class Event(StrEnum):
     ERROR = "error"
     HALTED = "halted"
     LAUNCHING = "launching"
+    MADE = "made"
+    PROMPTING = "prompting"
     LAUNCHED = "launched"
     PULLING = "pulling"
     MISSED = "missed"
@@ -99,6 +105,8 @@ RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
 NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.WAITING, Event.LAUNCHING): Phase.LAUNCHING,
     (Phase.WAITING, Event.ENDED): Phase.ENDED,
+    (Phase.LAUNCHING, Event.MADE): Phase.LAUNCHING,
+    (Phase.LAUNCHING, Event.PROMPTING): Phase.LAUNCHING,
     (Phase.LAUNCHING, Event.LAUNCHED): Phase.WORKING,
     (Phase.LAUNCHING, Event.RETRYING): Phase.WAITING,
     (Phase.LAUNCHING, Event.ENDED): Phase.ENDED,

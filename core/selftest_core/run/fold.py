@@ -65,6 +65,7 @@ class RunRow:
 
     `attempt` is 0 before the first. `stage` is where a failure happened (`launch`, `work`, `pull`), `tip` the last
     commit of its branch and `commits` how many it has over the base. `signature`: what failures that are alike share.
+    `prompts`: how often its prompt was sent; `unsure`: why nobody can tell whether it has it.
     `began`: since when its agent's time counts. `is_whole`: the outcome that was last fetched in vain is whole.
     `attention`: why it needs a person; `limited`: what its screen says of a service that takes no more. `says`: why
     its agent could not be stopped. `setup`: seconds that the setup of its copy took.
@@ -76,6 +77,8 @@ class RunRow:
     member: Member | None = None
     launching_at: float | None = None
     launched_at: float | None = None
+    prompts: int = 0
+    unsure: str = ""
     began: Moment | None = None
     ended_at: float | None = None
     end: End | None = None
@@ -286,12 +289,18 @@ def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
                 **_FRESH, "attempt": member.attempt, "member": member, "retries": row.retries,
                 "launching_at": entry.at, "began": _moment(entry),
             }  # fmt: skip
+        case Event.MADE:
+            return {"member": _placed(row, fields)}
+        case Event.PROMPTING:
+            return {"prompts": row.prompts + 1}
         case Event.LAUNCHED:
-            host_id, provider = _text(fields, "host_id"), _text(fields, "provider")
-            member = _copied(_member(row), {"host_id": host_id, "provider": provider})
+            member = _placed(row, fields)
             # One that was found there may have been made long before: its time counts from the launching.
             began = row.began if fields.get("adopted") is True else _moment(entry)
-            return {"member": member, "launched_at": entry.at, "began": began, "setup": _seconds(fields, "setup")}
+            return {
+                "member": member, "launched_at": entry.at, "began": began, "setup": _seconds(fields, "setup"),
+                "unsure": _text(fields, "unsure"),
+            }  # fmt: skip
         case Event.PULLING:
             return {"stamp": _text(fields, "stamp")}
         case Event.MISSED:
@@ -352,6 +361,10 @@ _FRESH = {one.name: one.default for one in fields(RunRow) if one.default is not 
 
 def _member(row: RunRow) -> Member:
     return row.member if row.member is not None else row.next_member()
+
+
+def _placed(row: RunRow, fields: Mapping[str, Any]) -> Member:
+    return _copied(_member(row), {"host_id": _text(fields, "host_id"), "provider": _text(fields, "provider")})
 
 
 def _end(fields: Mapping[str, Any]) -> End:

@@ -12,8 +12,9 @@ import asyncio
 import math
 from typing import TYPE_CHECKING, Protocol
 
-from selftest_core.agents import State
+from selftest_core.agents import LOCAL_PROVIDER, State
 from selftest_core.errors import ToolError
+from selftest_core.run.crew import Life, Seen
 from selftest_core.run.duty import evidence_of
 
 if TYPE_CHECKING:
@@ -181,3 +182,14 @@ def may_hide(listed: Listed, member: Member) -> str:
         ):
             return error.message
     return ""
+
+
+def missing_from(listed: Listed, member: Member) -> Seen:
+    """What it means that the listing does not have the member."""
+    error = may_hide(listed, member)
+    if error:
+        return Seen(Life.UNSEEN, says=error)
+    is_far = member.host_id and member.provider != LOCAL_PROVIDER
+    if is_far and not any(agent.host.id == member.host_id for agent in listed.agents):
+        return Seen(Life.LOST, says="neither it nor its host is there any more")
+    return Seen(Life.ABSENT)

@@ -11,14 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.clusters import signature
-from selftest_core.errors import ToolError
+from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import moment
-from selftest_core.run.crew import PRESENT, Life, Seen, SetupError
+from selftest_core.run.crew import PRESENT, Heard, Life, Seen, SetupError
 from selftest_core.run.duty import evidence_of, short, words_of
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetching import refuse_own_disk
 from selftest_core.run.launching import LaunchGate, is_affordable
+from selftest_core.run.prompt import PROMPT_LINE
 from selftest_core.run.unexpected import is_fatal
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _UNSEEN = Seen(Life.UNSEEN)
 _MOST_MAKES = 3
 _USAGE = 2
 """mngr's exit status for arguments that it does not take: it made nothing, and would refuse them again."""
-MAKING = "making it"
+MAKING, PROMPTING = "making it", "giving it its prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Maker:
                 refusal = self._refusals.get(member.agent_id)
                 self._failed(row, refusal or _Refusal(seen.says or "nothing was seen of it after its launch"))
         elif seen.life not in (Life.ABSENT, Life.LOST):
-            self._made(row, seen, adopted=True)
+            self._found(row, member, seen)
         elif member.agent_id in self._refusals:
             self._failed(row, self._refusals[member.agent_id])
         elif self._makes.get(member.agent_id, 0) >= _MOST_MAKES:
@@ -123,6 +124,7 @@ class Maker:
     async def _make(self, row: RunRow, member: Member) -> None:
         """Make the agent; whether it is there after a failure is looked up, since mngr may have been almost done."""
         duty = self._duty
+        says = ""
         self._makes[member.agent_id] = self._makes.get(member.agent_id, 0) + 1
         try:
             async with self._creating, asyncio.timeout(duty.policy.create_deadline):
@@ -133,13 +135,94 @@ class Maker:
             if isinstance(error, SetupError):  # what mngr made of it has no session and no program
                 self._failed(row, refusal)
                 return
-            seen = await self._look_for(member)
+            # mngr reads all of its arguments before it does anything.
+            seen = Seen(Life.ABSENT) if refusal.is_final else await self._look_for(member)
             if seen.life in (Life.ABSENT, Life.LOST):
                 self._failed(row, refusal)
                 return
             if seen.life is Life.UNSEEN:
                 return  # judged by the looks that follow
-        self._made(row, seen, adopted=False)
+            says = refusal.text
+        if duty.plan.agent_type == "command":
+            self._launched(row, seen, adopted=False)
+        else:
+            await self._begin_with_prompt(row, member, seen, says)
+
+    def _found(self, row: RunRow, member: Member, seen: Seen) -> None:
+        """Take up an agent whose launch somebody else began, or that was slow to come."""
+        if self._duty.plan.agent_type == "command":
+            self._launched(row, seen, adopted=True)
+        elif row.prompts:
+            self._duty.work.start(self._judge_prompt(row, member, seen), PROMPTING, row.name)
+        else:
+            refusal = self._refusals.get(member.agent_id)
+            says = refusal.text if refusal is not None else ""
+            self._duty.work.start(self._begin_with_prompt(row, member, seen, says), PROMPTING, row.name)
+
+    async def _begin_with_prompt(self, row: RunRow, member: Member, seen: Seen, says: str) -> None:
+        row = self._duty.note_row(Event.MADE, row, host_id=seen.host_id, provider=seen.provider, says=short(says))
+        await self._prompt(row, _placed(member, seen), seen)
+
+    async def _prompt(self, row: RunRow, member: Member, seen: Seen) -> None:
+        """Send the agent its prompt, and see that it has it; one that cannot get it is stopped."""
+        duty, policy, says = self._duty, self._duty.policy, ""
+        is_sure = False
+        for left in reversed(range(policy.prompt_tries)):
+            row = duty.note_row(Event.PROMPTING, row, says=short(says))
+            try:
+                async with asyncio.timeout(policy.prompt_deadline):
+                    await duty.crew.say(member, PROMPT_LINE)
+            except Exception as error:
+                is_sure = isinstance(error, ToolFailedError)
+                is_known = isinstance(error, ToolError | TimeoutError)
+                too_late = f"it had not taken its prompt after {policy.prompt_deadline:g} s"
+                says = words_of(error, too_late) if is_known else evidence_of(error)
+            else:
+                self._launched(row, seen, adopted=False)
+                return
+            heard = await self._heard(member)
+            if heard is Heard.YES:
+                self._launched(row, seen, adopted=False)
+                return
+            if not is_sure or not duty.may_retry(row):
+                break
+            if left:
+                await duty.clock.sleep(policy.prompt_pause)
+        if is_sure:
+            await self._fail_unprompted(row, member, says)
+        else:
+            await self._judge_prompt(row, member, seen, says)
+
+    async def _judge_prompt(self, row: RunRow, member: Member, seen: Seen, says: str = "") -> None:
+        """Decide what becomes of an agent to which a prompt was sent, and nobody knows whether it arrived.
+
+        Where it is not in its transcript the agent is made anew: its input line may have it, or a part of it.
+        """
+        says = says or "the conductor ended while its prompt was being sent"
+        member = _placed(member, seen)
+        match await self._heard(member):
+            case Heard.YES:
+                self._launched(row, seen, adopted=True)
+            case Heard.NO:
+                await self._fail_unprompted(row, member, says)
+            case Heard.UNKNOWN:
+                self._launched(row, seen, adopted=True, unsure=says)
+            case Heard.PENDING:
+                self._duty.pause(row, self._duty.policy.prompt_pause)
+
+    async def _heard(self, member: Member) -> Heard:
+        try:
+            async with asyncio.timeout(self._duty.policy.look_deadline):
+                return await self._duty.crew.heard(member, PROMPT_LINE)
+        except (ToolError, TimeoutError):
+            return Heard.UNKNOWN
+        except Exception as error:
+            self._duty.work.report(error, "looking for its prompt in its transcript")
+            return Heard.UNKNOWN
+
+    async def _fail_unprompted(self, row: RunRow, member: Member, says: str) -> None:
+        stopped = await self._stop(member)
+        self._failed(row, _Refusal("\n".join(part for part in (stopped, f"it did not get its prompt: {says}") if part)))
 
     async def _look_for(self, member: Member) -> Seen:
         try:
@@ -155,7 +238,7 @@ class Maker:
         seen = await self._look_for(member)
         says = ""
         if seen.life in PRESENT:
-            says = await self._stop(replace(member, host_id=seen.host_id, provider=seen.provider))
+            says = await self._stop(_placed(member, seen))
         self._ending.end(row, End.LAUNCH, "launch", f"{text}\n{says}".rstrip())
 
     async def _stop(self, member: Member) -> str:
@@ -169,12 +252,13 @@ class Maker:
             says = evidence_of(error)
         return f"its agent could not be stopped: {says}" if says else ""
 
-    def _made(self, row: RunRow, seen: Seen, *, adopted: bool) -> None:
+    def _launched(self, row: RunRow, seen: Seen, *, adopted: bool, unsure: str = "") -> None:
         self._gate.succeeded()
         setup: dict[str, Any] = {} if seen.setup is None else {"setup": seen.setup}
         self._duty.note_row(
-            Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, **setup, **self._now()
-        )
+            Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, unsure=short(unsure),
+            **setup, **self._now(),
+        )  # fmt: skip
 
     def _refusal(self, error: Exception) -> _Refusal:
         is_known = isinstance(error, ToolError | TimeoutError | OSError | ValueError)  # a test's id may be no text
@@ -205,3 +289,7 @@ class Maker:
     def _now(self) -> dict[str, Any]:
         now = moment(self._duty.clock)
         return {"elapsed": now.elapsed, "boot": now.boot}
+
+
+def _placed(member: Member, seen: Seen) -> Member:
+    return replace(member, host_id=seen.host_id or member.host_id, provider=seen.provider or member.provider)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolOutputError
 from selftest_core.run.carrying import carried_to
-from selftest_core.run.crew import BUNDLE, OUTCOME
+from selftest_core.run.crew import BUNDLE, OUTCOME, Heard
 from selftest_core.run.names import labels
-from selftest_core.run.prompt import PROMPT_FILE, PROMPT_LINE
+from selftest_core.run.prompt import PROMPT_FILE
 from selftest_core.run.pulling import LARGEST_FILE
 from selftest_core.run.recording import NOT_RECORDED
 from selftest_core.run.setting_up import setup_script
@@ -116,8 +116,6 @@ def create_arguments(
         arguments += ["--env", pair]
     for name in plan.env_names:
         arguments += ["--pass-env", name]
-    if plan.agent_type != "command":
-        arguments += ["--message", PROMPT_LINE]  # it would be typed into a command's stdin
     for setting in plan.agent_settings:
         arguments += ["-S", setting]
     arguments += plan.create_args
@@ -167,6 +165,21 @@ def parse_stamp(text: str) -> tuple[str, bool]:
     """The stamp of the outcome file, empty where there is none, and whether there is a bundle."""
     words = text.split()
     return (words[0][:80], "+" in words[1:]) if words else ("", False)
+
+
+def heard_script(text: str) -> str:
+    """Prints `yes` where Claude Code's transcripts of this agent have the text, `no` where they do not."""
+    logs = '"$MNGR_AGENT_STATE_DIR"/plugin/claude/anthropic'
+    return (
+        f"test -d {logs} || exit 0; "
+        f"grep -q -r -F -e {shlex.quote(text)} {logs}/projects 2>/dev/null && echo yes || echo no"
+    )
+
+
+def parse_heard(text: str) -> Heard:
+    """What `heard_script` printed."""
+    words = text.split()
+    return next((kind for kind in (Heard.YES, Heard.NO) if kind in words), Heard.UNKNOWN)
 
 
 def screen_script() -> str:

@@ -21,18 +21,21 @@ from selftest_core.clusters import limit_line
 from selftest_core.condition import PERMISSIONS
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.run.carrying import carried_files
-from selftest_core.run.crew import BUNDLE, OUTCOME, LaunchError, Life, Seen
+from selftest_core.run.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
 from selftest_core.run.fold import Member
 from selftest_core.run.heads import head_of
-from selftest_core.run.listings import Listings, by_id, find, may_hide
+from selftest_core.run.hearing import has_heard, is_doubtful
+from selftest_core.run.listings import Listings, by_id, find, missing_from
 from selftest_core.run.local_screens import local_screens
 from selftest_core.run.mngr_commands import (
     OUT,
     bundle_script,
     create_arguments,
     exec_arguments,
+    heard_script,
     parse_created,
     parse_exec,
+    parse_heard,
     parse_stamp,
     place_of,
     provider_of,
@@ -46,7 +49,7 @@ from selftest_core.run.prompt import render_prompt
 from selftest_core.run.recording import NOT_RECORDED
 from selftest_core.run.setting_up import refuse_failed, seconds_of
 from selftest_core.run.withholding import inherited_from, withheld
-from selftest_core.steering import Act, Target, steer
+from selftest_core.steering import MAY_HAVE_ARRIVED, Act, Target, steer
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.process import run_async
 
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
 _CREATE = 290.0
 _RSYNC = 280.0
 _EXEC = 60.0
+_MESSAGE = 110.0
 _STOP = 110.0
 _LEAST_AGE = 2.0
 """Seconds for which an answer about files is good at least; four times its own cost otherwise."""
@@ -203,11 +207,23 @@ class MngrCrew:
                 texts |= {one.agent_id: told[one.name] for one in placed if told.get(one.name)}
         return texts
 
-    async def remind(self, member: Member, text: str) -> None:
-        """Send it a message. Raises ToolFailedError where it did not arrive."""
-        (result,) = await steer(self._mngr, Act.MESSAGE, (_target(member),), text, timeout=_EXEC)
+    async def say(self, member: Member, text: str) -> None:
+        """Send it a message. Raises ToolFailedError where it did not arrive, DoubtfulMessageError where it may have."""
+        (result,) = await steer(self._mngr, Act.MESSAGE, (_target(member),), text, timeout=_MESSAGE)
+        if not result.ok and (result.hint == MAY_HAVE_ARRIVED or is_doubtful(result.says)):
+            raise DoubtfulMessageError("whether the message arrived is not known", result.says, result.hint)
         if not result.ok:
             raise ToolFailedError("the message did not arrive", result.says, result.hint)
+
+    async def heard(self, member: Member, text: str) -> Heard:
+        """Whether the agent's transcript has the message."""
+        done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
+        if f"message {member.agent_id}@" in done.stdout:
+            return Heard.PENDING
+        if (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER:
+            return await asyncio.to_thread(has_heard, self._host_dir / "agents" / member.agent_id, text)
+        said = await self._exec([self._placed(member)], heard_script(text))
+        return parse_heard(" ".join(said.values()))
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
         """Stop them, and see that they stopped."""
@@ -348,7 +364,7 @@ class MngrCrew:
 
     def _missing(self, member: Member, listed: Listed) -> Seen:
         """One that was made is gone when two listings do not have it: one alone may have been taken at a bad moment."""
-        found = _missing(member, listed)
+        found = missing_from(listed, member)
         is_first = self._absent_in.setdefault(member.agent_id, listed.at) == listed.at
         if member.host_id and is_first and found.life is not Life.UNSEEN:
             return Seen(Life.UNSEEN, says="the last listing does not have it")
@@ -367,16 +383,6 @@ class MngrCrew:
             work_dir = Path(agent.work_dir)
             return not _stamp(work_dir / OUT / BUNDLE) and head_of(work_dir) != self._plan.base
         return not self._stamps.get(agent.id, ("", False))[1]
-
-
-def _missing(member: Member, listed: Listed) -> Seen:
-    error = may_hide(listed, member)
-    if error:
-        return Seen(Life.UNSEEN, says=error)
-    is_far = member.host_id and member.provider != LOCAL_PROVIDER
-    if is_far and not any(agent.host.id == member.host_id for agent in listed.agents):
-        return Seen(Life.LOST, says="neither it nor its host is there any more")
-    return Seen(Life.ABSENT)
 
 
 def _stamp(path: Path) -> str:

@@ -29,7 +29,8 @@ _EPOCH = "1970-01-01T00:00:00.000Z"
 class RunLine(Line):
     """`run --batch`, `resume --batch`: one line of the run's journal. Each event adds fields of its own.
 
-    `launching` (agent_id, name), `launched` (host_id, provider, adopted), `pulling`, `missed` (says), `reminding`,
+    `launching` (agent_id, name), `made` (host_id, provider, says), `prompting` (says), `launched` (host_id, provider,
+    adopted, unsure; empty where it is known that it has its prompt), `pulling`, `missed` (says), `reminding`,
     `reminded`, `noticed` (reason; empty: not any more), `limited` (reason; empty: not any more), `ended` (end, stage,
     text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test; `conducting` (pid),
     `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: not any more), `called` (reason, says),

@@ -97,6 +97,12 @@ def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
 def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
     test = row.planned.node_id
     match event:
+        case Event.MADE if _text(entry, "says"):
+            return f"{test} has an agent, but mngr says: {_text(entry, 'says')}"
+        case Event.PROMPTING if _text(entry, "says"):
+            return f"{test} did not get its prompt, which is sent again: {_text(entry, 'says')}"
+        case Event.LAUNCHED if _text(entry, "unsure"):
+            return f"{test} started, but may not have its prompt: {_text(entry, 'unsure')}"
         case Event.LAUNCHED:
             found = " was found running" if entry.fields.get("adopted") is True else " started"
             return f"{test}{found}{f' (attempt {row.attempt})' if row.attempt > 1 else ''}"
