@@ -45,7 +45,7 @@ class Policy:
     conversation_deadline: float = 60.0
     screen_pause: float = 20.0
     prompt_deadline: float = 120.0
-    prompt_tries: int = 3
+    prompt_tries: int = 2
     prompt_pause: float = 3.0
     remind_deadline: float = 60.0
     remind_tries: int = 3
