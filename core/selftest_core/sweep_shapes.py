@@ -13,7 +13,7 @@ class LeftoverItem(Shape):
     """Something that an earlier process left behind. `kept`: its person asked for it to stay."""
 
     path: Text = Field(description="The folder that it is or belongs to.")
-    kind: Literal["demo", "agents", "session", "clone", "branches", "refs", "run", "review"]
+    kind: Literal["demo", "agents", "session", "clone", "branches", "trust", "refs", "run", "review"]
     says: Text
     names: list[Text] = Field(description="Exactly what goes: agents, branches, refs or sessions.")
     kept: bool

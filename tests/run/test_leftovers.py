@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 from run.rehearsals import a_plan
@@ -124,3 +125,25 @@ def test_an_mngr_that_does_not_answer_hides_no_leftover_of_another_kind(world: W
     assert [one.kind for one in found] == ["run"]
     (says,) = problems
     assert says.startswith("the agents of local were not looked for")
+
+
+def test_entries_of_an_ended_runs_agents_among_the_trusted_folders_are_listed_and_removed(world: World) -> None:
+    mngr_that(world, f"echo '{EMPTY}'")
+    world.make_repository()
+    ended = a_run(world, ENDED, is_over=True, agent_type="claude", agent_command=None)
+    live = a_run(world, LIVE, is_over=False, agent_type="claude", agent_command=None)
+    copies = world.host_dir / "copies"
+    ids = [test.agent_id for test in ended.plan().tests]
+    file = world.home / ".claude.json"
+    of_person = {"/home/ann/shop": {"hasTrustDialogAccepted": True}, str(copies / "agent-of-the-person"): {}}
+    of_run = {str(copies / ids[0]): {"hasTrustDialogAccepted": True}, str(ended.clone): {}}
+    of_live: dict[str, object] = {str(live.clone): {}}
+    file.write_text(json.dumps({"projects": {**of_person, **of_run, **of_live}}))
+
+    leftover = look(world, 0.0)["trust", ENDED]
+
+    assert sorted(leftover.names) == sorted(of_run)
+    assert "2 entries" in leftover.says
+    assert removed(world, leftover) == ()
+    assert json.loads(file.read_text())["projects"] == {**of_person, **of_live}
+    assert ("trust", ENDED) not in look(world, 0.0)

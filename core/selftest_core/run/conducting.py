@@ -36,6 +36,7 @@ from selftest_core.run.deciding import Policy
 from selftest_core.run.mngr_crew import MngrCrew
 from selftest_core.run.store import RunFolder
 from selftest_core.run.telling import plain, summary_lines, tell
+from selftest_core.run.trusting import take_back_trust
 from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ async def conduct(
         finally:
             if recorder is not None:
                 await recorder.leave(is_over=conductor.run_now.is_over)
+            if conductor.run_now.is_over:
+                await asyncio.to_thread(take_back_trust, folder, conductor.run_now, environ)
             # Once more: an `mngr rsync` of a conductor that was killed makes its folder anew while it goes on.
             folder.clear_passing()
 

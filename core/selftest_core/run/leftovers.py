@@ -1,4 +1,5 @@
-"""What ended runs left: their agents, the clone that those came from, refs of runs that are gone, old run folders.
+"""What ended runs left: their agents, the clone that those came from, entries in the settings of Claude Code, refs of
+runs that are gone, old run folders.
 
 Only what can be proved to be a run's own is offered: an agent by its id and its label both, a ref by a run's id and
 the absence of its folder. A run that is conducted, or could be taken up again, is never touched, which is looked at
@@ -13,6 +14,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from selftest_core.agent_types.trust import claude_file, entries_of, remove_entries
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.frozen import dataclass
@@ -22,6 +24,7 @@ from selftest_core.run.mngr_commands import providers_of
 from selftest_core.run.names import RUN_LABEL
 from selftest_core.run.overview import glances
 from selftest_core.run.store import FOLDER, forget
+from selftest_core.run.trusting import agent_ids, trusted_folders
 from selftest_core.steering import Act, Target, steer
 from selftest_core.tools.git import Git, find_place
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from selftest_core.run.overview import RunGlance
     from selftest_core.run.store import RunFolder
 
-type Kind = Literal["agents", "session", "clone", "branches", "refs", "run"]
+type Kind = Literal["agents", "session", "clone", "branches", "trust", "refs", "run"]
 
 OLD = 30 * 24 * 3600.0
 """Seconds after its end at which a run's whole folder is offered."""
@@ -102,6 +105,9 @@ async def _removed(leftover: RunLeftover, environ: Mapping[str, str]) -> tuple[s
                 close_session(leftover.session, environ)
         case "clone":
             _remove_clone(leftover.path)
+        case "trust":
+            says = remove_entries(leftover.path, leftover.names)
+            return (says,) if says else ()
         case "branches" | "refs":
             _remove_refs(leftover, environ)
         case "run":
@@ -130,6 +136,11 @@ def _of_run(
         says = f"run {name}: the tmux session {session.name} of its conductor"
         left.append(RunLeftover("session", name, folder.path, says, (session.name,), folder, session=session))
     left += _branches_of(folder, run, environ)
+    trusted = entries_of(claude_file(environ), trusted_folders(folder, run, environ))
+    if trusted:
+        entries = "1 entry" if len(trusted) == 1 else f"{len(trusted)} entries"
+        says = f"run {name}: {entries} of its agents' folders among the trusted ones in ~/.claude.json"
+        left.append(RunLeftover("trust", name, claude_file(environ), says, trusted, folder))
     ended_at = max((row.ended_at or 0.0 for row in run.rows.values()), default=0.0)
     if now - max(ended_at, run.plan.created_at) > OLD:
         refs = _refs_of(Path(run.plan.repository), f"{_REFS}{name}/", environ)
@@ -163,17 +174,10 @@ async def _agents_of(
     by_run: dict[Path, list[Agent]] = {}
     for one in found:
         if one.run is not None:
-            ids = _ids(one.run)
+            ids = agent_ids(one.run)
             own = [agent for agent in agents if agent.id in ids and agent.labels.get(RUN_LABEL) == one.run.plan.run]
             by_run[one.folder.path] = own
     return by_run, tuple(problems)
-
-
-def _ids(run: Run) -> frozenset[str]:
-    rows = run.rows.values()
-    made = [row.member for row in rows if row.member is not None]
-    given_up = [retry.member for row in rows for retry in row.retries]
-    return frozenset(member.agent_id for member in (*made, *given_up))
 
 
 def _branches_of(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> list[RunLeftover]:
