@@ -57,9 +57,12 @@ class AgentMeter:
         self.usage: Usage | None = None
         self.has_more = False
 
-    def look(self, price_of: PriceOf) -> Usage | None:
-        """Read what is new, and give what was used in all; the same object while nothing changed."""
-        if self._looks % _SEARCH_EVERY == 0:
+    def look(self, price_of: PriceOf, *, search: bool = False) -> Usage | None:
+        """Read what is new, and give what was used in all; the same object while nothing changed.
+
+        `search`: search for files that appeared now, and not only at every fifth look.
+        """
+        if search or self._looks % _SEARCH_EVERY == 0:
             self._transcript = self._transcript or transcript_of(self._folder)
             self._subagents = subagent_files(self._folder)
         self._looks += 1

@@ -14,16 +14,20 @@ several lines, and the last line has its final counts.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from selftest_core.agent_types.common_transcript import Tokens
+from selftest_core.agent_types.common_transcript import Tokens, count, text_of
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from selftest_core.agent_types.common_transcript import Step
+
+
+_MOST_USD = 1e9
 
 
 class Label(StrEnum):
@@ -175,4 +179,35 @@ def _covers(program: ProgramTotals, answers: Mapping[str, Answer]) -> bool:
         and told.cached >= seen.cached
         and told.cache_write >= seen.cache_write
         and told.output >= seen.output
+    )
+
+
+def as_fields(usage: Usage) -> dict[str, object]:
+    """Write a usage as JSON values, for a journal."""
+    return {
+        "input": usage.input,
+        "cached": usage.cached,
+        "cache_write": usage.cache_write,
+        "output": usage.output,
+        "usd": usage.usd,
+        "label": usage.label.value,
+        "model": usage.model,
+    }
+
+
+def from_fields(value: object) -> Usage | None:
+    """Read what `as_fields` wrote; None where it is nothing of the kind."""
+    if not isinstance(value, dict):
+        return None
+    told: dict[str, object] = value
+    usd, label = told.get("usd"), told.get("label")
+    is_sound = isinstance(usd, int | float) and math.isfinite(usd) and 0 <= usd <= _MOST_USD
+    return Usage(
+        input=count(value.get("input")),
+        cached=count(value.get("cached")),
+        cache_write=count(value.get("cache_write")),
+        output=count(value.get("output")),
+        usd=float(usd) if is_sound and isinstance(usd, int | float) else None,
+        label=Label(label) if isinstance(label, str) and label in tuple(Label) else Label.IMPUTED,
+        model=text_of(value.get("model")),
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.run.calling import Caller
+    from selftest_core.run.run_meter import RunMeter
 
 RUN = "20261121-0931-7f3a"
 TIMEOUT = 220.0
@@ -103,6 +104,7 @@ class Rehearsal:
     booted: str = "simulated"
     is_full: bool = False
     caller: Caller | None = None
+    meter: RunMeter | None = None
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     crew: type[SimulatedCrew] = SimulatedCrew
     bundles: type[SimulatedBundles] = SimulatedBundles
@@ -130,6 +132,7 @@ class Rehearsal:
             conductor = Conductor(
                 self.plan, self.ledger, crew, self.folder, self.bundles(),
                 clock=clock, policy=self.policy, on_change=on_change, caller=self.caller,
+                meter=self.meter,
             )  # fmt: skip
             conducting = asyncio.ensure_future(conductor.run())
             try:

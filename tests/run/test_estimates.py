@@ -55,8 +55,18 @@ def test_money_is_an_estimate_within_the_budget_or_unknown(
     found = estimated(budget_usd=budget, usd_per_agent=each)
     assert found.usd == (None if usd is None else pytest.approx(usd))
     assert found.affordable == affordable
-    assert ("unknown" if usd is None else "an estimate") in found.usd_basis
+    assert ("unknown" if usd is None else "estimated: ") in found.usd_basis
     assert ("launching stops after" in found.usd_basis) is (affordable is not None and affordable < 10)
+
+
+def test_money_goes_by_what_earlier_runs_metered() -> None:
+    metered = Typical(60.0, "x", 0.0425, "metered: the average of 3 agents of run r")
+    found = estimated(typical=metered, usd_per_agent=2.0, budget_usd=0.1)
+    assert found.usd == pytest.approx(0.085)
+    assert found.usd_basis == (
+        "10 agents at 0.043 USD (metered: the average of 3 agents of run r); launching stops after 2, at the budget of "
+        "0.10 USD"
+    )
 
 
 def test_disk_counts_every_copy_where_it_lies() -> None:

@@ -172,7 +172,7 @@ def test_only_tests_that_a_change_concerns_are_picked_with_the_reason(world: Wor
         ({"agent_command": "'"}, "cannot be read"),
         ({"agent_type": "claude", "agent_command": "true"}, "for command agents"),
         ({"env_names": ("NOT_SET_ANYWHERE",)}, "Not set here: NOT_SET_ANYWHERE"),
-        ({"budget_usd": 5.0}, "what an agent costs"),
+        ({"agent_command": "true", "budget_usd": 5.0}, "what an agent costs"),
         ({"provider": "elsewhere", "transfer": "worktree"}, "Worktrees are for this machine only"),
         ({"provider": "elsewhere", "agent_command": "./not-there.sh"}, "is not in the base"),
         ({"tutorial": "tour.sh", "tests": ("tests/test_tax.py",)}, "There is no tutorial tour.sh"),

@@ -21,8 +21,8 @@ def test_the_counts_sum_to_the_tests(tmp_path: Path) -> None:
     assert made.launched == 81
     assert made.needing == 2
     assert made.limited == 1
-    assert made.usd is not None
-    assert round(made.usd, 2) == 4.05, "80 that are there, and the one that was lost; not the one being made"
+    assert made.spent.usd is not None
+    assert round(made.spent.usd, 2) == 4.05, "80 that are there, and the one that was lost; not the one being made"
 
 
 def test_time_left_is_not_known_before_a_test_has_ended(tmp_path: Path) -> None:
@@ -48,4 +48,4 @@ def test_no_time_is_promised_while_launching_rests_or_when_all_is_over(tmp_path:
 
 
 def test_money_is_unknown_where_nobody_said_what_an_agent_costs(tmp_path: Path) -> None:
-    assert progress(run_scenes.story(tmp_path, 2, usd_per_agent=None).run, NOW).usd is None
+    assert progress(run_scenes.story(tmp_path, 2, usd_per_agent=None).run, NOW).spent.usd is None

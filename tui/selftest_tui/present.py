@@ -15,10 +15,12 @@ from rich.cells import cell_len, set_cell_size
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.observations import TmuxSession
+from selftest_core.usage import Label
 from selftest_core.view import Category
 
 if TYPE_CHECKING:
     from selftest_core.agents import Agent
+    from selftest_core.usage import Usage
     from selftest_core.view import LaneStatus, Row
 
 ELLIPSIS = "…"
@@ -215,6 +217,34 @@ def line_name(line: Row | TmuxSession) -> str:
         (line.ref.name, line.session_id) if isinstance(line, TmuxSession) else (line.agent.name, line.agent.id)
     )
     return clean(name).strip() or clean(identity)
+
+
+def tokens(count: int) -> str:
+    """A number of tokens in at most 5 cells: `812`, `12.5k`, `340k`, `1.2M`."""
+    if count < 1_000:
+        return str(count)
+    for size, unit in ((1_000, "k"), (1_000_000, "M"), (1_000_000_000, "G")):
+        shown = count / size
+        if shown < 99.95:
+            return f"{shown:.1f}{unit}"
+        if shown < 999.5:
+            return f"{shown:.0f}{unit}"
+    return "many"
+
+
+def cost(usage: Usage | None) -> str:
+    """Dollars and how sound they are: `$0.29` metered, `~$0.29` imputed, `$0.29 est` estimated; empty where unknown."""
+    if usage is None or usage.usd is None:
+        return ""
+    digits = 2 if usage.usd >= 0.01 or usage.usd == 0 else 4
+    amount = f"${usage.usd:,.{digits}f}"
+    match usage.label:
+        case Label.METERED:
+            return amount
+        case Label.IMPUTED:
+            return f"~{amount}"
+        case Label.ESTIMATED:
+            return f"{amount} est"
 
 
 def plural(count: int, noun: str) -> str:

@@ -34,6 +34,7 @@ from selftest_core.run.clone import make_clone
 from selftest_core.run.conductor import Conductor
 from selftest_core.run.deciding import Policy
 from selftest_core.run.mngr_crew import MngrCrew
+from selftest_core.run.run_meter import RunMeter
 from selftest_core.run.store import RunFolder
 from selftest_core.run.telling import plain, summary_lines, tell
 from selftest_core.run.trusting import take_back_trust
@@ -101,6 +102,7 @@ async def conduct(
             plan, journal, MngrCrew(plan, mngr, folder, WallClock(), recorder, mask), folder, GitBundles(plan, environ),
             policy=policy, on_change=_telling(on_change, recorder),
             caller=PersonCaller(plan.run, repository, config.on_pause_command, environ),
+            meter=RunMeter(environ, config.prices),
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)

@@ -26,12 +26,12 @@ from selftest_core.run.deciding import Do, Policy, advise
 from selftest_core.run.duty import Duty, evidence_of, short, words_of
 from selftest_core.run.ending import Ending
 from selftest_core.run.events import RUNNING, End, Event, Phase
-from selftest_core.run.launching import is_affordable
 from selftest_core.run.looking import LOOKING, Lookout
 from selftest_core.run.making import Maker
 from selftest_core.run.prompt import PROMPT_FILE
 from selftest_core.run.reminders import note_reminder
 from selftest_core.run.scribe import Scribe
+from selftest_core.run.spending import Affordable, affordable
 from selftest_core.run.stopping import Stopper
 from selftest_core.run.unexpected import UnexpectedErrors
 from selftest_core.run.wishing import take_wishes
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from selftest_core.run.deciding import Advice
     from selftest_core.run.fold import Member, Run, RunRow
     from selftest_core.run.plan import RunPlan
+    from selftest_core.run.run_meter import RunMeter
     from selftest_core.run.scribe import Ledger
     from selftest_core.run.store import RunFolder
 
@@ -55,6 +56,10 @@ REMINDER = (
     f"You ended your turn without an outcome. Read {PROMPT_FILE} again (its path is in $SELFTEST_PROMPT_FILE), finish "
     "your work, write the outcome file that it describes, and say in it what blocks you if something does."
 )
+
+
+_METER_SECONDS = 5.0
+"""Between two readings of what the running agents used."""
 
 
 class Conductor:
@@ -72,17 +77,19 @@ class Conductor:
         policy: Policy | None = None,
         on_change: Callable[[Run, Entry], None] | None = None,
         caller: Caller | None = None,
+        meter: RunMeter | None = None,
     ) -> None:
         """`on_change` is called in the event loop after each line with the run as it is then.
 
-        `caller` is used when the run pauses by itself, and when an agent needs a person.
+        `caller` is used when the run pauses by itself, and when an agent needs a person. `meter`: what reads what the
+        agents use; without one nothing is metered.
         """
         self._on_change = on_change
         self._clock = clock or WallClock()
         self._policy = policy or Policy()
         self._work = Work()
         self._scribe = Scribe(plan, journal, self._clock, self._changed)
-        self._duty = Duty(plan, crew, folder, bundles, self._clock, self._policy, self._scribe, self._work)
+        self._duty = Duty(plan, crew, folder, bundles, self._clock, self._policy, self._scribe, self._work, meter)
         self._stopper = Stopper(crew, self._policy, self._clock)
         self._lookout = Lookout(self._duty, self._stopper)
         self._ending = Ending(self._duty)
@@ -91,6 +98,8 @@ class Conductor:
         self._calls = Calls(caller, self._call_failed)
         self._reminded: dict[str, float] = {}
         self._before = self._scribe.run
+        self._is_metering = False
+        self._metered_at = -_METER_SECONDS
 
     @property
     def run_now(self) -> Run:
@@ -118,7 +127,8 @@ class Conductor:
 
     def _take_up(self) -> None:
         """A run that rested for its budget goes on where there is more of it now; one that was to rest rests."""
-        if self.run_now.paused_by == "budget" and is_affordable(self.run_now, self._policy):
+        is_affordable = affordable(self.run_now, self._policy) is Affordable.YES
+        if self.run_now.paused_by == "budget" and is_affordable:
             self._duty.note(Event.RESUMED)
         # The conductor before may have been killed between the last failure and the line that says so.
         self._ending.heed_alarm()
@@ -133,6 +143,7 @@ class Conductor:
                     self._errors.attempt("judging what was seen", partial(self._consider, row), row.name)
             self._errors.attempt("launching", self._maker.launch)
             self._errors.attempt("stopping agents", self._stop_some)
+            self._errors.attempt("metering agents", self._meter_some)
             why = self._why_leave()
             if why:
                 self._heed_failures()
@@ -231,9 +242,26 @@ class Conductor:
         for batch in self._stopper.batches(self.run_now, self._clock.elapsed()):
             self._work.start(self._stop(batch), "stopping agents")
 
+    def _meter_some(self) -> None:
+        elapsed = self._clock.elapsed()
+        if self._duty.meter is None or self._is_metering or elapsed < self._metered_at + _METER_SECONDS:
+            return
+        self._is_metering, self._metered_at = True, elapsed
+        rows = [row for row in self.run_now.rows.values() if row.phase in RUNNING]
+        self._work.start(self._meter(rows), "metering agents")
+
+    async def _meter(self, rows: Sequence[RunRow]) -> None:
+        try:
+            await self._duty.meter_now(rows)
+        finally:
+            self._is_metering = False
+
     async def _stop(self, batch: Sequence[RunRow]) -> None:
-        for name, says in (await self._stopper.stop(batch)).items():
-            self._duty.note_row(Event.STOPPED, self.run_now.rows[name], says=short(says))
+        settled = await self._stopper.stop(batch)
+        # Its program has written its own figures when it ended.
+        await self._duty.meter_now([self.run_now.rows[name] for name in settled])
+        for name, says in settled.items():
+            self._duty.note_row(Event.STOPPED, self._duty.note_usage(self.run_now.rows[name]), says=short(says))
 
     def _changed(self, run: Run, entry: Entry) -> None:
         before, self._before = self._before, run

@@ -12,7 +12,8 @@ from selftest_core.run.crew import OUTCOME
 from selftest_core.run.events import FAILURES, End
 from selftest_core.run.fold import end_of
 from selftest_core.run.run_shapes import ClusterItem, OutcomeCounts, cluster_items, outcome_counts
-from selftest_core.shapes import Line, Shape, Text
+from selftest_core.run.spending import used_by
+from selftest_core.shapes import Line, Shape, Text, UsageItem, usage_item
 
 if TYPE_CHECKING:
     from selftest_core.outcome import Outcome
@@ -63,6 +64,7 @@ class TestItem(Shape):
     importance: Text | None
     says: Text = Field(description="Why it failed or cannot be read.")
     path: Text | None = Field(description="Its outcome file, null where there is none.")
+    usage: UsageItem | None = Field(description="What its agents used in all attempts, null where nothing is metered.")
 
 
 class JoinedItem(Shape):
@@ -132,9 +134,10 @@ def _own_item(folder: RunFolder, row: RunRow) -> TestItem:
         says = says or error.detail
     except OSError:
         path = None
-    return _item(
+    item = _item(
         row.planned.node_id, row.name, end_of(row), str(row.phase), outcome, says, None if path is None else str(path)
     )
+    return item.model_copy(update={"usage": usage_item(used_by(row))})
 
 
 def _item(
@@ -166,4 +169,5 @@ def _item(
         importance=None if outcome is None or outcome.importance is None else outcome.importance.level,
         says=says,
         path=path,
+        usage=None,
     )

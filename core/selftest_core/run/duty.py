@@ -12,18 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import SelftestError
+from selftest_core.run.events import NEXT, Event
+from selftest_core.usage import as_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from selftest_core.run.bundles import Bundles
     from selftest_core.run.clock import Clock
     from selftest_core.run.crew import Crew
     from selftest_core.run.deciding import Policy
-    from selftest_core.run.events import Event
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.plan import RunPlan
+    from selftest_core.run.run_meter import RunMeter
     from selftest_core.run.scribe import Scribe
     from selftest_core.run.store import RunFolder
     from selftest_core.run.work import Work
+    from selftest_core.usage import Usage
 
 LONGEST_TEXT = 4000
 """Characters of an evidence in the journal."""
@@ -41,6 +46,7 @@ class Duty:
     policy: Policy
     scribe: Scribe
     work: Work
+    meter: RunMeter | None = None
     asked_to_stop: set[str] = field(default_factory=set)
     _not_before: dict[str, float] = field(default_factory=dict)
 
@@ -56,6 +62,23 @@ class Duty:
     def note_row(self, event: Event, row: RunRow, ahead: int = 0, **fields: Any) -> RunRow:
         """Write a line about a test; returns the test as it is then. Raises JournalError."""
         return self.scribe.note_row(event, row, ahead, **fields)
+
+    @property
+    def live(self) -> Mapping[str, Usage]:
+        """The last figures of what agents used, by agent id."""
+        return {} if self.meter is None else self.meter.latest
+
+    def note_usage(self, row: RunRow) -> RunRow:
+        """Write down what its agent used, where that is known and new; returns the test as it is then."""
+        usage = None if row.member is None else self.live.get(row.member.agent_id)
+        if usage is None or usage == row.usage or (row.phase, Event.METERED) not in NEXT:
+            return row
+        return self.note_row(Event.METERED, row, usage=as_fields(usage))
+
+    async def meter_now(self, rows: Iterable[RunRow]) -> None:
+        """Read what the agents of these tests used until now."""
+        if self.meter is not None:
+            await self.meter.read(row.member for row in rows if row.member is not None)
 
     def pause(self, row: RunRow, seconds: float) -> None:
         """Leave the test alone for so long."""

@@ -41,6 +41,7 @@ class Ending:
         is_last = advice.end is not None and vain + 1 >= policy.last_looks
         async with self._pulling:
             got = await fetch(member, duty.crew, duty.folder, duty.bundles, policy, is_last=is_last)
+        await duty.meter_now((row,))
         if got.outcome is not None and not got.reason and not got.failure:
             self._end_by_outcome(row, got.outcome, got)
             return
@@ -66,6 +67,7 @@ class Ending:
         duty = self._duty
         if end is End.LOST and row.retried("lost") < duty.policy.lost_retries and duty.may_retry(row):
             duty.pause(row, duty.policy.launch_pause)
+            row = duty.note_usage(row)
             duty.note_row(Event.RETRYING, row, reason="lost", text=short(text))
         else:
             self.end(row, end, stage, text)
@@ -74,6 +76,7 @@ class Ending:
         self, row: RunRow, end: End, stage: str, text: str, got: Fetched | None = None, *, evidence: str = ""
     ) -> None:
         """Write down how it ended, and pause the run where too many of the last ended alike."""
+        row = self._duty.note_usage(row)
         tip, commits = (got.taken.tip, got.taken.commits) if got is not None else ("", 0)
         self._duty.note_row(
             Event.ENDED, row, end=end, stage=stage, text=short(text), signature=signature(evidence or text),

@@ -28,10 +28,13 @@ MNGR_PER_SECOND = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """How long one agent takes, in seconds, and where that is from, such as `the median of run …`."""
+    """How long one agent takes, in seconds, and where that is from, such as `the median of run …`; and what it costs,
+    where earlier runs metered that."""
 
     seconds: float = FIRST_GUESS
     basis: str = "a first guess; nothing was measured here yet"
+    usd: float | None = None
+    usd_basis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def estimate(
     """
     one = typical or Typical()
     count = len(plan.tests) if tests is None else tests
-    usd, usd_basis, affordable = _money(plan, count)
+    usd, usd_basis, affordable = _money(plan, count, one)
     disk, disk_each, disk_basis = _disk(plan, size, count)
     return Estimates(
         tests=count,
@@ -107,6 +110,11 @@ def span(seconds: float) -> str:
     if not hours:
         return f"{minutes} min"
     return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def dollars(usd: float) -> str:
+    """An amount in words, exact enough to tell small ones apart: `0.0043 USD`, `0.29 USD`, `12.00 USD`."""
+    return f"{usd:.2f} USD" if usd >= 0.1 or usd == 0 else f"{usd:.2g} USD"
 
 
 def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tuple[Leaves, ...]:
@@ -140,16 +148,15 @@ def _duration(plan: RunPlan, each: float, count: int) -> float:
     return max(rounds, making + each) if count else 0.0
 
 
-def _money(plan: RunPlan, count: int) -> tuple[float | None, str, int | None]:
-    if plan.usd_per_agent is None:
-        return None, "unknown: set usd_per_agent to have an estimate", None
-    basis = (
-        f"an estimate: {_counted(count, 'agent')} at {plan.usd_per_agent:.2f} USD (usd_per_agent); nothing is metered"
-    )
+def _money(plan: RunPlan, count: int, one: Typical) -> tuple[float | None, str, int | None]:
+    each = plan.usd_per_agent if one.usd is None else one.usd
+    if each is None:
+        return None, "unknown: nothing was metered here yet; set usd_per_agent to have an estimate", None
+    at = f"{_counted(count, 'agent')} at {dollars(each)}"
+    basis = f"estimated: {at} (usd_per_agent)" if one.usd is None else f"{at} ({one.usd_basis})"
     if plan.budget_usd is None:
-        return count * plan.usd_per_agent, basis, None
+        return count * each, basis, None
     # The same rounding as where the conductor decides.
-    each = plan.usd_per_agent
     affordable = count if each == 0 else min(count, math.floor((plan.budget_usd + 1e-9) / each))
     if affordable < count:
         basis += f"; launching stops after {affordable}, at the budget of {plan.budget_usd:.2f} USD"

@@ -30,6 +30,8 @@ What each event carries besides `agent` (the planned name, which stays through a
     reminded      says                              written after it; a kill in between sends it again
     noticed       reason                            it needs a person; empty: not any more
     limited       reason                            its screen says that a service takes no more; empty: not any more
+    metered       usage                             what its agent used until now (`usage.as_fields`); the last one of
+                                                    an attempt counts, before its end and again when it is stopped
     ended         end, stage, text, signature,      how it ended, for good; its files are in place by then; the
                   tip, commits                      signature is of the evidence, to tell which failures are alike
     stopped       says                              its agent is stopped, or `says` why it could not be
@@ -63,6 +65,7 @@ class Event(StrEnum):
     REMINDED = "reminded"
     NOTICED = "noticed"
     LIMITED = "limited"
+    METERED = "metered"
     ENDED = "ended"
     STOPPED = "stopped"
     RETRYING = "retrying"
@@ -116,6 +119,7 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.WORKING, Event.NOTICED): Phase.WORKING,
     (Phase.WORKING, Event.LIMITED): Phase.WORKING,
     (Phase.PULLING, Event.LIMITED): Phase.PULLING,
+    **{(phase, Event.METERED): phase for phase in (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING, Phase.STOPPING)},
     (Phase.WORKING, Event.RETRYING): Phase.WAITING,
     (Phase.WORKING, Event.ENDED): Phase.STOPPING,
     (Phase.PULLING, Event.PULLING): Phase.PULLING,

@@ -19,12 +19,14 @@ from selftest_core.clusters import signature
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
 from selftest_core.run.events import FAILURES, NEXT, RUNNING, End, Event, Phase
+from selftest_core.usage import from_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from selftest_core.journal import Entry
     from selftest_core.run.plan import PlannedTest, RunPlan
+    from selftest_core.usage import Usage
 
 _LONGEST_NAME = 50
 _TAIL = 14  # of a planned name: its hash and its run, which must survive a cut
@@ -52,11 +54,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An attempt that was given up for another: why (`launch`, `lost`, `asked`), in words, and its agent."""
+    """An attempt that was given up for another: why (`launch`, `lost`, `asked`), in words, its agent, what it used."""
 
     reason: str
     text: str
     member: Member
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ class RunRow:
     `prompts`: how often its prompt was sent; `unsure`: why nobody can tell whether it has it.
     `began`: since when its agent's time counts. `is_whole`: the outcome that was last fetched in vain is whole.
     `attention`: why it needs a person; `limited`: what its screen says of a service that takes no more. `says`: why
-    its agent could not be stopped. `setup`: seconds that the setup of its copy took.
+    its agent could not be stopped. `setup`: seconds that the setup of its copy took. `usage`: what its agent used, of
+    this attempt alone.
     """
 
     planned: PlannedTest
@@ -98,6 +102,7 @@ class RunRow:
     limited_at: float | None = None
     says: str = ""
     setup: float | None = None
+    usage: Usage | None = None
     retries: tuple[Retry, ...] = ()
 
     @property
@@ -315,6 +320,8 @@ def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
         case Event.LIMITED:
             reason = _text(fields, "reason")
             return {"limited": reason, "limited_at": entry.at if reason else None}
+        case Event.METERED:
+            return {"usage": from_fields(fields.get("usage"))}
         case Event.ENDED:
             text = _text(fields, "text")
             told = _text(fields, "signature") if "signature" in fields else signature(text)
@@ -328,7 +335,7 @@ def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
         case Event.RETRYING:
             retries = row.retries
             if row.member is not None:
-                retries = (*retries, Retry(_text(fields, "reason"), _text(fields, "text"), row.member))
+                retries = (*retries, Retry(_text(fields, "reason"), _text(fields, "text"), row.member, row.usage))
             return {**_FRESH, "attempt": row.attempt, "retries": retries}
         case _:
             return {}

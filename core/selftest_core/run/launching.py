@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from selftest_core.run.events import Phase
-
 if TYPE_CHECKING:
     from selftest_core.run.deciding import Policy
     from selftest_core.run.fold import Run
@@ -72,12 +70,3 @@ class LaunchGate:
         self.alike = self.alike + 1 if signature == self.signature else 1
         self.signature = signature
         self.next_at = max(self.next_at, elapsed + self.interval)
-
-
-def is_affordable(run: Run, policy: Policy) -> bool:
-    """True when one agent more stays within the budget, by the estimate for each; agents that are made count."""
-    budget = run.plan.budget_usd if policy.budget_usd is None else policy.budget_usd
-    if budget is None or run.plan.usd_per_agent is None:
-        return True
-    making = sum(row.phase is Phase.LAUNCHING for row in run.rows.values())
-    return (run.launches + making + 1) * run.plan.usd_per_agent <= budget + 1e-9

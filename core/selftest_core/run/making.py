@@ -18,8 +18,9 @@ from selftest_core.run.crew import PRESENT, Heard, Life, Seen, SetupError
 from selftest_core.run.duty import evidence_of, short, words_of
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetching import refuse_own_disk
-from selftest_core.run.launching import LaunchGate, is_affordable
+from selftest_core.run.launching import LaunchGate
 from selftest_core.run.prompt import PROMPT_LINE
+from selftest_core.run.spending import Affordable, affordable
 from selftest_core.run.unexpected import is_fatal
 
 if TYPE_CHECKING:
@@ -80,9 +81,14 @@ class Maker:
                 return
             if duty.is_paused(row):
                 continue
-            if not is_affordable(duty.run, duty.policy):
-                duty.note(Event.PAUSED, reason="the budget is used up", by="budget", signature="")
-                return
+            match affordable(duty.run, duty.policy, duty.live):
+                case Affordable.WAIT:
+                    return
+                case Affordable.NO:
+                    duty.note(Event.PAUSED, reason="the budget is used up", by="budget", signature="")
+                    return
+                case Affordable.YES:
+                    pass
             self._gate.launched(elapsed)
             self._begin(row)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agent_types.profiles import meanings
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.frozen import dataclass
-from selftest_core.run.estimates import span
+from selftest_core.run.estimates import dollars, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,7 +185,7 @@ def _money(offer: Offer) -> list[str]:
     estimates, budget = offer.estimates, offer.plan.budget_usd
     if estimates.usd is None:
         return [estimates.usd_basis]
-    lines = [f"about {estimates.usd:.2f} USD", estimates.usd_basis]
+    lines = [f"about {dollars(estimates.usd)}", estimates.usd_basis]
     if budget is not None and estimates.affordable == estimates.tests:
         lines.append(f"within the budget of {budget:.2f} USD")
     return lines

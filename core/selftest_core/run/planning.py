@@ -173,19 +173,19 @@ def check_choices(choices: Choices, environ: Mapping[str, str]) -> None:
     if missing:
         hint = "Set it, or leave --env out for it."
         raise UsageError(f"Not set here: {', '.join(missing)}", "The agents would start without.", hint)
-    _check_money(choices.budget_usd, choices.usd_per_agent)
+    _check_money(choices.budget_usd, choices.usd_per_agent, is_command=choices.agent_type == COMMAND)
 
 
-def _check_money(budget: float | None, each: float | None) -> None:
+def _check_money(budget: float | None, each: float | None, *, is_command: bool) -> None:
     for name, value in (("--budget-usd", budget), ("usd_per_agent", each)):
         if value is not None and (not math.isfinite(value) or value < 0):
             raise UsageError(f"{name} is {value:g}", "", "It must be 0 or more.")
     if budget is None:
         return
-    if each is None:
-        detail = "Nothing is metered, so the budget counts by an estimate for each agent."
+    if each is None and is_command:
+        detail = "Command agents are not metered, so the budget counts by an estimate for each."
         raise UsageError("A budget needs to know what an agent costs", detail, "Set usd_per_agent.")
-    if budget < each:
+    if each is not None and budget < each:
         detail = f"One agent is estimated at {each:.2f} USD, and the budget is {budget:.2f} USD."
         raise UsageError("The budget does not pay for one agent", detail, "Raise --budget-usd.")
 

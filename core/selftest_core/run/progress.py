@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import end_of
+from selftest_core.run.spending import spending
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from selftest_core.run.events import End
     from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.spending import Spending
+    from selftest_core.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +29,8 @@ class Progress:
     """`tests` = `ended` + `running` + `waiting`, where `running` are those that have an agent, stopping ones too.
 
     `launched`: tests that an agent was made for. `ends`: how those that ended did, only the kinds that there are.
-    `seconds_left`: None where nothing ended yet, where it is over, and where launching rests. `usd`: an estimate of
-    what the agents made so far cost, None where nobody said what one costs.
+    `seconds_left`: None where nothing ended yet, where it is over, and where launching rests. `spent`: what the
+    agents made so far cost.
     """
 
     tests: int
@@ -37,12 +42,11 @@ class Progress:
     limited: int
     ends: dict[End, int]
     seconds_left: float | None
-    usd: float | None
+    spent: Spending
 
 
-def progress(run: Run, now: float) -> Progress:
-    """How far `run` is at `now` (seconds since the epoch)."""
-    plan = run.plan
+def progress(run: Run, now: float, live: Mapping[str, Usage] | None = None) -> Progress:
+    """How far `run` is at `now` (seconds since the epoch). `live`: newer figures than its journal's, by agent id."""
     ended = [row for row in run.rows.values() if row.phase is Phase.ENDED]
     waiting = sum(row.phase is Phase.WAITING for row in run.rows.values())
     ends: dict[End, int] = {}
@@ -58,7 +62,7 @@ def progress(run: Run, now: float) -> Progress:
         limited=sum(bool(row.limited) and row.end is None for row in run.rows.values()),
         ends=ends,
         seconds_left=None if run.paused or run.is_halted or run.left else _seconds_left(run, now),
-        usd=None if plan.usd_per_agent is None else run.launches * plan.usd_per_agent,
+        spent=spending(run, live or {}),
     )
 
 

@@ -13,7 +13,8 @@ from selftest_core.integration.review_shapes import ReviewDocument  # noqa: TC00
 from selftest_core.run.alarm import run_clusters
 from selftest_core.run.events import FAILURES, OPEN_ENDS, RUNNING, End, Phase
 from selftest_core.run.fold import end_of
-from selftest_core.shapes import Instant, Line, Shape, Text, instant, safe_text
+from selftest_core.run.spending import spending
+from selftest_core.shapes import Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,10 +32,10 @@ class RunLine(Line):
 
     `launching` (agent_id, name), `made` (host_id, provider, says), `prompting` (says), `launched` (host_id, provider,
     adopted, unsure; empty where it is known that it has its prompt), `pulling`, `missed` (says), `reminding`,
-    `reminded`, `noticed` (reason; empty: not any more), `limited` (reason; empty: not any more), `ended` (end, stage,
-    text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test; `conducting` (pid),
-    `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: not any more), `called` (reason, says),
-    `declined` (wish, says), `error` (step, says), `halted`, `left` (why) about the whole run.
+    `reminded`, `noticed` (reason; empty: not any more), `limited` (reason; empty: not any more), `metered` (usage),
+    `ended` (end, stage, text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test;
+    `conducting` (pid), `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: not any more), `called`
+    (reason, says), `declined` (wish, says), `error` (step, says), `halted`, `left` (why) about the whole run.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -75,6 +76,12 @@ class ClusterItem(Shape):
     tests: list[Text]
 
 
+class RunUsageItem(UsageItem):
+    """What a run used. The label is that of its weakest part."""
+
+    by_label: dict[str, float] = Field(description="The dollars, by how sound they are.")
+
+
 class RunSummary(Line):
     """The last line of `run --batch`, `resume --batch` and `stop --batch`."""
 
@@ -89,6 +96,9 @@ class RunSummary(Line):
     )
     paused: Text = Field("", description="Why launching rests, empty where it does not.")
     path: Text | None = Field(None, description="The folder of the run.")
+    usage: RunUsageItem | None = Field(
+        None, description="What its agents used in all attempts, null where nothing is metered or estimated."
+    )
 
 
 class OpenCounts(Shape):
@@ -119,6 +129,7 @@ class RunItem(Shape):
     agent_type: Text
     path: Text
     error: Text | None = Field(None, description="Why it cannot be read.")
+    usage: RunUsageItem | None = Field(None, description="What its agents used, null where nothing is known.")
 
 
 class RunsDocument(Shape):
@@ -157,7 +168,17 @@ def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocume
         left=run.left,
         paused=run.paused,
         path=path,
+        usage=run_usage_item(run),
     )
+
+
+def run_usage_item(run: Run) -> RunUsageItem | None:
+    """What a run used until now, as its journal says."""
+    spent = spending(run)
+    item = usage_item(spent.usage)
+    if item is None:
+        return None
+    return RunUsageItem(**item.model_dump(), by_label={str(label): usd for label, usd in spent.by_label.items()})
 
 
 def outcome_counts(ends: Mapping[End, int]) -> OutcomeCounts:
@@ -204,9 +225,10 @@ def _item(glance: RunGlance) -> RunItem:
         return RunItem(
             run=glance.folder.run, repository=glance.repository, created_at=None, tests=0, state="unreadable",
             open=nothing, paused="", provider="", agent_type="", path=str(glance.folder.path), error=glance.error,
+            usage=None,
         )  # fmt: skip
     return RunItem(
         run=run.plan.run, repository=run.plan.repository, created_at=instant(run.plan.created_at),
         tests=len(run.rows), state=glance.state, open=open_counts(run), paused=run.paused, provider=run.plan.provider,
-        agent_type=run.plan.agent_type, path=str(glance.folder.path), error=None,
+        agent_type=run.plan.agent_type, path=str(glance.folder.path), error=None, usage=run_usage_item(run),
     )  # fmt: skip

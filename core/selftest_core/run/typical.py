@@ -1,9 +1,10 @@
-"""How long an agent takes in this repository, as its earlier runs tell: the basis of what a new run is estimated at."""
+"""Tell how long an agent takes in this repository, and what it costs, by earlier runs: the basis of estimates."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from statistics import median
+from dataclasses import replace
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
@@ -23,7 +24,11 @@ _WORKED = (End.SUCCEEDED, End.UNCHANGED, End.BLOCKED, End.RED)
 
 
 def typical(repository: Path, plan: RunPlan) -> Typical | None:
-    """The median of the newest earlier run with agents of this type and place; None where there is none."""
+    """Look at the newest earlier runs with agents of this type and place; None where there is none.
+
+    The time is the median of the newest, the dollars are the average of the newest that has metered any.
+    """
+    found: Typical | None = None
     folders = sorted((repository / FOLDER / "runs").glob("*/plan.json"), reverse=True)
     for path in folders[:_LOOKED_AT]:
         folder = RunFolder(path.parent)
@@ -33,9 +38,21 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
                 plan.agent_type, plan.agent_command, plan.provider,
             )  # fmt: skip
             spans = _spans(run)
-            if is_alike and spans:
-                return Typical(median(spans), f"the median of {len(spans)} agents of run {folder.run}")
-    return None
+            if is_alike and spans and found is None:
+                found = Typical(median(spans), f"the median of {len(spans)} agents of run {folder.run}")
+            usd = _metered(run)
+            if is_alike and usd and found is not None:
+                basis = f"metered: the average of {len(usd)} agents of run {folder.run}"
+                return replace(found, usd=fmean(usd), usd_basis=basis)
+    return found
+
+
+def _metered(run: Run) -> list[float]:
+    return [
+        row.usage.usd
+        for row in run.rows.values()
+        if row.end in _WORKED and row.usage is not None and row.usage.usd is not None
+    ]
 
 
 def _spans(run: Run) -> list[float]:

@@ -80,9 +80,9 @@ def facts_of(run: Run, made: Progress) -> list[str]:
     facts = [f"launched {made.launched}/{made.tests}"]
     if made.seconds_left is not None:
         facts.append(f"about {in_words(made.seconds_left)} left")
-    if made.usd is not None:
+    if made.spent.usage is not None:
         budget = "" if run.plan.budget_usd is None else f" of ${run.plan.budget_usd:.2f}"
-        facts.append(f"${made.usd:.2f} est{budget}")
+        facts.append(f"{present.cost(made.spent.usage)}{budget}")
     facts.append(f"{run.plan.max_running} at once")
     if made.limited:
         facts.append(f"{made.limited} held up by a rate limit")

@@ -1,0 +1,128 @@
+"""Reckon what a run has spent and what it will: from what its agents metered, else from the estimate. Pure.
+
+An attempt counts with its metered dollars, else with `usd_per_agent`, else with nothing. One that runs is expected to
+take the average of those that ended in this run with metered dollars, else `usd_per_agent`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.run.events import Phase
+from selftest_core.usage import Label, Usage, total_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from selftest_core.run.deciding import Policy
+    from selftest_core.run.fold import Run, RunRow
+
+_NOTHING: Mapping[str, Usage] = MappingProxyType({})
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a run has spent until now. `usage`: tokens and dollars of all attempts; None where nothing is known.
+
+    `by_label`: the dollars by how sound they are; labels without any are missing.
+    """
+
+    usage: Usage | None
+    by_label: Mapping[Label, float]
+
+    @property
+    def usd(self) -> float | None:
+        """All dollars that are known."""
+        return None if self.usage is None else self.usage.usd
+
+
+class Affordable(Enum):
+    """Tell whether the budget pays for one agent more. WAIT: not while those that run may need what is left."""
+
+    YES = "yes"
+    WAIT = "wait"
+    NO = "no"
+
+
+def spending(run: Run, live: Mapping[str, Usage] = _NOTHING) -> Spending:
+    """Add up all attempts. `live`: newer figures of running agents than the journal has, by agent id."""
+    usages = [usage for usage, _ in _attempts(run, live) if usage is not None]
+    by_label: dict[Label, float] = {}
+    for usage in usages:
+        if usage.usd is not None:
+            by_label[usage.label] = by_label.get(usage.label, 0.0) + usage.usd
+    return Spending(total_of(usages), by_label)
+
+
+def used_by(row: RunRow) -> Usage | None:
+    """Add up what the agents of one test used, in all attempts; None where nothing was metered."""
+    return total_of(usage for usage in (*(retry.usage for retry in row.retries), row.usage) if usage is not None)
+
+
+def usd_each(run: Run) -> float | None:
+    """Expect dollars of one agent: the metered average of those that ended, else the estimate; None where unknown."""
+    metered = [
+        row.usage.usd
+        for row in run.rows.values()
+        if row.end is not None and row.usage is not None and row.usage.usd is not None
+    ]
+    if metered:
+        return sum(metered) / len(metered)
+    return run.plan.usd_per_agent
+
+
+def affordable(run: Run, policy: Policy, live: Mapping[str, Usage] = _NOTHING) -> Affordable:
+    """Decide by the budget whether one more agent may be made, those counted that run and that are being made."""
+    budget = run.plan.budget_usd if policy.budget_usd is None else policy.budget_usd
+    if budget is None:
+        return Affordable.YES
+    each = usd_each(run)
+    if each is None:
+        spent = spending(run, live).usd
+        return Affordable.YES if spent is None or spent < budget else Affordable.NO
+    spent, expected = 0.0, 0.0
+    for usage, is_running in _attempts(run, live):
+        usd = 0.0 if usage is None or usage.usd is None else usage.usd
+        if is_running and run.plan.agent_command is None and usage is not None and usage.label is Label.ESTIMATED:
+            usd = 0.0  # it may be metered yet, and is expected to take what others took until then
+        spent += usd
+        if is_running:
+            expected += max(0.0, each - usd)
+    making = sum(row.phase is Phase.LAUNCHING for row in run.rows.values())
+    wanted = spent + (making + 1) * each
+    if wanted > budget + _ROUNDING:
+        return Affordable.NO
+    return Affordable.YES if wanted + expected <= budget + _ROUNDING else Affordable.WAIT
+
+
+def _attempts(run: Run, live: Mapping[str, Usage]) -> Iterator[tuple[Usage | None, bool]]:
+    """Give what each attempt that came to be used, with the estimate where nothing was metered, and whether it runs."""
+    plan = run.plan
+    estimate = None if plan.usd_per_agent is None else Usage(usd=plan.usd_per_agent, label=Label.ESTIMATED)
+    for row in run.rows.values():
+        for retry in row.retries:
+            if retry.usage is not None:
+                yield _priced(retry.usage, plan.usd_per_agent), False
+            elif retry.reason != "launch":
+                yield estimate, False
+        usage = row.usage
+        if row.member is not None and row.end is None:
+            usage = live.get(row.member.agent_id, usage)
+        if row.launched_at is None and usage is None:
+            continue
+        is_running = row.end is None and row.phase is not Phase.LAUNCHING
+        if usage is not None:
+            yield _priced(usage, None if is_running else plan.usd_per_agent), is_running
+        else:
+            yield estimate, is_running
+
+
+def _priced(usage: Usage, estimate: float | None) -> Usage:
+    """Tokens of a model without a price cost what the person says an agent costs."""
+    if usage.usd is not None or estimate is None:
+        return usage
+    return Usage(usage.input, usage.cached, usage.cache_write, usage.output, estimate, Label.ESTIMATED, usage.model)
