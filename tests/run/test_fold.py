@@ -11,7 +11,8 @@ from run.rehearsals import a_plan, a_rehearsal
 from selftest_core.demo.simulated_crew import Role
 from selftest_core.journal import Entry
 from selftest_core.run.events import End, Event, Phase
-from selftest_core.run.fold import Run, apply, begin, fold, outcomes
+from selftest_core.run.fold import Run, apply, begin, fold
+from selftest_core.run.run_shapes import outcome_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def line(event: Event, attempt: int = 1, agent: str = NAMES[0], **fields: object
 
 
 def assert_sums(run: Run) -> None:
-    said = outcomes(run)
+    said = outcome_counts(run.ends()).model_dump()
     failed = said.pop("failed")
     assert sum(said.values()) + sum(failed.values()) == len(PLAN.tests)
     assert sum(run.phases().values()) == len(PLAN.tests)
@@ -92,8 +93,8 @@ def test_a_line_of_an_attempt_that_is_over_is_not_obeyed() -> None:
 
 def test_a_run_that_is_left_in_the_middle_still_counts_every_test() -> None:
     run = fold(PLAN, entries(line(Event.LAUNCHING), line(Event.LAUNCHED, host_id="h")))
-    assert outcomes(run)["stopped"] == 1
-    assert outcomes(run)["not_started"] == 2
+    assert outcome_counts(run.ends()).model_dump()["stopped"] == 1
+    assert outcome_counts(run.ends()).model_dump()["not_started"] == 2
 
 
 def test_an_end_of_a_later_version_is_no_success() -> None:

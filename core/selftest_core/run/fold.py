@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.clusters import signature
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
-from selftest_core.run.events import FAILURES, NEXT, RUNNING, End, Event, Phase
+from selftest_core.run.events import NEXT, RUNNING, End, Event, Phase
 from selftest_core.usage import from_fields
 
 if TYPE_CHECKING:
@@ -198,16 +198,6 @@ def end_of(row: RunRow) -> End:
     if row.end is not None:
         return row.end
     return End.NOT_STARTED if row.phase is Phase.WAITING and not row.retries else End.STOPPED
-
-
-def outcomes(run: Run) -> dict[str, Any]:
-    """The `outcomes` of a run's summary line: counts by end, failures apart; they sum to the number of tests."""
-    ends = run.ends()
-    plain = (End.SUCCEEDED, End.UNCHANGED, End.BLOCKED, End.STOPPED, End.NOT_STARTED)
-    return {
-        **{str(end): ends[end] for end in plain},
-        "failed": {str(end): ends[end] for end in FAILURES},
-    }
 
 
 def begin(plan: RunPlan) -> Run:
