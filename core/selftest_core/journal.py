@@ -10,6 +10,7 @@ One writer at a time: the file is locked as long as it is open for writing.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MAX_LINE = 16 * 1024 * 1024
 _PATIENCE, _STEP = 2.0, 0.01
 """Seconds to wait for a lock that another writer has, and between two tries."""
@@ -39,6 +41,13 @@ class JournalWriteError(JournalError):
     """A line cannot be written: what was written before stands, so that whoever writes it can go on later."""
 
     exit_status = 3
+
+
+def unwritten(path: Path | str, error: OSError) -> JournalWriteError:
+    """The error of a file that could not be written, with what to do."""
+    way_out = "Free some space" if error.errno in _FULL else "Make it writable"
+    hint = f"{way_out}; then go on: nothing that was written before is lost."
+    return JournalWriteError(f"Cannot write {path}", error.strerror or str(error), hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +175,11 @@ class Journal:
         try:
             written = os.pwrite(self._file, line, self._end)
             if written != len(line):
-                raise OSError(f"only {written} of {len(line)} bytes were written")
+                raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes were written")
             os.fsync(self._file)
         except OSError as error:
             os.ftruncate(self._file, self._end)
-            hint = "Free some space; then go on: nothing that was written before is lost."
-            raise JournalWriteError(f"Cannot write {self.path}", error.strerror or str(error), hint) from error
+            raise unwritten(self.path, error) from error
         self._end += len(line)
         self.entries.append(entry)
         return entry

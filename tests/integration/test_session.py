@@ -17,6 +17,7 @@ from selftest_core.integration.conflict_files import choose
 from selftest_core.integration.headless import review
 from selftest_core.integration.inputs import Request
 from selftest_core.integration.line import Decision, Status
+from selftest_core.journal import JournalWriteError
 from worlds import ROOT, eventually
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def test_an_act_that_fails_leaves_everything_as_it_was(desk: Repository) -> None
             lambda: session.note(oid(desk, "ada"), "why"),
         ]
         for act in acts:
-            with pytest.raises(OSError, match="decisions"):
+            with pytest.raises(JournalWriteError, match="decisions"):
                 act()
             assert session.state is before
         (file / "in the way").rmdir()

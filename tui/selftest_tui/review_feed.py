@@ -6,16 +6,18 @@ an engine of their own, so that a decision never waits for a diff of 20,000 line
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
+from selftest_core.journal import unwritten
 from selftest_tui.loading import keep_what_is_there
 from selftest_tui.messages import ReviewSaid
 from selftest_tui.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from textual.message import Message
@@ -63,7 +65,8 @@ class ReviewFeed:
         def job() -> ReviewState:
             from selftest_core.integration.session import ReviewSession  # in its thread: it costs the screen nothing
 
-            self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
+            with _told():
+                self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
             self._session.is_awaited = lambda: self._acts.is_awaited
             keep_what_is_there()  # with the commits of hundreds of agents a search takes longer than a decision
             return self._session.state
@@ -75,7 +78,8 @@ class ReviewFeed:
 
         def job() -> T:
             assert self._session is not None, "the screen acts on a review that is open"
-            return do(self._session)
+            with _told():
+                return do(self._session)
 
         return await self._acts.submit(job)
 
@@ -106,11 +110,12 @@ class ReviewFeed:
             return known
 
         def job() -> tuple[FileDiff, ...]:
-            if self._reader is None:
-                assert self._session is not None, "the screen reads diffs of a review that is open"
-                self._reader = self._session.open_reader()
             try:
-                return read(self._reader)
+                with _told():
+                    if self._reader is None:
+                        assert self._session is not None, "the screen reads diffs of a review that is open"
+                        self._reader = self._session.open_reader()
+                    return read(self._reader)
             except KeyError as error:
                 hint = "Its branch may have been deleted, and git may have taken away what nothing named any more."
                 raise RefusedError("A commit of this change is not there any more", str(error), hint) from error
@@ -144,3 +149,12 @@ class ReviewFeed:
 
     def _say(self, text: str) -> None:
         self._post(ReviewSaid(text))
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Raise errors of files, as of a full disk, as what a person is told."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritten(error.filename or "a file of this review", error) from error

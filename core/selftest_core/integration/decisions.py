@@ -7,6 +7,7 @@ in two ways.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.integration.line import Decision
 from selftest_core.integration.resolutions import Resolution, resolution_from_json, resolution_json
+from selftest_core.journal import unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,10 +143,18 @@ def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
-    """Put them into a file, whole or as it was. It needs no sync: they follow from the review's log."""
+    """Put them into a file, whole or as it was. It needs no sync: they follow from the review's log.
+
+    Raises JournalWriteError where the disk is full or read-only.
+    """
     draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(json.dumps(decisions_json(decisions), indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    try:
+        draft.write_text(json.dumps(decisions_json(decisions), indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise unwritten(path, error) from error
 
 
 def _named_in(decisions: Decisions) -> tuple[str, ...]:

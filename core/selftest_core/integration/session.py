@@ -13,17 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from selftest_core.errors import RefusedError, UsageError
+from selftest_core.integration import decisions as deciding
 from selftest_core.integration import session_opening as opening
 from selftest_core.integration.alternatives import find_alternatives, hot_files
 from selftest_core.integration.conflict_files import read_conflicts
-from selftest_core.integration.decisions import (
-    decide,
-    decisions_json,
-    parse_decisions,
-    read_decisions,
-    without_missing,
-    write_decisions,
-)  # fmt: skip
 from selftest_core.integration.engine import Engine
 from selftest_core.integration.inputs import home_of, renewed
 from selftest_core.integration.line import Decision, Status
@@ -38,6 +31,7 @@ from selftest_core.integration.session_evidence import claims_of
 from selftest_core.integration.session_publishing import open_for
 from selftest_core.integration.session_state import Consequences, Published, ReviewState
 from selftest_core.integration.session_telling import Memory, find_consequences, recalled, tell
+from selftest_core.journal import JournalError
 from selftest_core.tools.git import Git
 
 if TYPE_CHECKING:
@@ -79,6 +73,7 @@ class ReviewSession:
         self._stamp = -1
         self._acted = time.monotonic()
         self._candidate = ""
+        self._owed: list[str] = []
         self.is_awaited: Callable[[], bool] = lambda: False
         """Somebody waits for this thread, so what can be found out later is left for later."""
         self._alternatives: Mapping[str, tuple[str, ...]] = {}
@@ -92,7 +87,7 @@ class ReviewSession:
 
         Raises RefusedError when another process has it, UsageError where there is nothing like it, ToolError.
         """
-        given = None if request.decisions is None else read_decisions(request.decisions)
+        given = None if request.decisions is None else deciding.read_decisions(request.decisions)
         inputs, name = opening.find_review(request, cwd, environ, say)
         home = home_of(inputs, name)
         journal = opening.hold(home)
@@ -108,7 +103,7 @@ class ReviewSession:
             if request.onto is not None and inputs.targets.ground != session.state.plan.base:
                 session.lay_onto(request.onto)
             if given is not None:
-                session._import(decisions_json(given))
+                session._import(deciding.decisions_json(given))
         except BaseException:
             session._end()
             raise
@@ -123,6 +118,7 @@ class ReviewSession:
     def close(self) -> None:
         """Leave the review: the candidate's ref is put where the line is, and others may open it."""
         try:
+            self._settle()
             self._keep_candidate()
         finally:
             self._end()
@@ -224,13 +220,12 @@ class ReviewSession:
             self._arrive(self._now())
             self._around = self._look_around()
             made = self._build()
-            write_decisions(self._home / DECISIONS, made.decisions)
+            deciding.write_decisions(self._home / DECISIONS, made.decisions)
         except BaseException:
             # The next look finds it all again.
             self._around, self._stamp = before
             raise
-        if made != self.state:
-            self.state = made
+        self.state = self.state if made == self.state else made
         return self.state
 
     def consequences(self, oids: Iterable[str], decision: Decision) -> Consequences:
@@ -280,14 +275,14 @@ class ReviewSession:
         self._arrive(self._now())
         self._around = self._look_around()
         self.state = self._build()
-        write_decisions(self._home / DECISIONS, self.state.decisions)
+        deciding.write_decisions(self._home / DECISIONS, self.state.decisions)
 
     def _import(self, document: dict[str, Any]) -> None:
         """Take in a decisions file, once: asked for again it says nothing new."""
         mark = json.dumps(document, sort_keys=True)
         if mark != self._log.imported:
             # A file that names what is not there is refused; what the log has of it may well be gone.
-            decide(self._plan.changes, parse_decisions(document))
+            deciding.decide(self._plan.changes, deciding.parse_decisions(document))
             self._act("imported", decisions=document, mark=mark, says="the decisions of a file")
 
     def _act(self, event: str, back: str = "withdrawn", **fields: Any) -> ReviewState:
@@ -296,15 +291,24 @@ class ReviewSession:
         self._acted = time.monotonic()
         try:
             state = self._build()
-            write_decisions(self._home / DECISIONS, state.decisions)
+            deciding.write_decisions(self._home / DECISIONS, state.decisions)
         except BaseException:
-            self._append(back)
+            self._owed.append(back)
+            with contextlib.suppress(JournalError):  # a full disk: it is written before the next act
+                self._settle()
             raise
         self.state = state
         return state
 
     def _append(self, event: str, **fields: Any) -> None:
+        self._settle()
         self._log = apply(self._log, self._journal.append(event, time.time(), **fields))
+
+    def _settle(self) -> None:
+        """Take back the act that failed when not even that could be written."""
+        while self._owed:
+            self._log = apply(self._log, self._journal.append(self._owed[0], time.time()))
+            self._owed.pop()
 
     def _build(self, patience: float = _PATIENCE) -> ReviewState:
         """The state that the log and what is reviewed give: the only place where one is made.
@@ -327,14 +331,13 @@ class ReviewSession:
     def _lay(self, patience: float) -> tuple[Reviewed, tuple[str, ...]]:
         decisions, onto = decisions_of(self._log)
         plan = replace(self._plan, base=onto or self._subject.base)
-        fitting, gone = without_missing(plan.changes, decisions)
+        fitting, gone = deciding.without_missing(plan.changes, decisions)
         until = time.monotonic() + patience
 
         def should_stop() -> bool:
             return time.monotonic() > until or self.is_awaited()
 
-        reviewed = lay_review(self._engine, plan, fitting, stored=False, should_stop=should_stop)
-        return reviewed, gone
+        return lay_review(self._engine, plan, fitting, stored=False, should_stop=should_stop), gone
 
     def _recall(self, reviewed: Reviewed) -> bool:
         """Write down what earlier reviews resolved of what is held now, so that it can be repeated without them."""
@@ -383,9 +386,7 @@ class ReviewSession:
         return change
 
     def _says(self, oids: Sequence[str]) -> str:
-        if len(oids) != 1:
-            return f"{len(oids)} changes"
-        return f"“{self._change(oids[0]).subject[:60]}”"
+        return f"“{self._change(oids[0]).subject[:60]}”" if len(oids) == 1 else f"{len(oids)} changes"
 
     def _keep_candidate(self) -> None:
         """Have the line where it can be seen and tested. Costs more than an act may, so not behind each."""
