@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from selftest_core.condition import Condition
 
 ARCHIVED_LABEL = "archived_at"
-AFTER_REMINDER = "its turn ended without an outcome, after one reminder"
+AFTER_REMINDER = "it ended its turn without an outcome, after one reminder"
 _FAILED_HOST_STATES = frozenset({"FAILED", "CRASHED"})
 _LIVE = frozenset({State.RUNNING, State.WAITING, State.REPLACED, State.RUNNING_UNKNOWN_AGENT_TYPE, State.UNKNOWN})
 

@@ -20,7 +20,7 @@ from selftest_core.run.bundles import GitBundles, agent_ref
 from selftest_core.run.clock import WallClock
 from selftest_core.run.clone import make_clone
 from selftest_core.run.conductor import Conductor
-from selftest_core.run.deciding import ASKS, TURN_ENDED, Policy
+from selftest_core.run.deciding import TURN_ENDED, Policy
 from selftest_core.run.events import End, Event
 from selftest_core.run.mngr_crew import MngrCrew
 from selftest_core.run.prompt import PROMPT_LINE
@@ -106,7 +106,7 @@ def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_a
             return
         reason = str(entry.fields.get("reason", ""))
         if entry.event == Event.NOTICED and reason and not any(line[1:] == ("noticed", reason) for line in told):
-            says = {TURN_ENDED: "write it now", ASKS: "y"}[reason]
+            says = {TURN_ENDED: "write it now", "waits for permission": "y"}[reason]
             world.tmux("send-keys", "-t", f"=mngr-{row.name}:", says, "Enter")
         told.append((row.name, entry.event, reason))
 
@@ -126,7 +126,7 @@ def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_a
     assert [event for event, _ in of_one].count(Event.REMINDING) == 1
     assert of_one.index((Event.REMINDED, "")) < of_one.index((Event.NOTICED, TURN_ENDED))
     of_other = [line[1:] for line in told if line[0] == asks.name]
-    assert (Event.NOTICED, ASKS) in of_other
+    assert (Event.NOTICED, "waits for permission") in of_other
     assert Event.REMINDING not in [event for event, _ in of_other]
 
     assert forgets.member is not None

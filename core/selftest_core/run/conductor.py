@@ -208,7 +208,7 @@ class Conductor:
             case Do.REMIND:
                 self._work.start(self._remind(row, member), "reminding it", row.name)
             case Do.NOTICE:
-                self._duty.note_row(Event.NOTICED, row, reason=advice.text)
+                self._duty.note_row(Event.NOTICED, row, reason=advice.text, kind=advice.kind or "")
             case Do.GIVE_UP:
                 self._ending.give_up(row, advice.end or End.LOST, advice.text)
             case Do.NOTHING:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.condition import Kind
     from selftest_core.run.conversations import Conversation
     from selftest_core.run.fold import Member
 
@@ -52,8 +53,10 @@ PRESENT = (Life.WORKING, Life.TURN_ENDED, Life.ASKS, Life.EXITED)
 class Seen:
     """What was seen of one agent. `outcome`: a stamp of its outcome file, that changes with it; empty without one.
 
-    `host_id` and `provider` where it was found. `says`: words beside it, such as why it is unseen. `setup`: seconds
-    that the setup of its copy took, of one that was made just now.
+    `host_id` and `provider` where it was found. `says`: words beside it, such as why it is unseen, or what it asks.
+    `kind`: what it waits for (`condition.Kind`), None where nothing tells. `needs_you`: it needs a person by the
+    judgement of the fleet. `setup`: seconds that the setup of its copy took, of one that was
+    made just now.
     """
 
     life: Life
@@ -62,6 +65,8 @@ class Seen:
     provider: str = ""
     says: str = ""
     setup: float | None = None
+    kind: Kind | None = None
+    needs_you: bool = False
 
 
 class Heard(StrEnum):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from selftest_core.attention import AFTER_REMINDER
+from selftest_core.condition import Kind
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew import Life
 from selftest_core.run.events import End, Phase
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import RunRow
 
 UNSURE = f"it may not have got its prompt: where it waits, tell it “{PROMPT_LINE}”"
-TURN_ENDED = "it ended its turn without an outcome, after one reminder"
+TURN_ENDED = AFTER_REMINDER
 ASKS = "it asks something that only a person can answer"
 
 
@@ -88,12 +90,13 @@ class Do(StrEnum):
 class Advice:
     """What to do about a test. `end`: how it ends if a fetch finds no outcome; None while it may still come.
 
-    `text`: the reason of a notice, or why it is given up.
+    `text`: the reason of a notice, or why it is given up. `kind`: what a noticed agent waits for.
     """
 
     do: Do
     end: End | None = None
     text: str = ""
+    kind: Kind | None = None
 
 
 _NOTHING = Advice(Do.NOTHING)
@@ -145,20 +148,21 @@ def _end(seen: Seen, is_late: bool, is_asked_to_stop: bool) -> tuple[End | None,
 
 
 def _attend(row: RunRow, seen: Seen, policy: Policy, reminded: float) -> Advice:
+    kind: Kind | None
     match seen.life:
         case Life.ASKS:
-            reason = ASKS
+            reason, kind = seen.says or ASKS, seen.kind or Kind.QUESTION
         case _ if row.unsure:  # a reminder must not be the first words that it gets
-            reason = UNSURE
+            reason, kind = UNSURE, Kind.TURN_ENDED
         case Life.TURN_ENDED if not row.is_reminded:
             return Advice(Do.REMIND)
-        case Life.TURN_ENDED if reminded < policy.reminder_patience:
+        case Life.TURN_ENDED if reminded < policy.reminder_patience and not seen.needs_you:
             return _NOTHING
         case Life.TURN_ENDED:
-            reason = TURN_ENDED
+            reason, kind = seen.says or TURN_ENDED, seen.kind or Kind.TURN_ENDED
         case _:
-            reason = ""
-    return _NOTHING if row.attention == reason else Advice(Do.NOTICE, text=reason)
+            reason, kind = "", None
+    return _NOTHING if row.attention == reason else Advice(Do.NOTICE, text=reason, kind=kind)
 
 
 def pause_after(misses: int, policy: Policy) -> float:

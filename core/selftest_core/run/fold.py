@@ -70,9 +70,9 @@ class RunRow:
     commit of its branch and `commits` how many it has over the base. `signature`: what failures that are alike share.
     `prompts`: how often its prompt was sent; `unsure`: why nobody can tell whether it has it.
     `began`: since when its agent's time counts. `is_whole`: the outcome that was last fetched in vain is whole.
-    `attention`: why it needs a person; `limited`: what its screen says of a service that takes no more. `says`: why
-    its agent could not be stopped. `setup`: seconds that the setup of its copy took. `usage`: what its agent used, of
-    this attempt alone.
+    `attention`: why it needs a person, `asks`: the kind of that (`condition.Kind`); `limited`: what its screen says of
+    a service that takes no more. `says`: why its agent could not be stopped. `setup`: seconds that the setup of
+    its copy took. `usage`: what its agent used, of this attempt alone.
     """
 
     planned: PlannedTest
@@ -97,6 +97,7 @@ class RunRow:
     stamp: str = ""
     is_reminded: bool = False
     attention: str = ""
+    asks: str = ""
     noticed_at: float | None = None
     limited: str = ""
     limited_at: float | None = None
@@ -306,7 +307,7 @@ def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
             return {"is_reminded": True}
         case Event.NOTICED:
             reason = _text(fields, "reason")
-            return {"attention": reason, "noticed_at": entry.at if reason else None}
+            return {"attention": reason, "noticed_at": entry.at if reason else None, "asks": _text(fields, "kind")}
         case Event.LIMITED:
             reason = _text(fields, "reason")
             return {"limited": reason, "limited_at": entry.at if reason else None}
@@ -318,7 +319,7 @@ def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
             return {
                 "end": _end(fields), "ended_at": entry.at, "stage": _text(fields, "stage"), "text": text,
                 "signature": told, "tip": _text(fields, "tip"), "commits": _count(fields, "commits"),
-                "attention": "", "noticed_at": None, "limited": "", "limited_at": None,
+                "attention": "", "asks": "", "noticed_at": None, "limited": "", "limited_at": None,
             }  # fmt: skip
         case Event.STOPPED:
             return {"says": _text(fields, "says")}

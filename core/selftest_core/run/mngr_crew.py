@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
 from selftest_core.clusters import limit_line
-from selftest_core.condition import PERMISSIONS
+from selftest_core.condition import Kind, reason
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.run.carrying import carried_files
 from selftest_core.run.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
@@ -26,6 +26,7 @@ from selftest_core.run.fold import Member
 from selftest_core.run.heads import head_of
 from selftest_core.run.hearing import has_heard, is_doubtful
 from selftest_core.run.listings import Listings, by_id, find, missing_from
+from selftest_core.run.local_rows import LocalRows, life_of, standing_of
 from selftest_core.run.local_screens import local_screens
 from selftest_core.run.mngr_commands import (
     OUT,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan import RunPlan
     from selftest_core.run.recording import Recorder
     from selftest_core.run.store import RunFolder
+    from selftest_core.view import Row
 
 _CREATE = 290.0
 _RSYNC = 280.0
@@ -102,6 +104,7 @@ class MngrCrew:
         self._conversations = MngrConversations(plan, self._mngr, mask)
         self._stamps: dict[str, tuple[str, bool]] = {}
         self._stamps_asked: dict[str, tuple[float, float]] = {}  # by provider: when, and how long it took
+        self._local = LocalRows(self._mngr.environ)
         self._waiting_since: dict[str, float] = {}
         self._not_made_since: dict[str, float] = {}
         self._making_seen_at = 0.0
@@ -149,6 +152,10 @@ class MngrCrew:
             for member in groups[provider]
         }
         await self._ask_outcomes([agent for agent in agents.values() if agent is not None])
+        rows: Mapping[str, Row] = {}
+        if LOCAL_PROVIDER in groups:
+            local = answers.get(LOCAL_PROVIDER)
+            rows = await self._local.look(None if isinstance(local, str) else local)
         seen: dict[str, Seen] = {}
         for provider, answer in answers.items():
             for member in groups[provider]:
@@ -157,7 +164,7 @@ class MngrCrew:
                     seen[member.agent_id] = Seen(Life.UNSEEN, says=answer)
                 elif agent is not None:
                     self._absent_in.pop(member.agent_id, None)
-                    seen[member.agent_id] = self._seen(agent, answer)
+                    seen[member.agent_id] = self._seen(agent, answer, rows.get(agent.id))
                 elif self._may_be_being_made(member, self._listings.begun(provider)):
                     seen[member.agent_id] = Seen(Life.UNSEEN, says="it may be being made")
                 else:
@@ -251,18 +258,27 @@ class MngrCrew:
         agent = self._agent(member)
         return member if agent is None else replace(member, name=agent.name)
 
-    def _seen(self, agent: Agent, listed: Listed) -> Seen:
+    def _seen(self, agent: Agent, listed: Listed, row: Row | None) -> Seen:
+        condition = None
         if self._is_beginning(agent, listed):
             life = Life.WORKING
             self._listings.doubt(agent.id)
         else:
-            life = self._life(agent, listed.at)
+            takes_turns = self._plan.agent_type != "command"
+            state, condition = standing_of(agent, row, has_begun=agent.id in self._begun, takes_turns=takes_turns)
+            is_gone = not agent.host.is_local and agent.host.state in _GONE_HOST
+            has_settled = self._has_settled(agent, state, listed.at)
+            life = Life.LOST if is_gone else life_of(agent, state, condition, has_settled=has_settled)
         if agent.host.is_local:
             stamp = _stamp(Path(agent.work_dir) / OUT / OUTCOME)
         else:
             stamp, _ = self._stamps.get(agent.id, ("", False))
         says = f"its host is {agent.host.state}" if life is Life.LOST else ""
-        return Seen(life, stamp, agent.host.id, agent.host.provider, says)
+        if condition is None or life not in (Life.ASKS, Life.TURN_ENDED, Life.EXITED):
+            return Seen(life, stamp, agent.host.id, agent.host.provider, says)
+        says = "" if condition.kind in (Kind.TURN_ENDED, Kind.READY) else reason(condition)
+        needs_you = row is not None and row.attention is not None
+        return Seen(life, stamp, agent.host.id, agent.host.provider, says, kind=condition.kind, needs_you=needs_you)
 
     def _is_beginning(self, agent: Agent, listed: Listed) -> bool:
         """True where an agent that seems to have ended may only be on its way.
@@ -280,27 +296,12 @@ class MngrCrew:
         self._begun.add(agent.id)
         return False
 
-    def _life(self, agent: Agent, at: float) -> Life:
-        if not agent.host.is_local and agent.host.state in _GONE_HOST:
-            return Life.LOST
-        if agent.state is not State.WAITING:
+    def _has_settled(self, agent: Agent, state: State, at: float) -> bool:
+        """True where it has waited for some seconds: between two turns, and before its first, it waits too."""
+        if state is not State.WAITING:
             self._waiting_since.pop(agent.id, None)
-        match agent.state:
-            case State.DONE:
-                return Life.EXITED
-            case State.STOPPED:
-                booted, created = agent.host.boot_time, agent.created_at
-                # The machine was started again in between: nobody stopped this agent.
-                return Life.LOST if booted is not None and created is not None and booted > created else Life.STOPPED
-            case State.WAITING if self._plan.agent_type != "command":
-                waited = at - self._waiting_since.setdefault(agent.id, at)
-                if agent.waiting_reason == PERMISSIONS:
-                    return Life.ASKS
-                return Life.TURN_ENDED if waited >= _SETTLING else Life.WORKING
-            case State.UNKNOWN:
-                return Life.UNSEEN
-            case _:
-                return Life.WORKING
+            return False
+        return at - self._waiting_since.setdefault(agent.id, at) >= _SETTLING
 
     async def _ask_outcomes(self, agents: Sequence[Agent]) -> None:
         """Ask the far ones whether their outcome is there; an answer that does not come leaves what was known."""
