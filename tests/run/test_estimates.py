@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from run.rehearsals import a_plan
+from selftest_core.journal import Journal
 from selftest_core.run.estimates import Estimates, Typical, estimate
 from selftest_core.run.plan import PlannedTest, RunPlan
 from selftest_core.run.source import Size
+from selftest_core.run.store import make_run_folder
+from selftest_core.run.typical import typical
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PLAN = RunPlan(
     run="20261121-0931-7f3a", repository="/home/ann/shop", base="1" * 40, provider="local", agent_type="claude",
@@ -26,16 +33,47 @@ def estimated(size: Size = SIZE, typical: Typical | None = None, **fields: Any) 
 
 
 def test_time_is_rounds_of_agents_and_says_where_it_is_from() -> None:
-    found = estimated(typical=Typical(120.0, "the median of run 20261120-0900-1111"))
+    found = estimated(typical=Typical(120.0, "the median of run 20261120-0900-1111", making=1.0))
     assert (found.seconds, found.longest) == (3 * 120.0, 3 * 1800.0)
     assert "10 tests, 4 at once, 2 min each" in found.time_basis
     assert "the median of run 20261120-0900-1111" in found.time_basis
     assert "guess" in estimated().time_basis
 
 
-@pytest.mark.parametrize(("rate", "seconds"), [(10.0, 11.0), (0.1, 101.0)])
-def test_making_the_agents_takes_its_time_too(rate: float, seconds: float) -> None:
-    assert estimated(typical=Typical(1.0, "x"), launch_rate=rate, max_running=100).seconds == pytest.approx(seconds)
+@pytest.mark.parametrize(
+    ("agent_type", "making", "rate", "seconds"),
+    [
+        ("command", None, 10.0, 11.0),
+        ("command", None, 0.1, 101.0),
+        ("claude", None, 10.0, 61.0),  # each takes mngr's lock for longer than a command agent does
+        ("claude", 4.5, 10.0, 46.0),
+        ("claude", 4.5, 0.1, 101.0),
+    ],
+)
+def test_making_the_agents_takes_its_time_too(
+    agent_type: str, making: float | None, rate: float, seconds: float
+) -> None:
+    command = ("./agent",) if agent_type == "command" else None
+    found = estimated(
+        typical=Typical(1.0, "x", making=making, making_run="r1"), launch_rate=rate, max_running=100,
+        agent_type=agent_type, agent_command=command,
+    )  # fmt: skip
+    assert found.seconds == pytest.approx(seconds)
+    assert ("as in run r1" in found.time_basis) is (making is not None)
+
+
+def test_how_fast_agents_are_made_is_taken_from_launches_that_waited_for_nobody(tmp_path: Path) -> None:
+    plan = a_plan(6, max_running=4, repository=str(tmp_path))
+    folder = make_run_folder(plan, {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")})
+    with Journal(folder.journal) as journal:
+        for n, (test, launched) in enumerate(zip(plan.tests, (15, 20, 24, 30, 500, 900), strict=True)):
+            journal.append("launching", float(n), agent=test.agent_name, attempt=1, agent_id=test.agent_id, name="x")
+            journal.append("launched", float(launched), agent=test.agent_name, attempt=1, host_id="h", provider="local")
+            journal.append("pulling", launched + 60.0, agent=test.agent_name, attempt=1, stamp="s")
+            journal.append("ended", launched + 60.0, agent=test.agent_name, attempt=1, end="succeeded", stage="work")
+    found = typical(tmp_path, dataclasses.replace(plan, run="20261122-0000-0000"))
+    assert found is not None
+    assert (found.seconds, found.making, found.making_run) == (60.0, 5.0, plan.run)
 
 
 @pytest.mark.parametrize(

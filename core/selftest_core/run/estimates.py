@@ -22,19 +22,24 @@ if TYPE_CHECKING:
 
 FIRST_GUESS = 600.0
 """Seconds that an agent takes where nothing was measured: the order of magnitude, no more."""
-MNGR_PER_SECOND = 1.0
-"""Agents that mngr makes in a second on one machine, however many at once: it takes a lock and a second of CPU."""
+MAKING_COMMAND = 1.0
+"""Seconds in which mngr makes one command agent, however many at once: it takes a lock and a second of CPU."""
+MAKING_OTHERS = 6.0
+"""Seconds for one agent with a program of its own that gets its prompt: 5 to 9 were measured with Claude Code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typical:
     """How long one agent takes, in seconds, and where that is from, such as `the median of run …`; and what it costs,
-    where earlier runs metered that."""
+    where earlier runs metered that. `making`: seconds from one agent's launch to the next's,
+    and `making_run` the run that tells, None where none does."""
 
     seconds: float = FIRST_GUESS
     basis: str = "a first guess; nothing was measured here yet"
     usd: float | None = None
     usd_basis: str = ""
+    making: float | None = None
+    making_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +91,12 @@ def estimate(
     disk, disk_each, disk_basis = _disk(plan, size, count)
     return Estimates(
         tests=count,
-        seconds=_duration(plan, one.seconds, count),
-        longest=_duration(plan, plan.timeout, count),
+        seconds=_duration(plan, one.seconds, count, _making(plan, one)),
+        longest=_duration(plan, plan.timeout, count, _making(plan, one)),
         time_basis=(
-            f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each ({one.basis})"
+            f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
+            f"({one.basis}); one is made every {span(_making(plan, one))}"
+            + ("" if one.making is None else f", as in run {one.making_run}")
         ),
         usd=usd,
         usd_basis=usd_basis,
@@ -141,10 +148,16 @@ def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tupl
     return tuple(found)
 
 
-def _duration(plan: RunPlan, each: float, count: int) -> float:
+def _making(plan: RunPlan, one: Typical) -> float:
+    """Seconds from one launch to the next."""
+    usual = MAKING_COMMAND if plan.agent_type == "command" else MAKING_OTHERS
+    return max(1.0 / plan.launch_rate, usual if one.making is None else one.making)
+
+
+def _duration(plan: RunPlan, each: float, count: int, spacing: float) -> float:
     """Whichever is longer: working through them in rounds, or making them one after another."""
     rounds = math.ceil(count / plan.max_running) * each
-    making = count / min(plan.launch_rate, MNGR_PER_SECOND)
+    making = count * spacing
     return max(rounds, making + each) if count else 0.0
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from selftest_core.run.plan import RunPlan
 
 _LOOKED_AT = 10
+_ENOUGH = 3
+"""Launches of a run that tell how fast agents are made."""
 _WORKED = (End.SUCCEEDED, End.UNCHANGED, End.BLOCKED, End.RED)
 """The ends of agents that came to their own end: a crash or a deadline tells nothing of the work."""
 
@@ -39,7 +41,9 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
             )  # fmt: skip
             spans = _spans(run)
             if is_alike and spans and found is None:
-                found = Typical(median(spans), f"the median of {len(spans)} agents of run {folder.run}")
+                basis = f"the median of {len(spans)} agents of run {folder.run}"
+                making = _making(run)
+                found = Typical(median(spans), basis, making=making, making_run="" if making is None else folder.run)
             usd = _metered(run)
             if is_alike and usd and found is not None:
                 basis = f"metered: the average of {len(usd)} agents of run {folder.run}"
@@ -61,3 +65,13 @@ def _spans(run: Run) -> list[float]:
         for row in run.rows.values()
         if row.end in _WORKED and row.ended_at is not None and row.launched_at is not None
     ]
+
+
+def _making(run: Run) -> float | None:
+    """Seconds from one launch to the next, while no agent had to wait for the end of another."""
+    rows = sorted(
+        (row for row in run.rows.values() if row.launched_at is not None and not row.retries),
+        key=lambda row: row.launching_at or 0.0,
+    )[: run.plan.max_running]
+    launched = sorted(row.launched_at for row in rows if row.launched_at is not None)
+    return (launched[-1] - launched[0]) / (len(launched) - 1) if len(launched) >= _ENOUGH else None
