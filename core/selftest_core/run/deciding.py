@@ -56,6 +56,7 @@ class Policy:
     creates_at_once: int = 4
     pulls_at_once: int = 4
     stop_batch: int = 10
+    stops_at_once: int = 2
     stop_tries: int = 3
     launch_retries: int = 2
     lost_retries: int = 1

@@ -139,8 +139,13 @@ def rsync_arguments(member: Member, staging: Path) -> list[str]:
     """Copy the agent's out folder into `staging`, without links, devices and giants. Never starts a host."""
     return [
         "rsync", f"{member.address}:{OUT}/", f"{staging}/", "--no-start", "--uncommitted-changes", "clobber", "--",
-        "--no-links", "--no-devices", "--no-specials", f"--max-size={LARGEST_FILE + 1}",
+        *rsync_limits(),
     ]  # fmt: skip
+
+
+def rsync_limits() -> tuple[str, ...]:
+    """rsync's own arguments: nothing but plain files and folders, and no giants."""
+    return ("--no-links", "--no-devices", "--no-specials", f"--max-size={LARGEST_FILE + 1}")
 
 
 def bundle_script(base: str) -> str:

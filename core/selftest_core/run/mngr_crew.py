@@ -22,6 +22,7 @@ from selftest_core.condition import Kind, reason
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.run.carrying import carried_files
 from selftest_core.run.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
+from selftest_core.run.emptying import pull_far, pull_local, stop_local
 from selftest_core.run.fold import Member
 from selftest_core.run.heads import head_of
 from selftest_core.run.hearing import has_heard, is_doubtful
@@ -30,7 +31,6 @@ from selftest_core.run.local_rows import LocalRows, life_of, standing_of
 from selftest_core.run.local_screens import local_screens
 from selftest_core.run.mngr_commands import (
     OUT,
-    bundle_script,
     create_arguments,
     exec_arguments,
     heard_script,
@@ -40,7 +40,6 @@ from selftest_core.run.mngr_commands import (
     parse_stamp,
     place_of,
     provider_of,
-    rsync_arguments,
     screen_script,
     stamp_script,
     work_dir,
@@ -67,7 +66,6 @@ if TYPE_CHECKING:
     from selftest_core.view import Row
 
 _CREATE = 290.0
-_RSYNC = 280.0
 _EXEC = 60.0
 _MESSAGE = 110.0
 _STOP = 110.0
@@ -77,8 +75,6 @@ _SETTLING = 5.0
 """Seconds after its making in which an agent's shell may be seen before its program, and for which an interactive
 agent must have waited before its turn counts as ended: between two turns, and before its first, it waits too."""
 _AT_ONCE = 20
-_PARTIAL = ("status 23", "status 24")
-"""rsync's words for: some files could not be copied, or vanished meanwhile; the rest came."""
 _GONE_HOST = frozenset({"STOPPED", "STOPPING", "PAUSED", "CRASHED", "FAILED", "DESTROYED"})
 
 
@@ -173,25 +169,12 @@ class MngrCrew:
 
     async def pull(self, member: Member, staging: Path) -> None:
         """Make the bundle where the agent made none, and copy its out folder."""
-        if self._needs_bundle(member):
-            done = await self._mngr.call(
-                exec_arguments((member,), bundle_script(self._plan.base), _EXEC - 10.0), timeout=_EXEC
-            )
-            answers = tuple(parse_exec(done.stdout).values())
-            if not answers:  # nobody was asked: without this its branch would be taken for none
-                raise ToolFailedError(
-                    "the agent could not be asked for its branch", done.stderr_end,
-                    argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
-                )  # fmt: skip
-            ok, says = answers[0]
-            if not ok:
-                (staging / "bundle-failed.txt").write_text(f"{says}\n", encoding="utf-8", errors="replace")
-        done = await self._mngr.call(rsync_arguments(member, staging), timeout=_RSYNC)
-        if not done.ok and not any(words in done.stderr for words in _PARTIAL):
-            raise ToolFailedError(
-                "what the agent left could not be copied", done.stderr_end,
-                argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
-            )  # fmt: skip
+        base = self._plan.base if self._needs_bundle(member) else ""
+        if self._is_local(member):
+            folder = Path(work_dir(LOCAL_PROVIDER, member, self._host_dir))
+            await pull_local(self._mngr, folder, staging, bundle_base=base)
+        else:
+            await pull_far(self._mngr, member, staging, bundle_base=base)
 
     async def conversation(self, member: Member) -> Conversation:
         """Its conversation so far, masked."""
@@ -227,20 +210,25 @@ class MngrCrew:
         done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
         if f"message {member.agent_id}@" in done.stdout:
             return Heard.PENDING
-        if (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER:
+        if self._is_local(member):
             return await asyncio.to_thread(has_heard, self._host_dir / "agents" / member.agent_id, text)
         said = await self._exec([self._placed(member)], heard_script(text))
         return parse_heard(" ".join(said.values()))
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
         """Stop them, and see that they stopped."""
-        targets = [_target(member) for member in members]
-        results = await steer(self._mngr, Act.STOP, targets, timeout=_STOP)
+        local = [self._placed(member) for member in members if self._is_local(member)]
+        stopped = await stop_local(self._mngr, local) if local else frozenset()
+        targets = [_target(member) for member in members if member.agent_id not in stopped]
+        results = await steer(self._mngr, Act.STOP, targets, timeout=_STOP) if targets else ()
         # One that is not there any more is as stopped as can be.
-        return {
+        return dict.fromkeys(stopped, "") | {
             result.target.key.agent_id: "" if result.ok or "not there" in result.says else result.says
             for result in results
         }
+
+    def _is_local(self, member: Member) -> bool:
+        return (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER
 
     def _by_provider(self, members: Sequence[Member]) -> dict[str, list[Member]]:
         groups: dict[str, list[Member]] = {}

@@ -1,12 +1,13 @@
 """Stops agents whose end is known: beside the loop, host by host, in batches, each with a deadline and few tries.
 
-One host has one call at a time, so a dead one holds up nobody but its own. An agent that cannot be stopped ends its
+One host has a few calls at a time, so a dead one holds up nobody but its own. An agent that cannot be stopped ends its
 test all the same, with the reason; one that was given up for another and turns up again is stopped too.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,8 @@ class Stopper:
         self._crew = crew
         self._policy = policy
         self._clock = clock
-        self._hosts: set[str] = set()
+        self._hosts = Counter[str]()  # how many calls run, by host
+        self._stopping: set[str] = set()
         self._tries: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
         self._strays: set[str] = set()
@@ -39,22 +41,25 @@ class Stopper:
     @property
     def is_busy(self) -> bool:
         """True while a call runs."""
-        return bool(self._hosts)
+        return self._hosts.total() > 0
 
     def batches(self, run: Run, elapsed: float) -> Iterator[tuple[RunRow, ...]]:
-        """The batches to stop now, one per host that has no call running; each must be given to `stop`."""
+        """The batches to stop now, one for each host that may have another call; each must be given to `stop`."""
         hosts: dict[str, list[RunRow]] = {}
         for row in run.rows.values():
             if (
                 row.phase is Phase.STOPPING
                 and row.member is not None
+                and row.name not in self._stopping
                 and elapsed >= self._not_before.get(row.name, -1.0)
             ):
                 hosts.setdefault(row.member.host_id, []).append(row)
         for host, rows in hosts.items():
-            if host not in self._hosts:
-                self._hosts.add(host)
-                yield tuple(rows[: self._policy.stop_batch])
+            if self._hosts[host] < self._policy.stops_at_once:
+                batch = tuple(rows[: self._policy.stop_batch])
+                self._hosts[host] += 1
+                self._stopping.update(row.name for row in batch)
+                yield batch
 
     async def stop(self, batch: Sequence[RunRow]) -> Mapping[str, str]:
         """Stop one batch; by test name why it could not be stopped (empty: it is); without those to be tried again."""
@@ -63,7 +68,8 @@ class Stopper:
         try:
             answers = await self._ask(members)
         finally:
-            self._hosts.discard(host)
+            self._hosts[host] -= 1
+            self._stopping.difference_update(row.name for row in batch)
         settled: dict[str, str] = {}
         for row, member in zip(batch, members, strict=True):
             says = answers.get(member.agent_id, "nothing was said of it")
@@ -87,11 +93,11 @@ class Stopper:
     async def stop_stray(self, member: Member) -> None:
         """Stop an agent that no test waits for any more; whether it worked is seen by the next `sweep`."""
         key = f"stray {member.agent_id}"
-        self._hosts.add(key)
+        self._hosts[key] += 1
         try:
             await self._ask([member])
         finally:
-            self._hosts.discard(key)
+            self._hosts[key] -= 1
 
     async def _ask(self, members: Sequence[Member]) -> Mapping[str, str]:
         try:
