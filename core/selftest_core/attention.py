@@ -7,16 +7,18 @@ has only just started and has had no turn yet. Reasons hold no durations: a scre
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.agents import State
-from selftest_core.condition import ASKING, ENDED_TURN, MNGR, Kind, reason
+from selftest_core.condition import ASKING, ENDED_TURN, MNGR, Kind, reason, urgency
 from selftest_core.judging import is_known
 from selftest_core.view import Category
 
 if TYPE_CHECKING:
     from selftest_core.agents import Agent, Host
     from selftest_core.condition import Condition
+    from selftest_core.view import Row
 
 ARCHIVED_LABEL = "archived_at"
 AFTER_REMINDER = "it ended its turn without an outcome, after one reminder"
@@ -77,6 +79,14 @@ def judge(standing: Standing) -> tuple[Category, str | None]:
     if need:
         return Category.NEEDS_YOU, need
     return category, standing.host_silence
+
+
+def cost_of_waiting(row: Row) -> tuple[int, float]:
+    """The place of an agent among those of its group: what costs most to wait for first, then what waits longest."""
+    if row.attention is None:
+        return urgency(None) + 1, math.inf
+    kind = row.condition.kind if row.condition is not None else None
+    return urgency(kind), row.idle_since if row.idle_since is not None else math.inf
 
 
 def _failure(standing: Standing) -> str | None:

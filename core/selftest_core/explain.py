@@ -78,6 +78,9 @@ def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, told: Told | Non
     elif _is_contradicted(row, local, told):
         remark = "mngr says STOPPED, but its tmux session is there: both disagree, and who has the session is believed"
         yield Evidence("probe", at, remark)
+    if row.condition is not None and local.condition is row.condition:
+        said = f"{row.condition.kind}, by {row.condition.source} ({row.condition.says})"
+        yield Evidence("probe", at if row.condition.since is None else min(row.condition.since, at), said, stands)
     for other in local.other_sessions:
         yield Evidence("probe", at, f"a second session {other.name} of it is on {other.socket}")
     if row.exit_status is not None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
+from selftest_core.condition import reason
 from selftest_core.troubles import ALL, PROBE
 
 if TYPE_CHECKING:
@@ -90,6 +91,11 @@ class AgentItem(Shape):
     category: str = Field(description="The group in the order of attention: needs you, failed, working, waiting, …")
     attention: bool = Field(description="True where it needs a person.")
     reason: Text = Field(description="Why it needs a person; empty where it does not.")
+    condition: str | None = Field(
+        description="What it does or waits for: working, compacting, retrying, ready, permission, question, plan, "
+        "dialog, error, turn ended, interrupted, crashed; null where nothing tells more than the state."
+    )
+    doing: Text = Field(description="The condition in words, with what it asks, its error, or what it retries.")
     stale: bool = Field(description="True where its provider gave no newer answer; `as_of` is the last good one.")
     as_of: Instant | None = Field(description="The time of the answer that this is from.")
     source: str = Field(description="Who said the state: probe, mngr or remembered.")
@@ -218,6 +224,8 @@ def agent_item(row: Row, as_of: float | None) -> AgentItem:
         category=row.category.value,
         attention=row.attention is not None,
         reason=row.attention or "",
+        condition=row.condition.kind.value if row.condition is not None else None,
+        doing=reason(row.condition) if row.condition is not None else "",
         stale=row.stale_since is not None,
         as_of=instant(as_of),
         source=row.source,

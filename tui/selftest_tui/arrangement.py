@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import AgentKey, State
+from selftest_core.attention import cost_of_waiting
 from selftest_core.frozen import dataclass
 from selftest_core.observations import SessionRef, TmuxSession
 from selftest_core.view import Category, FleetView, Row
@@ -36,7 +37,7 @@ class GroupBy(StrEnum):
 
 
 class SortBy(StrEnum):
-    """What `o` offers. URGENCY: what has waited longest first where it needs a person, else by name."""
+    """What `o` offers. URGENCY: by what it costs to wait (dialogs, errors, ended turns), the longest wait first."""
 
     URGENCY = "urgency"
     NAME = "name"
@@ -175,23 +176,22 @@ class _Layout:
 _LAST = float("inf")
 
 
-def _sorting(sort: SortBy) -> Callable[[Row], tuple[float, str, str]]:
-    def urgency(row: Row) -> tuple[float, str, str]:
-        waits = row.attention is not None and row.idle_since is not None
-        return (row.idle_since or 0.0) if waits else _LAST, row.agent.name, row.agent.host.id
+def _sorting(sort: SortBy) -> Callable[[Row], tuple[float, float, str, str]]:
+    def urgency(row: Row) -> tuple[float, float, str, str]:
+        return *cost_of_waiting(row), row.agent.name, row.agent.host.id
 
-    def name(row: Row) -> tuple[float, str, str]:
-        return 0.0, row.agent.name, row.agent.host.id
+    def name(row: Row) -> tuple[float, float, str, str]:
+        return 0.0, 0.0, row.agent.name, row.agent.host.id
 
-    def running(row: Row) -> tuple[float, str, str]:
+    def running(row: Row) -> tuple[float, float, str, str]:
         began = row.agent.started_at or row.agent.created_at
-        return (_LAST if began is None else began), row.agent.name, row.agent.host.id
+        return 0.0, (_LAST if began is None else began), row.agent.name, row.agent.host.id
 
-    def idle(row: Row) -> tuple[float, str, str]:
-        return (_LAST if row.idle_since is None else row.idle_since), row.agent.name, row.agent.host.id
+    def idle(row: Row) -> tuple[float, float, str, str]:
+        return 0.0, (_LAST if row.idle_since is None else row.idle_since), row.agent.name, row.agent.host.id
 
-    def created(row: Row) -> tuple[float, str, str]:
-        return -(row.agent.created_at or 0.0), row.agent.name, row.agent.host.id
+    def created(row: Row) -> tuple[float, float, str, str]:
+        return 0.0, -(row.agent.created_at or 0.0), row.agent.name, row.agent.host.id
 
     return {
         SortBy.URGENCY: urgency,

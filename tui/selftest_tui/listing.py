@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.attention import cost_of_waiting
 from selftest_core.view import Category
 from selftest_tui.present import (
     SESSION_SYMBOL,
@@ -52,7 +53,15 @@ def fleet_lines(view: FleetView, now: float, width: int, *, colour: bool) -> lis
         return [fit("No agents. `selftest-tui demo` shows some; `mngr create` makes one.", width).rstrip()]
     lines = [fit(_counts(view), width).rstrip()]
     if view.rows:
-        lines += ["", *_agents(sorted(view.rows, key=lambda row: _ORDER[row.category]), now, width, colour=colour)]
+        lines += [
+            "",
+            *_agents(
+                sorted(view.rows, key=lambda row: (_ORDER[row.category], cost_of_waiting(row))),
+                now,
+                width,
+                colour=colour,
+            ),
+        ]
     if view.sessions:
         lines += ["", f"{plural(len(view.sessions), 'other tmux session')}"]
         lines += [_session(session, now, width) for session in view.sessions]

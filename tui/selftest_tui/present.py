@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.condition import Kind
+from selftest_core.condition import reason as condition_reason
 from selftest_core.observations import TmuxSession
 from selftest_core.usage import Label
 from selftest_core.view import Category
@@ -198,11 +200,14 @@ def idle_for(row: Row, now: float) -> str:
 
 
 def reason(row: Row, now: float) -> str:
-    """Why it needs a person, and how old the news is where its provider no longer answers."""
+    """Why it needs a person, or that it retries or compacts; how old the news is where its provider is silent."""
+    says = row.attention or ""
+    if not says and row.condition is not None and row.condition.kind in (Kind.RETRYING, Kind.COMPACTING):
+        says = condition_reason(row.condition)
     if row.stale_since is None:
-        return row.attention or ""
+        return says
     age = f"as of {ago(now - row.stale_since)} ago"
-    return f"{age} · {row.attention}" if row.attention else age
+    return f"{age} · {says}" if says else age
 
 
 def list_age(lanes: tuple[LaneStatus, ...], now: float) -> str:

@@ -103,7 +103,7 @@ def _of_cluster(cluster: ClusterRow) -> RunGroup:
 
 def cluster_title(cluster: ClusterRow) -> str:
     """What its members have in common, in words. Untrusted text is made harmless."""
-    told = present.clean(cluster.signature)
+    told = present.clean(cluster.title or cluster.signature)
     match cluster.kind:
         case ClusterKind.ASKING:
             return told or "needs you"

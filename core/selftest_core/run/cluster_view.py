@@ -7,11 +7,13 @@ Every test is in at most one of them. Pure but for `message_members`, which acts
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import AgentKey
 from selftest_core.clusters import signature
+from selftest_core.condition import Kind, urgency
 from selftest_core.frozen import dataclass
 from selftest_core.run.alarm import cluster_key
 from selftest_core.run.events import FAILURES, End, Phase
@@ -43,7 +45,8 @@ class ClusterRow:
     `stage`: `launch`, `collection`, `test`, `work`, `pull`, `blocked`, and `waiting` or `limited` for those that are
     there. `first_at` and `last_at`: seconds since the epoch, None where nothing is known. `hosts`: `provider host-id`,
     each once, those of tests that never had one left out. `evidence`: the newest member's whole text, untrusted.
-    `is_pausing`: it is why launching rests now. `is_accepted`: it was waved through.
+    `title`: what agents that are there wait for, as the newest said it; empty for what is over. `is_pausing`: it is why
+    launching rests now. `is_accepted`: it was waved through.
     """
 
     key: str
@@ -55,6 +58,7 @@ class ClusterRow:
     last_at: float | None
     hosts: tuple[str, ...]
     evidence: str
+    title: str = ""
     is_pausing: bool = False
     is_accepted: bool = False
 
@@ -73,9 +77,7 @@ def cluster_rows(run: Run) -> tuple[ClusterRow, ...]:
         if told is not None:
             found.setdefault(told, []).append(row)
     made = [_cluster(run, kind, stage, told, rows) for (kind, stage, told), rows in found.items()]
-    return tuple(
-        sorted(made, key=lambda one: (not one.is_pausing, one.kind is not ClusterKind.ASKING, -len(one.members)))
-    )
+    return tuple(sorted(made, key=_urgency))
 
 
 def unreachable(row: RunRow) -> str:
@@ -106,8 +108,12 @@ async def message_members(
     return await steer(mngr, Act.MESSAGE, message_targets(rows), text, on_result)
 
 
-def _urgency(one: ClusterRow) -> tuple[bool, bool, int]:
-    return not one.is_pausing, one.kind is not ClusterKind.ASKING, -len(one.members)
+def _urgency(one: ClusterRow) -> tuple[bool, int, float, int]:
+    """The one that pauses the run, those that wait for a person by what that costs and since when, then by size."""
+    if one.kind is not ClusterKind.ASKING:
+        return not one.is_pausing, urgency(None) + 1, 0.0, -len(one.members)
+    kinds = (Kind(row.asks) if row.asks in Kind else None for row in one.members)
+    return not one.is_pausing, min(map(urgency, kinds)), one.first_at or math.inf, -len(one.members)
 
 
 def _kind(row: RunRow) -> tuple[ClusterKind, str, str] | None:
@@ -132,6 +138,7 @@ def _cluster(run: Run, kind: ClusterKind, stage: str, told: str, rows: list[RunR
         last_at=max(times, default=None),
         hosts=tuple(dict.fromkeys(_host(row) for row in rows if row.member is not None and row.member.host_id)),
         evidence=newest.text or newest.attention or newest.limited,
+        title="" if newest.end is not None else newest.attention or newest.limited,
         is_pausing=run.paused_by == "cluster" and run.paused_signature == key,
         is_accepted=key in run.accepted,
     )  # fmt: skip
