@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 import scenes
 from scenes import BOX, NOW, a_list, a_look, a_probe, an_agent, scene
 from selftest_core.agents import State
-from selftest_core.attention import Standing, judge
+from selftest_core.attention import AFTER_REMINDER, Standing, cost_of_waiting, judge
 from selftest_core.condition import Condition, Kind
 from selftest_core.view import Category
+
+if TYPE_CHECKING:
+    from selftest_core.observations import LocalAgent
 
 COMMAND = an_agent(1, "plain", State.WAITING)
 CLAUDE = an_agent(1, "claude", State.WAITING, type="claude")
@@ -129,3 +133,70 @@ def test_reasons_hold_no_clock() -> None:
         for row in shown.view.rows:
             later = shown.and_then(replace(shown.probed, at=NOW + 500), now=NOW + 500).view.by_key[row.key]
             assert later.attention == row.attention
+
+
+def test_what_costs_most_to_wait_for_comes_first_and_of_these_what_waits_longest() -> None:
+    def looked(number: int, name: str, kind: Kind, waited: float) -> LocalAgent:
+        agent = an_agent(number, name, State.RUNNING if kind is Kind.WORKING else State.WAITING, type="claude")
+        return replace(a_look(agent), condition=Condition(kind, since=NOW - waited))
+
+    looks = [
+        looked(1, "ended", Kind.TURN_ENDED, 900),
+        looked(2, "works", Kind.WORKING, 950),
+        looked(3, "refused", Kind.ERROR, 30),
+        looked(4, "asks", Kind.QUESTION, 5),
+        looked(5, "wants", Kind.PERMISSION, 50),
+        looked(6, "broken off", Kind.INTERRUPTED, 1000),
+    ]
+    rows = sorted(scene(a_probe(looks)).view.rows, key=cost_of_waiting)
+    assert [row.agent.name for row in rows] == ["wants", "asks", "refused", "broken off", "ended", "works"]
+
+
+def test_the_end_of_a_turn_in_a_run_is_its_conductors_first() -> None:
+    agent = an_agent(1, "tester", State.WAITING, type="claude", test="tests/test_a.py::test_a")
+    ended = replace(a_look(agent), condition=Condition(Kind.TURN_ENDED, since=NOW - 60))
+    unknown = a_probe([ended])
+    assert scene(unknown).row("tester").attention == "its turn ended"
+
+    def with_reminders(**reminded: float) -> str | None:
+        return scene(replace(unknown, reminders={agent.run or "": reminded})).row("tester").attention
+
+    assert with_reminders() is None
+    assert with_reminders(**{agent.id: NOW - 10}) is None  # it has not begun its turn yet
+    assert with_reminders(**{agent.id: NOW - 70}) == AFTER_REMINDER
+    assert with_reminders(**{agent.id: NOW - 59}) is None
+    asks = replace(ended, condition=Condition(Kind.QUESTION, "Which one?", since=NOW - 60))
+    assert (
+        scene(replace(a_probe([asks]), reminders={agent.run or "": {}})).row("tester").attention == "asks: Which one?"
+    )
+
+
+def test_a_crash_in_a_turn_has_failed_and_needs_you() -> None:
+    done = an_agent(1, "claude", State.DONE, type="claude")
+    crashed = replace(a_look(done), condition=Condition(Kind.CRASHED))
+    row = scene(a_probe([crashed])).row("claude")
+    assert (row.category, row.attention) == (Category.FAILED, "crashed in the middle of a turn")
+
+
+def test_of_a_type_that_is_not_known_mngr_is_named() -> None:
+    odd = replace(an_agent(1, "odd", State.WAITING, type="odd", acted=5), waiting_reason="END_OF_TURN")
+    assert scene(a_list([odd])).row("odd").attention == "its turn ended, as mngr says"
+
+
+def test_the_programs_own_file_stands_against_a_newer_word_of_mngr() -> None:
+    agent = an_agent(1, "claude", State.RUNNING, type="claude")
+    busy = replace(a_look(agent), condition=Condition(Kind.WORKING, source="Claude Code's sessions file"))
+    asks = replace(agent, state=State.WAITING, state_word="WAITING", waiting_reason="PERMISSIONS")
+    newer = replace(a_list([asks]), at=NOW + 5, seconds=0.1)
+    row = scene(a_probe([busy])).and_then(newer).row("claude")
+    assert (row.agent.state, row.attention, row.agent.waiting_reason) == (State.RUNNING, None, None)
+
+
+def test_an_approval_that_codex_asks_for_is_known_by_mngrs_word() -> None:
+    agent = an_agent(1, "codex", State.RUNNING, type="codex")
+    busy = replace(a_look(agent), condition=Condition(Kind.WORKING, since=NOW - 60, source="Codex's rollout"))
+    asks = replace(agent, state=State.WAITING, state_word="WAITING", waiting_reason="PERMISSIONS")
+    older = replace(a_list([asks]), at=NOW - 90, seconds=0.1)
+    assert scene(a_probe([busy]), older).row("codex").attention is None
+    newer = replace(a_list([asks]), at=NOW - 1, seconds=0.1)
+    assert scene(a_probe([busy]), newer).row("codex").attention == "waits for permission"
