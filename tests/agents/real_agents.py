@@ -18,14 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.programs import by_name, listed
+from selftest_core.agents import State
 from selftest_core.demo import claude
 from selftest_core.demo.scripted_model.server import ModelServer, listening
+from selftest_core.view import Category
 from selftest_core.watch import FleetWatch, WatchSettings
 from worlds import BIN, PATIENCE, ROOT, World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from selftest_core.condition import Kind
     from selftest_core.demo.scripted_model.testers import Stage
     from selftest_core.view import FleetView, Row
 
@@ -74,16 +77,16 @@ class Real:
     watchers: list[Watcher] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
 
-    def create(self, name: str, message: str = "", *more: str, agent_type: str = "claude", check: bool = True) -> str:
-        """Make an agent in place with the real mngr, and return its id."""
+    def create(self, name: str, message: str = "", *more: str, agent_type: str = "claude", check: bool = True) -> None:
+        """Make an agent in place with the real mngr. `check`: its creation must succeed."""
         self.world.make_repository()
         said = ("--message", message) if message else ()
         out = self.world.mngr(
             "create", name, "--type", agent_type, "--no-connect", "--headless", "--yes", "--format", "json",
             "--transfer", "none", "--no-ensure-clean", "-S", "agent_ready_timeout=60", *said, *more, check=check,
         )  # fmt: skip
-        self.ids[name] = str(json.loads(out.strip().splitlines()[-1])["agent_id"]) if out.strip() else ""
-        return self.ids[name]
+        if out.strip():
+            self.ids[name] = str(json.loads(out.strip().splitlines()[-1])["agent_id"])
 
     def settings(self, settings: dict[str, Any]) -> None:
         """Claude Code's settings of the agents that are made from now on."""
@@ -110,7 +113,10 @@ class Real:
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         if name is None:
             return lines
-        agent = self.ids[name].removeprefix("agent-")
+        root = self.world.agent_dir(self.ids[name]) / "codex_root_session"
+        # Claude Code's session has the agent's id; Codex chooses its own, which mngr writes down.
+        agent = root.read_text().strip() if root.is_file() else self.ids[name].removeprefix("agent-")
+        agent = agent.replace("-", "")
         return [line for line in lines if line["conversation"].replace("-", "") == agent and not line["is_aside"]]
 
     def event(self, name: str, wanted: Callable[[dict[str, Any]], bool], since: float, what: str) -> dict[str, Any]:
@@ -150,10 +156,20 @@ class Real:
 
         return eventually(at, f"{times} refusals\n{self.screen(name)}")
 
-    def says(self, situation: str, name: str, since: float, is_right: Callable[[Row], bool]) -> Row:
+    def says(
+        self,
+        situation: str,
+        name: str,
+        since: float,
+        is_right: Callable[[Row], bool],
+        *,
+        since_log: bool = False,
+        is_measured: bool = True,
+    ) -> Row:
         """Wait until both watches say what is right of an agent; keep how long after `since` each did.
 
-        The same row must then come out of a listing by the probe alone.
+        `since_log`: the figure counts from the last line of the model's log instead, where nothing tells beforehand
+        which line that is. `is_measured` False: nothing tells when it began.
         """
 
         def stands() -> bool:
@@ -165,8 +181,15 @@ class Real:
         except AssertionError:
             said = "\n".join(describe(watcher.row(name)) for watcher in self.watchers)
             raise AssertionError(f"{situation}: the watches say\n{said}\nof\n{self.screen(name)}") from None
-        for number, watcher in enumerate(self.watchers, 1):
-            note(f"{situation}, watch {number}", round(self._since(watcher.said[name], since, is_right), 2), "s")
+        if since_log:
+            since = float(self.lines(name)[-1]["at"])
+        for number, watcher in enumerate(self.watchers if is_measured else (), 1):
+            right_at = self._right_at(watcher.said[name], is_right)
+            note(f"{situation}, watch {number}, since the event", round(max(0.0, right_at - since), 2), "s")
+            told = watcher.said[name][-1].row.condition
+            if told is not None and told.since is not None and told.since > since:
+                late = round(max(0.0, right_at - told.since), 2)
+                note(f"{situation}, watch {number}, since the agent's own file said so", late, "s")
         row = self.watchers[0].row(name)
         assert row is not None
         return row
@@ -176,21 +199,36 @@ class Real:
         return by_name(listed(self.world, *arguments))[name]
 
     @staticmethod
-    def _since(samples: list[Sample], since: float, is_right: Callable[[Row], bool]) -> float:
-        """Seconds from a moment until the watch was right, and stayed so."""
-        right_from = since
-        for sample in samples:
-            right = is_right(sample.row)
-            if not right:
-                right_from = float("inf")
-            elif right_from == float("inf"):
-                right_from = sample.at
-        return max(0.0, right_from - since)
+    def _right_at(samples: list[Sample], is_right: Callable[[Row], bool]) -> float:
+        """Since when the watch is right without a break; seconds since the epoch."""
+        right_at = 0.0
+        for sample in reversed(samples):
+            if not is_right(sample.row):
+                break
+            right_at = sample.at
+        return right_at
+
+
+def as_it_is(kind: Kind, category: Category, words: str = "", state: State | None = None) -> Callable[[Row], bool]:
+    """A row of this kind and category, whose attention has these words; none at all where there are no words.
+
+    `state`: None for what the kind means by itself.
+    """
+    wanted = state or (State.RUNNING if category is Category.WORKING else State.WAITING)
+
+    def is_so(row: Row) -> bool:
+        if row.condition is None or (row.condition.kind, row.category, row.agent.state) != (kind, category, wanted):
+            return False
+        return words in (row.attention or "") if words else row.attention is None
+
+    return is_so
 
 
 def describe(row: Row | None) -> str:
     """A row in words, for a failure."""
-    return "nothing" if row is None else f"{row.agent.state} {row.category}: {row.attention!r} {row}"
+    if row is None:
+        return "nothing"
+    return f"{row.agent.state} {row.category} {row.attention!r} by {row.source}: {row.condition}"
 
 
 def note(name: str, value: float, unit: str) -> None:
@@ -200,11 +238,8 @@ def note(name: str, value: float, unit: str) -> None:
 
 
 @contextlib.contextmanager
-def real_agents(stage: Stage | None = None, state: dict[str, Any] | None = None) -> Iterator[Real]:
-    """A world whose agents are Claude Code and Codex on a scripted model, watched by two watches.
-
-    `state`: what is in the home's `.claude.json`.
-    """
+def real_agents(stage: Stage | None = None) -> Iterator[Real]:
+    """A world whose agents are Claude Code and Codex on a scripted model, watched by two watches."""
     node = shutil.which("node")
     assert PROGRAMS.is_dir(), "`make agents` installs what these tests need"
     path = [str(PROGRAMS), str(BIN), *([str(Path(node).parent)] if node else []), "/usr/local/bin:/usr/bin:/bin"]
@@ -214,8 +249,6 @@ def real_agents(stage: Stage | None = None, state: dict[str, Any] | None = None)
         model = stack.enter_context(listening(log, stage))
         world.extra.update(claude.variables(model.url))
         claude.furnish(world.home)
-        if state is not None:
-            (world.home / ".claude.json").write_text(json.dumps(state))
         world.make_repository()
         made = Real(world, model, log)
         for _ in range(2):

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agents.real_agents import ASKING, BYPASS, Real, describe, made_watcher, real_agents
+from agents.real_agents import ASKING, BYPASS, Real, as_it_is, made_watcher, real_agents
 from selftest_core.agents import State
-from selftest_core.view import Category, Row
+from selftest_core.condition import Kind
+from selftest_core.view import Category
 from worlds import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(900)]
 
@@ -49,132 +51,128 @@ def careful(real: Real) -> str:
 def at_rest(real: Real, name: str) -> str:
     """Wait until the agent has nothing to do."""
     real.turn_ended(name, 0.0)
-    eventually(lambda: "esc to interrupt" not in real.screen(name), "an agent at rest")
+    busy = (Category.WORKING, None)
+
+    def rests() -> bool:
+        row = real.watchers[0].row(name)
+        return row is not None and (row.category, row.attention) != busy and "esc to interrupt" not in real.screen(name)
+
+    eventually(rests, "an agent at rest")
     return name
 
 
-def is_working(row: Row) -> bool:
-    return row.category is Category.WORKING and row.agent.state is State.RUNNING and row.attention is None
-
-
-def needs_you(*words: str) -> Callable[[Row], bool]:
-    """A row that needs a person, with one of these words in its reason."""
-
-    def is_so(row: Row) -> bool:
-        return row.category is Category.NEEDS_YOU and any(word in (row.attention or "") for word in words)
-
-    return is_so
-
-
-def failed(*words: str) -> Callable[[Row], bool]:
-    def is_so(row: Row) -> bool:
-        return row.category is Category.FAILED and any(word in (row.attention or "") for word in words)
-
-    return is_so
+WORKING = as_it_is(Kind.WORKING, Category.WORKING)
+TURN_ENDED = as_it_is(Kind.TURN_ENDED, Category.NEEDS_YOU, "its turn ended")
+INTERRUPTED = as_it_is(Kind.INTERRUPTED, Category.NEEDS_YOU, "its turn was interrupted")
+PERMISSION = as_it_is(Kind.PERMISSION, Category.NEEDS_YOU, "asks for permission: Bash")
 
 
 def test_a_turn_streams_and_ends(real: Real, free: str) -> None:
-    sent = real.say(free, "PLAY think 6")
-    real.says("streaming", free, real.asked(free, sent), is_working)
-    real.says("turn ended while watched", free, real.turn_ended(free, sent), needs_you("its turn ended"))
+    sent = real.say(free, "PLAY think 5")
+    real.says("streaming", free, real.asked(free, sent), WORKING)
+    real.says("turn ended while watched", free, real.turn_ended(free, sent), TURN_ENDED)
     said = real.listing(free)
     assert (said["state"], said["attention"], said["reason"]) == ("WAITING", True, "its turn ended")
+    assert said == real.listing(free) | {"as_of": said["as_of"]}
 
 
 def test_a_turn_that_ended_before_anybody_looked(real: Real, free: str) -> None:
-    sent = real.say(free, "PLAY hello")
-    ended = real.turn_ended(free, sent)
-    real.says("turn ended", free, ended, needs_you("its turn ended"))
     with made_watcher(real) as late:
-        eventually(lambda: needs_you("its turn ended")(row) if (row := late.row(free)) else False, "a late watch")
+        eventually(lambda: (row := late.row(free)) is not None and TURN_ENDED(row), "a late watch")
     alone = real.listing(free, "--no-wait")
     assert (alone["attention"], alone["reason"]) == (True, "its turn ended")
 
 
 def test_a_tool_runs(real: Real, free: str) -> None:
     sent = real.say(free, "PLAY sleep 6")
-    real.says("tool running", free, real.tool_called(free, sent), is_working)
+    real.says("tool running", free, real.tool_called(free, sent), WORKING)
     assert real.listing(free, "--no-wait")["state"] == "RUNNING"
     real.turn_ended(free, sent)
 
 
 def test_a_turn_that_is_interrupted(real: Real, free: str) -> None:
     sent = real.say(free, "PLAY think 60")
-    real.says("streaming", free, real.asked(free, sent), is_working)
-    pressed = real.press(free, "Escape")
-    real.says("Esc while streaming", free, pressed, lambda row: row.agent.state is State.WAITING)
-    assert real.listing(free, "--no-wait")["state"] == "WAITING"
+    real.says("streaming", free, real.asked(free, sent), WORKING)
+    real.says("Esc while streaming", free, real.press(free, "Escape"), INTERRUPTED)
+    said = real.listing(free, "--no-wait")
+    assert (said["state"], said["attention"], said["reason"]) == ("WAITING", True, "its turn was interrupted")
 
 
 def test_a_question_with_choices(real: Real, free: str) -> None:
     sent = real.say(free, "PLAY choose")
     called = real.tool_called(free, sent)
-    real.says("question", free, called, needs_you("question", "input"))
-    said = real.listing(free, "--no-wait")
-    assert said["attention"] is True
+    question = as_it_is(Kind.QUESTION, Category.NEEDS_YOU, "asks: How shall prices be rounded?")
+    real.says("question", free, called, question)
+    assert real.listing(free, "--no-wait")["reason"] == "asks: How shall prices be rounded?"
     real.press(free, "Enter")
     real.turn_ended(free, called)
 
 
+def test_a_dialog_that_no_hook_tells_of(real: Real, free: str) -> None:
+    real.press(free, "-l", "/model")
+    eventually(lambda: "/model" in real.screen(free), "the typed command")
+    real.says("dialog open", free, real.press(free, "Enter"), as_it_is(Kind.DIALOG, Category.NEEDS_YOU, "dialog"))
+    said = real.listing(free, "--no-wait")
+    assert (said["state"], said["attention"], said["reason"]) == ("WAITING", True, "waits at a dialog")
+    real.says(
+        "dialog closed",
+        free,
+        real.press(free, "Escape"),
+        lambda row: row.condition is not None and row.condition.kind is not Kind.DIALOG,
+    )
+
+
 def test_a_permission_dialog_is_allowed(real: Real, careful: str) -> None:
     sent = real.say(careful, "PLAY bash python3 -c 'import time; time.sleep(12)'")
-    real.says("permission dialog", careful, real.tool_called(careful, sent), needs_you("permission"))
+    real.says("permission dialog", careful, real.tool_called(careful, sent), PERMISSION)
     assert real.listing(careful, "--no-wait")["attention"] is True
     pressed = real.press(careful, "Enter")
-    real.says("approved, tool runs", careful, pressed, is_working)
-    real.turn_ended(careful, pressed)
+    real.says("approved, tool runs", careful, pressed, WORKING)
+    real.says("turn ended", careful, real.turn_ended(careful, pressed), TURN_ENDED)
 
 
 def test_a_permission_dialog_is_refused(real: Real, careful: str) -> None:
     sent = real.say(careful, "PLAY bash python3 -c 'print(1)'")
-    real.says("permission dialog", careful, real.tool_called(careful, sent), needs_you("permission"))
-    pressed = real.press(careful, "Escape")
-
-    def is_idle(row: Row) -> bool:
-        return row.agent.state is State.WAITING and "permission" not in (row.attention or "")
-
-    real.says("Esc on that dialog", careful, pressed, is_idle)
+    real.says("permission dialog", careful, real.tool_called(careful, sent), PERMISSION)
+    real.says("Esc on that dialog", careful, real.press(careful, "Escape"), INTERRUPTED)
 
 
 def test_a_limit_that_passes(real: Real, free: str) -> None:
     sent = real.say(free, "PLAY limit 2 8")
     refused = real.refused(free, sent)
-
-    def is_retrying(row: Row) -> bool:
-        return is_working(row) and "limit" in describe(row)
-
-    real.says("429, retrying", free, refused, is_retrying)
-    real.says("after the limit", free, real.turn_ended(free, sent), needs_you("its turn ended"))
+    real.says("429, retrying", free, refused, as_it_is(Kind.RETRYING, Category.WORKING))
+    real.says("after the limit", free, real.turn_ended(free, sent), TURN_ENDED)
 
 
 @pytest.mark.parametrize(
-    ("play", "refusals", "words"),
-    [("PLAY busy 20", 3, "529"), ("PLAY denied", 1, "401"), ("PLAY poor", 1, "credit balance")],
+    ("play", "words"),
+    [("PLAY busy 100", "529"), ("PLAY denied", "401"), ("PLAY poor", "Credit balance is too low")],
     ids=["overloaded", "not logged in", "no credit"],
 )
-def test_an_error_that_ends_the_turn(real: Real, free: str, play: str, refusals: int, words: str) -> None:
+def test_an_error_that_ends_the_turn(real: Real, free: str, play: str, words: str) -> None:
     sent = real.say(free, play)
-    real.refused(free, sent, refusals)
-    ended = real.lines(free)[-1]["at"]
-    row = real.says(f"{words}: error", free, ended, needs_you("error", "529", "401", "redit"))
-    assert row.attention is not None
+    real.refused(free, sent)
+    error = as_it_is(Kind.ERROR, Category.NEEDS_YOU, words)
+    row = real.says(f"error {words}", free, sent, error, since_log=True)
+    assert real.listing(free, "--no-wait")["reason"] == row.attention
 
 
 def test_a_conversation_that_is_compacted(real: Real, free: str) -> None:
-    real.say(free, "PLAY hello")
+    said = real.say(free, "PLAY hello")
+    real.turn_ended(free, said)
     sent = real.say(free, "/compact")
     asked = real.asked(free, sent)
-    real.says("/compact", free, asked, lambda row: row.category is Category.WORKING)
+    real.says("/compact", free, asked, as_it_is(Kind.COMPACTING, Category.WORKING))
     real.turn_ended(free, asked)
 
 
 def test_a_program_that_is_killed_in_its_turn(real: Real) -> None:
     real.create("killed", "PLAY think 60")
-    row = real.says("streaming", "killed", real.asked("killed", 0.0), is_working)
+    row = real.says("streaming", "killed", real.asked("killed", 0.0), WORKING)
     assert row.agent.pid
+    killed = time.time()
     os.kill(row.agent.pid, signal.SIGKILL)
-    import time
-
-    real.says("kill -9 in a turn", "killed", time.time(), failed("crashed", "ended"))
+    crashed = as_it_is(Kind.CRASHED, Category.FAILED, "crashed in the middle of a turn", State.DONE)
+    real.says("kill -9 in a turn", "killed", killed, crashed)
     said = real.listing("killed")
     assert (said["state"], said["attention"]) == ("DONE", True)

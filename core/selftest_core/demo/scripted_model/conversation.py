@@ -70,7 +70,7 @@ def read_messages(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conver
         around += "\n" + _text_of(content)
     metadata = body.get("metadata")
     key = headers.get("x-claude-code-session-id") or (json.dumps(metadata) if metadata else "messages")
-    return _conversation(body, key, around, said, results, asked, len(messages))
+    return _conversation(body, key, around, said, results, asked, len(messages), _objects(body.get("tools")))
 
 
 def read_responses(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conversation:
@@ -78,8 +78,11 @@ def read_responses(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conve
     said, asked, around = "", 0, _text_of(body.get("instructions"))
     results: list[str] = []
     items = _objects(body.get("input"))
+    tools = _objects(body.get("tools"))
     for item in items:
         kind = item.get("type", "message")
+        if kind == "additional_tools":
+            tools += [tool for group in _objects(item.get("tools")) for tool in (group, *_objects(group.get("tools")))]
         if kind == "message" and item.get("role") == "user":
             around += "\n" + _text_of(item.get("content"))
             text = _ADDED.sub("", _text_of(item.get("content"))).strip()
@@ -90,14 +93,23 @@ def read_responses(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conve
             output = item.get("output")
             results.append(output if isinstance(output, str) else json.dumps(output))
     key = headers.get("session_id") or headers.get("session-id") or str(body.get("prompt_cache_key") or "responses")
-    return _conversation(body, key, around, said, results, asked, len(items))
+    if "thread_title" in headers.get("x-codex-turn-metadata", ""):  # Codex asks for a title, with all its tools
+        tools = []
+    return _conversation(body, key, around, said, results, asked, len(items), tools)
 
 
 def _conversation(
-    body: Mapping[str, Any], key: str, around: str, said: str, results: list[str], asked: int, length: int
+    body: Mapping[str, Any],
+    key: str,
+    around: str,
+    said: str,
+    results: list[str],
+    asked: int,
+    length: int,
+    tools: list[dict[str, Any]],
 ) -> Conversation:
     folder = _FOLDER.search(around)
-    names = {tool.get("name") or tool.get("type") for tool in _objects(body.get("tools"))}
+    names = {tool.get("name") or tool.get("type") for tool in tools}
     return Conversation(
         key=key[:200],
         model=str(body.get("model") or "scripted")[:100],
