@@ -52,6 +52,12 @@ def test_mngrs_marker_tells_compaction_from_work() -> None:
     ("screen", "says"),
     [
         ("✻ API error · retrying in 8s · attempt 2/10\n────\n> \n", "API error · attempt 2/10"),
+        (
+            "✻ 529 Overloaded · retrying in 25s · attempt 8/10\n  ⎿  If it persists\n> \n",
+            "529 Overloaded · attempt 8/10",
+        ),
+        ("✻ Connection refused — (ECONNREFUSED) · retrying in 4s · attempt 4/10\n", "Connection refused"),
+        ("● It says 529 Overloaded, so it is retrying in 25s at the latest\n", ""),
         ("  ⎿  API Error (529 overloaded) · Retrying in 5 seconds… (attempt 3/10)\n", "API Error (529 overloaded)"),
         ("● I write a function that retries: on an API error it is retrying in 3s\n", ""),
         ("API error · retrying in 8s · attempt 2/10\n" + "a line of a later answer\n" * 20, ""),

@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.agents, pytest.mark.timeout(900)]
 def real() -> Iterator[Real]:
     """Agents that ask nothing, and one that asks for permissions."""
     with real_agents() as made:
+        # It would try ten times, which takes minutes.
+        made.world.extra["CLAUDE_CODE_MAX_RETRIES"] = "3"
         made.create("free", "PLAY hello")
         made.settings(ASKING)
         made.create("careful", "PLAY hello")

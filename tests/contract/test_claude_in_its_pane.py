@@ -33,9 +33,10 @@ pytestmark = [
 ]
 
 NAME = "stands-in"
+# It makes the files that mngr's hooks make when the real program starts and begins a turn.
 CLAUDE = """#!/bin/sh
 case "$1" in --version) echo "2.1.330 (Claude Code)"; exit 0 ;; esac
-touch "$MNGR_AGENT_STATE_DIR/session_started" "$MNGR_AGENT_STATE_DIR/active"
+cd "$MNGR_AGENT_STATE_DIR" && touch session_started claude_process_started active
 while read -r line; do :; done
 """
 

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 _TAILS = (128 * 1024, 4 * 1024 * 1024)
 """Bytes of a conversation's end that are read: the second where the first says nothing."""
 _ENV_LIMIT = 256 * 1024
-_RETRYING = re.compile(r"^\W*(API error\b.{0,160}?)\W{1,3}retrying in \S", re.IGNORECASE)
+_RETRYING = re.compile(
+    r"^\W*(API error\b.{0,160}?|\w.{0,160}?(?= · retrying in \d+s · attempt \d+/\d+$))\W{1,3}retrying in \S",
+    re.IGNORECASE,
+)
 _ATTEMPT = re.compile(r"\battempt \d+/\d+")
 _SCREEN_LINES = 12
 
