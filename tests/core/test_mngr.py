@@ -193,13 +193,13 @@ async def test_the_last_messages_are_asked_for_and_read(tmp_path: Path) -> None:
     events = (
         '[{"type":"header"},{"type":"step","source":"user","message":"do it"},'
         '{"type":"observation","results":[]},{"type":"step","source":"agent","message":"","tool_calls":'
-        '[{"function_name":"Bash"}]},'
+        '[{"function_name":"Bash","arguments":{"command":"ls"}}]},'
         '{"type":"step","source":"agent","message":[{"type":"text","text":"done \\u001b[1m"}]}]'
     )
     mngr = stand_in(tmp_path, f"printf '%s\\n' \"$@\" > argv; cat <<'X'\n{events}\nX")
-    assert await last_messages(mngr, row_of("claude"), 2) == ("agent: calls Bash", "agent: done \x1b[1m")
+    assert await last_messages(mngr, row_of("claude"), 2) == ("agent:\n  > Bash: ls", "agent:\n  done")
     assert "transcript" in (tmp_path / "argv").read_text()
-    assert parse_transcript(events)[0] == "user: do it"
+    assert parse_transcript(events)[0] == "person:\n  do it"
 
 
 @pytest.mark.parametrize("text", ["{", '{"a": 1}', "nonsense", '"x"'])

@@ -82,6 +82,8 @@ def test_a_live_run_is_reviewed_and_what_arrives_lands_under_new(desk: Repositor
         kept = desk.git("rev-parse", "ada")
         session.decide([kept], Decision.REVERT)
         eve = arrive(desk, story, 1, "eve", "critical")
+        (attempt,) = story.folder.path.glob(f"agents/{eve}/attempt-*")
+        (attempt / "conversation.txt").write_text("agent:\n  > Bash: pytest [bold]\n", encoding="utf-8")
         state = session.refresh()
         assert state.new == {desk.git("rev-parse", "eve"), desk.git("rev-parse", "eve~1")}
         assert state.reviewed.decided[kept] is Decision.REVERT
@@ -94,6 +96,7 @@ def test_a_live_run_is_reviewed_and_what_arrives_lands_under_new(desk: Repositor
         assert said.words == run_scenes.FIXED["summary_markdown"]
         assert said.outcome is not None
         assert said.transcript is not None
+        assert (said.conversation, said.said) == (attempt / "conversation.txt", "agent:\n  > Bash: pytest [bold]\n")
         assert session.decide([desk.git("rev-parse", "eve")], Decision.KEEP).new == {desk.git("rev-parse", "eve~1")}
     # The last one ends while nobody looks.
     arrive(desk, story, 2, "bob", "normal")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,3 +72,23 @@ async def test_what_mngr_says_went_wrong_is_shown(world: World) -> None:
         await it.press("M")
         shown = it.app.fleet.query_one(AgentMessages).query_one("#said")
         await it.until(lambda: "No hosts found matching" in " ".join(str(shown.render()).split()), "mngr's own words")
+
+
+async def test_the_messages_of_a_local_agent_are_shown_with_its_calls_and_followed(world: World) -> None:
+    seats = Seats(world)
+    seats.seat("one", "cat")
+    seats.agents[0] = replace(seats.agents[0], type="claude")
+    transcript = world.host_dir / "agents" / seats.agents[0].id / "events/claude/common_transcript/events.jsonl"
+    transcript.parent.mkdir(parents=True)
+    call = {"function_name": "Bash", "arguments": {"command": "pytest [bold]-q"}}
+    step = {"type": "step", "source": "agent", "message": "I look.\x1b[2J", "tool_calls": [call]}
+    transcript.write_text(f"{json.dumps(step)}\n")
+    async with driven(seats) as it:
+        await it.go_to("one")
+        await it.press("M")
+        shown = it.app.fleet.query_one(AgentMessages).query_one("#said")
+        await it.until(lambda: "> Bash: pytest [bold]-q" in str(shown.render()))
+        assert "I look." in str(shown.render())
+        with transcript.open("a") as file:
+            file.write(json.dumps({"type": "step", "source": "agent", "message": "All tests pass."}) + "\n")
+        await it.until(lambda: "All tests pass." in str(shown.render()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cockpit import Driven, Seats, driven
@@ -69,3 +71,20 @@ async def test_what_cannot_be_searched_is_said_and_the_rest_is_found(world: Worl
         await search(it, *"needle")
         await it.until(lambda: marked(it) == {"one"})
         await it.until(lambda: "1 could not be searched" in it.toasts)
+
+
+async def test_what_agents_said_is_searched_too_and_told_apart(world: World) -> None:
+    seats = Seats(world)
+    says(world, seats, "one", "needle on the screen")
+    says(world, seats, "two", "all is well")
+    seats.agents[1] = replace(seats.agents[1], type="claude")
+    transcript = world.host_dir / "agents" / seats.agents[1].id / "events/claude/common_transcript/events.jsonl"
+    transcript.parent.mkdir(parents=True)
+    call = {"function_name": "Bash", "arguments": {"command": "grep needle ."}}
+    step = {"type": "step", "source": "agent", "message": "I look.", "tool_calls": [call]}
+    transcript.write_text(f"{json.dumps(step)}\n")
+    async with driven(seats) as it:
+        await search(it, *"needle")
+        await it.until(lambda: marked(it) == {"one", "two"}, "the hits are marked")
+        await it.until(lambda: "1 line on screens, 1 in conversations" in it.toasts)
+        assert "in conversations of two: grep needle ." in it.toasts

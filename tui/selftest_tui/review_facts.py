@@ -125,11 +125,14 @@ def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content
             pieces += [f"{sign} {present.clean(test)}", (" claimed, not re-run\n", MUTED)]
         if one.words:
             pieces += [block(one.words.strip(), _MOST_OF_A_MESSAGE), "\n"]
-        for label, path in (("outcome", one.outcome), ("transcript", one.transcript)):
+        files = (("outcome", one.outcome), ("transcript", one.transcript), ("conversation", one.conversation))
+        for label, path in files:
             if path is not None:
                 pieces += [(f"{label}  ", MUTED), f"{present.clean(str(path))}\n"]
         for path in one.recordings:
             pieces += [("recording (r plays it)  ", MUTED), f"{present.clean(str(path))}\n"]
+        if one.said:
+            pieces += [("the end of its conversation\n", MUTED), block(one.said.strip()), "\n"]
     if not found:
         agents = ", ".join(present.clean(agent) for agent in row.change.agents[:5])
         pieces += [("Nothing came back beside the commits of ", MUTED), agents, (".", MUTED)]

@@ -12,6 +12,7 @@ from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.outcome import LARGEST, Outcome, parse_outcome
 from selftest_core.run.crew import OUTCOME
+from selftest_core.run.kept_conversations import conversation_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,8 @@ _TAIL = 64 * 1024
 class CameBack:
     """What stands in the folder of an attempt. `outcome` None: there is none, or `trouble` says why it cannot be read.
 
-    `files`: paths below the folder with their bytes, in order; `is_cut`: there are more. `transcript`: its end.
+    `files`: paths below the folder with their bytes, in order; `is_cut`: there are more. `transcript`: its end;
+    `conversation`: that of the conversation that the run kept.
     """
 
     folder: Path | None = None
@@ -37,6 +39,7 @@ class CameBack:
     files: tuple[tuple[str, int], ...] = ()
     is_cut: bool = False
     transcript: str = ""
+    conversation: str = ""
 
 
 def read_back(folder: RunFolder, row: RunRow) -> CameBack:
@@ -48,7 +51,7 @@ def read_back(folder: RunFolder, row: RunRow) -> CameBack:
         return CameBack()
     outcome, trouble = _outcome(place)
     files, is_cut = _files(place)
-    return CameBack(place, outcome, trouble, files, is_cut, _tail(place / TRANSCRIPT))
+    return CameBack(place, outcome, trouble, files, is_cut, _tail(place / TRANSCRIPT), conversation_end(place))
 
 
 def _outcome(place: Path) -> tuple[Outcome | None, str]:

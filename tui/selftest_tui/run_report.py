@@ -53,8 +53,8 @@ def inline(text: str) -> str:
     return "".join(f"\\{letter}" if letter in r"\`*_{}[]()<>#+-!|~&:." else letter for letter in said)
 
 
-def outcome_markdown(row: RunRow, outcome: Outcome | None, trouble: str) -> str:
-    """The report of a test. `trouble`: why it could not be read, where that is so."""
+def outcome_markdown(row: RunRow, outcome: Outcome | None, trouble: str, conversation: str = "") -> str:
+    """The report of a test. `trouble`: why it could not be read, where that is so; `conversation`: its end."""
     parts = [f"## {run_words.SYMBOLS[row.end if row.end is not None else row.phase]} {state_word(row)}"]
     why = _why(row)
     if why:
@@ -65,6 +65,8 @@ def outcome_markdown(row: RunRow, outcome: Outcome | None, trouble: str) -> str:
         parts += _reported(row, outcome)
     elif not trouble:
         parts.append(_nothing_yet(row))
+    if conversation.strip():
+        parts += ["### The end of its conversation", _fenced(conversation)]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from selftest_core.integration.ranking import Claims
 from selftest_core.integration.session_state import Evidence
 from selftest_core.outcome import LARGEST, UnreadableOutcomeError, parse_outcome
+from selftest_core.run.conversations import TEXT
 from selftest_core.run.crew import OUTCOME
+from selftest_core.run.kept_conversations import conversation_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _TRANSCRIPT = "transcript.txt"
 _MOST_RECORDINGS = 20
+_LONGEST_SAID = 16 * 1024
+"""Bytes of the end of a conversation."""
 
 
 def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | None = None) -> dict[str, Evidence]:
@@ -57,6 +61,8 @@ def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
     return Evidence(
         outcome=home / OUTCOME if outcome is not None else None,
         transcript=home / _TRANSCRIPT if (home / _TRANSCRIPT).is_file() else None,
+        conversation=home / TEXT if (home / TEXT).is_file() else None,
+        said=conversation_end(home, _LONGEST_SAID),
         recordings=tuple(sorted(home.glob("**/*.cast")))[:_MOST_RECORDINGS] if home.is_dir() else (),
         tests=((node_id, None if outcome is None else outcome.tests_passing_after),),
         turned_green=(node_id,) if outcome is not None and _turned_green(outcome) else (),

@@ -28,11 +28,14 @@ class Evidence:
 
     `tests`: its tests by node id, each with whether it says that it passes now, None where it does not say;
     `turned_green`: those that it says were red before and pass now; `words`:
-    its own summary, Markdown; `end`: how its test ended, empty while it has not; `importance`: its word for it.
+    its own summary, Markdown; `said`: the end of its conversation, kept in `conversation`;
+    `end`: how its test ended, empty while it has not; `importance`: its word for it.
     """
 
     outcome: Path | None = None
     transcript: Path | None = None
+    conversation: Path | None = None
+    said: str = ""
     recordings: tuple[Path, ...] = ()
     tests: tuple[tuple[str, bool | None], ...] = ()
     turned_green: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from selftest_core.agents import AgentKey
     from selftest_core.attach import AttachPlan
+    from selftest_core.conversation_search import ConversationHit
     from selftest_core.observations import SessionRef, TmuxSession
     from selftest_core.steering import Target
     from selftest_core.tools.mngr import Mngr
@@ -297,8 +298,10 @@ class Acting:
         self._screen.app.copy_to_clipboard(branch)
         self._screen.say(branch, "Copied")
 
-    async def search_panes(self, text: str, with_history: bool, sessions: Sequence[SessionRef]) -> None:
-        """Find a text in what these sessions show; the agents that show it become the selection."""
+    async def search_panes(
+        self, text: str, with_history: bool, sessions: Sequence[SessionRef], rows: Sequence[Row] = ()
+    ) -> None:
+        """Find a text in what these sessions show and these agents said; who has it becomes the selection."""
         where = "the scrollback of " if with_history else ""
         wanted = clean(text)
         title = f"Searching {where}{plural(len(sessions), 'session')}"
@@ -306,11 +309,12 @@ class Acting:
         found = await asyncio.to_thread(
             panes.search, sessions, text, with_history=with_history, environ=self._screen.environ
         )
-        refs = {hit.ref for hit in found.hits}
-        keys = [row.key for row in self._screen.view.rows if row.session in refs]
+        said = await asyncio.to_thread(_search_said, self._screen.environ, rows, text)
+        refs, talked = {hit.ref for hit in found.hits}, {hit.key for hit in said}
+        keys = [row.key for row in self._screen.view.rows if row.session in refs or row.key in talked]
         others = [hit.ref.name for hit in found.hits if hit.ref not in {row.session for row in self._screen.view.rows}]
         not_searched = f" {len(found.failed)} could not be searched: {found.failed[0][1]}." if found.failed else ""
-        if not found.hits:
+        if not found.hits and not said:
             kind: Literal["information", "warning"] = "warning" if found.failed else "information"
             self._screen.say(f"None of {len(sessions)} shows it.{not_searched}", f"“{wanted}”", kind)
             return
@@ -319,8 +323,23 @@ class Acting:
         also = f" Also in {', '.join(map(clean, others[:3]))}{' …' if len(others) > 3 else ''}." if others else ""
         lines = sum(len(hit.lines) for hit in found.hits)
         marked = f"{plural(len(keys), 'agent')} marked; " if keys else ""
-        first = f"\n{clean(found.hits[0].lines[0])}"
-        self._screen.say(f"{marked}{plural(lines, 'line')}.{also}{not_searched}{first}", f"“{wanted}”")
+        shown = f"\n{clean(found.hits[0].lines[0])}" if found.hits else ""
+        counts = plural(lines, "line")
+        if said:
+            counts += f" on screens, {sum(len(hit.lines) for hit in said)} in conversations"
+            names = [row.agent.name for row in self._screen.view.rows if row.key in talked]
+            shown += f"\nin conversations of {', '.join(map(clean, names[:3]))}{' …' if len(names) > 3 else ''}: "
+            shown += clean(said[0].lines[-1])
+        self._screen.say(f"{marked}{counts}.{also}{not_searched}{shown}", f"“{wanted}”")
+
+
+def _search_said(environ: Mapping[str, str], rows: Sequence[Row], text: str) -> tuple[ConversationHit, ...]:
+    """In a thread: search the conversations of the local ones of these agents."""
+    from selftest_core.conversation_search import search_conversations  # not needed for the first frame
+    from selftest_core.tools.transcripts import has_conversation, state_folder
+
+    folders = {row.key: state_folder(environ, row) for row in rows if has_conversation(row)}
+    return search_conversations({key: folder for key, folder in folders.items() if folder is not None}, text)
 
 
 def _targets(rows: Sequence[Row]) -> tuple[Target, ...]:

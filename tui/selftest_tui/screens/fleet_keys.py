@@ -65,7 +65,7 @@ class FleetKeys(TableMoves):
         self._screen.open_prompt("filter", "/", "⏎ keep  esc clear", text)
 
     def search_text(self) -> None:
-        """Open the prompt for a search over panes."""
+        """Open the prompt for a search over panes and conversations."""
         self._screen.open_prompt("search_text", "~", "⏎ search  esc back")
 
     def prompt_typed(self, event: Prompt.Typed) -> None:
@@ -84,7 +84,7 @@ class FleetKeys(TableMoves):
         table = self._screen.table
         refs = [row.session for row in table.shown_rows() if row.session is not None]
         refs += [session.ref for session in self._screen.view.sessions if session.ref in table.arranged.places]
-        return self._acting.search_panes(event.text, event.with_history, tuple(refs))
+        return self._acting.search_panes(event.text, event.with_history, tuple(refs), table.shown_rows())
 
     def prompt_cancelled(self, event: Prompt.Cancelled) -> None:
         """Take the filter back."""

@@ -119,8 +119,9 @@ class RightSide:
         if run is None:
             return
         outcome, trouble = (back.outcome, back.trouble) if back is not None else (None, "")
+        said = back.conversation if back is not None else ""
         pane.show_title(present.clean(row.planned.node_id))
-        pane.show_markdown(run_report.outcome_markdown(row, outcome, trouble))
+        pane.show_markdown(run_report.outcome_markdown(row, outcome, trouble, said))
         place = str(back.folder) if back is not None and back.folder is not None else ""
         pane.show_facts(partial(run_facts.test_facts, row, agent, run, place))
         pane.show_artifacts(run_facts.files_text(back if back is not None else CameBack()))

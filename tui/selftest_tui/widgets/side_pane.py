@@ -169,7 +169,7 @@ class SidePane(Vertical, can_focus=False):
             case "messages":
                 from selftest_tui.widgets.agent_messages import AgentMessages
 
-                part = AgentMessages(self._ask_messages)
+                part = AgentMessages(self._ask_messages, self._messages_stamp)
             case _:
                 assert_never(tab)
         part.display = False
@@ -264,10 +264,16 @@ class SidePane(Vertical, can_focus=False):
         return f"It is {row.category.value}, and has no tmux session.\nS starts it."
 
     async def _ask_messages(self, row: Row) -> tuple[str, ...]:
-        from selftest_core.tools.transcripts import last_messages  # not needed for the first frame
         from selftest_tui.widgets.agent_messages import LIMIT
+        from selftest_tui.widgets.messages_of import messages_of  # not needed for the first frame
 
-        return tuple(await last_messages(cast("_Fleet", self.screen).mngr, row, LIMIT))
+        return await messages_of(cast("_Fleet", self.screen).mngr, row, LIMIT)
+
+    def _messages_stamp(self, row: Row) -> object:
+        from selftest_core.tools.transcripts import stamp_of, state_folder
+
+        folder = state_folder(cast("_Fleet", self.screen).mngr.environ, row)
+        return stamp_of(folder) if folder is not None else None
 
     def _look_at_remote(self, row: Row) -> None:
         preview = self.query_one(Preview)
