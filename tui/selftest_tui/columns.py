@@ -1,6 +1,7 @@
 """The columns of the agents table: which fit into a width, how wide each is, and what a line has in them. Pure.
 
-Widths depend on the width of the table alone, never on what is in it, so that nothing moves when the fleet changes.
+Widths depend on the width of the table, never on what is in it, so that nothing moves when the fleet changes. The one
+exception: tokens and cost have columns once an agent is metered, where there is room beside the others.
 """
 
 from __future__ import annotations
@@ -103,10 +104,19 @@ TITLE = Column(
     "title", "terminal title", 14, 24, 2, lambda row, now: row.title, lambda session, now: session.title
 )  # fmt: skip
 WORK_DIR = Column("work dir", "works in", 16, 30, 2, lambda row, now: row.agent.work_dir, cuts_left=True)
+COST = Column("cost", "cost", 8, 8, 0, lambda row, now: present.cost(row.usage), is_number=True)
+TOKENS = Column(
+    "tokens", "tokens", 6, 6, 0, lambda row, now: present.tokens(row.usage.tokens) if row.usage else "", is_number=True
+)
+METERED = (COST, TOKENS)
+"""What joins when there is room and an agent is metered, before all others."""
 IN_WIDE = (TYPE, BRANCH, RUN, PROJECT, TITLE, WORK_DIR)
 """What joins when there is room, most wanted first."""
 
-_ORDER = ("name", "doing", "branch", "type", "host", "running", "idle", "reason", "title", "run", "project", "work dir")
+_ORDER = (
+    "name", "doing", "branch", "type", "host", "running", "idle", "tokens", "cost", "reason", "title", "run", "project",
+    "work dir",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +130,18 @@ class Placed:
 
 
 @lru_cache(maxsize=64)
-def place(width: int) -> tuple[Placed, ...]:
-    """The columns of a table `width` cells wide; together with the prefix and the gaps they fill it."""
+def place(width: int, *, is_metered: bool = False) -> tuple[Placed, ...]:
+    """The columns of a table `width` cells wide; together with the prefix and the gaps they fill it.
+
+    `is_metered`: what some agent used is known.
+    """
     chosen = list(ALWAYS)
     gap = 2 if width >= ROOMY else 1
     room = width - PREFIX
     for column in DROPPED_FIRST:
         if sum(one.least + gap for one in chosen) > room:
             chosen.remove(column)
-    for column in IN_WIDE:
+    for column in (*(METERED if is_metered else ()), *IN_WIDE):
         if sum(one.good + gap for one in [*chosen, column]) <= room:
             chosen.append(column)
     chosen.sort(key=lambda column: _ORDER.index(column.name))

@@ -8,6 +8,7 @@ terminal cells, so wide and combining characters keep columns straight. No clock
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -250,6 +251,18 @@ def cost(usage: Usage | None) -> str:
             return f"~{amount}"
         case Label.ESTIMATED:
             return f"{amount} est"
+
+
+def used(usage: Usage | None) -> str:
+    """What was used, in one line: dollars, how sound they are, tokens by kind, model; empty where nothing is known."""
+    if usage is None:
+        return ""
+    amounts = (
+        f"{tokens(usage.input)} input, {tokens(usage.cached)} cached, {tokens(usage.cache_write)} cache write, "
+        f"{tokens(usage.output)} output tokens"
+    )
+    money = f"{cost(replace(usage, label=Label.METERED))} {usage.label}" if usage.usd is not None else "no known price"
+    return " · ".join(part for part in (money, amounts if usage.tokens else "", clean(usage.model)) if part)
 
 
 def plural(count: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import RUNNING
+from selftest_core.run.spending import used_by
 from selftest_tui import present
 from selftest_tui.columns import ROOMY, share_out
 from selftest_tui.run_lines import said_of
@@ -81,14 +82,17 @@ SAYS = RunColumn("says", "how it is", 16, 32, 4, lambda row, now: said_of(row))
 ATTEMPT = RunColumn("attempt", "try", 3, 3, 0, _attempt, is_number=True)
 TIME = RunColumn("time", "time", 6, 6, 0, running_for, is_number=True)
 COMMITS = RunColumn("commits", "commits", 7, 7, 0, lambda row, now: str(row.commits or ""), is_number=True)
+COST = RunColumn("cost", "cost", 10, 10, 0, lambda row, now: present.cost(used_by(row)), is_number=True)
 HOST = RunColumn("host", "host", 10, 14, 0, _host)
 AGENT = RunColumn("agent", "agent", 20, 32, 2, lambda row, now: row.member.name if row.member is not None else row.name)
 FILE = RunColumn("file", "in", 12, 28, 1, lambda row, now: row.planned.node_id.partition("::")[0], cuts_left=True)
 
+METERED = (COST,)
+"""What joins when there is room and a test is metered, before all others."""
 ALWAYS = (TEST, SAYS, ATTEMPT, TIME)
 IN_WIDE = (COMMITS, HOST, AGENT, FILE)
 """What joins when there is room, most wanted first."""
-_ORDER = ("test", "says", "attempt", "time", "commits", "host", "agent", "file")
+_ORDER = ("test", "says", "attempt", "time", "cost", "commits", "host", "agent", "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +106,15 @@ class PlacedColumn:
 
 
 @lru_cache(maxsize=64)
-def place(width: int) -> tuple[PlacedColumn, ...]:
-    """The columns of a table `width` cells wide; together with the prefix and the gaps they fill it."""
+def place(width: int, *, is_metered: bool = False) -> tuple[PlacedColumn, ...]:
+    """The columns of a table `width` cells wide; together with the prefix and the gaps they fill it.
+
+    `is_metered`: what some test used is known.
+    """
     chosen = list(ALWAYS)
     gap = 2 if width >= ROOMY else 1
     room = width - PREFIX
-    for column in IN_WIDE:
+    for column in (*(METERED if is_metered else ()), *IN_WIDE):
         if sum(one.good + gap for one in [*chosen, column]) <= room:
             chosen.append(column)
     chosen.sort(key=lambda column: _ORDER.index(column.name))

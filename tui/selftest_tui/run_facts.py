@@ -53,11 +53,14 @@ def _facts(row: RunRow, agent: Row | None, run: Run, folder: str, now: float) ->
         left = run.plan.timeout - (now - row.launched_at)
         yield Fact("time left", present.duration(left) if left > 0 else "none: its time is up")
     yield Fact("reminded", "once, to write its outcome" if row.is_reminded else "")
+    live = agent.usage if agent is not None and row.end is None else None
+    yield Fact("used", present.used(live or row.usage))
     yield Fact("commits", f"{row.commits}, the last is {row.tip[:12]}" if row.commits else "")
     yield Fact("came back", folder)
     for retry in row.retries:
         yield Fact(f"try {retry.member.attempt}", f"{retry.reason}: {present.clean(retry.text)[:200]}")
         yield Fact("", f"{retry.member.name}  {retry.member.agent_id}")
+        yield Fact("", present.used(retry.usage))
     label = "cites"
     for block in row.planned.blocks:
         for line in block.splitlines()[:20]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.store import RunFolder
+    from selftest_core.usage import Usage
     from selftest_core.view import FleetView, Problem, Row
     from selftest_tui.messages import WatchEnded
     from selftest_tui.screens.fleet import FleetScreen
@@ -230,9 +231,20 @@ class RunScreen(SplitScreen):
         """The two lines at the top, and what is wrong."""
         run = self.run_now
         if run is not None and self.news is not None:
-            self._bar.show(run, state_of(self.news, self.is_starting), self.clock())
+            live = self._live_usages(run)
+            self.table.meter(live, is_metered=bool(live) or any(row.usage is not None for row in run.rows.values()))
+            self._bar.show(run, state_of(self.news, self.is_starting), self.clock(), live)
         self._banner.show(self.problems)
         self.show_frame()
+
+    def _live_usages(self, run: Run) -> dict[str, Usage]:
+        """What the agents that run have used until now, as the fleet sees it."""
+        agents = ((row.member, self.agent_of(row)) for row in run.rows.values() if row.end is None)
+        return {
+            member.agent_id: agent.usage
+            for member, agent in agents
+            if member is not None and agent is not None and agent.usage is not None
+        }
 
     def show_frame(self) -> None:
         run = self.run_now

@@ -68,6 +68,7 @@ class AgentTable(CursorTable["Line"]):
         self._range_from: LineKey | None = None
         self._marks_before: frozenset[AgentKey] = frozenset()
         self._painter: LinePainter | None = None
+        self._is_metered = False
         self._drawn_times: dict[LineKey, tuple[str, ...]] = {}
 
     @property
@@ -80,6 +81,9 @@ class AgentTable(CursorTable["Line"]):
     def show(self, view: FleetView, now: float) -> None:
         """Go over to a newer view: cursor, marks and place on the screen stay with their agents."""
         before, self._view, self._now = self._view, view, now
+        if not self._is_metered and any(row.usage is not None for row in view.rows):
+            self._is_metered = True  # for good: columns do not come and go
+            self.refresh()
         under = self.line
         self._arrange()
         if self._marks:
@@ -253,8 +257,9 @@ class AgentTable(CursorTable["Line"]):
     def painter(self) -> LinePainter:
         """What draws lines at this width, in these colours."""
         width = self.scrollable_content_region.width
-        if self._painter is None or self._painter.width != width:
-            self._painter = LinePainter({part: self.style_of(part) for part in PARTS}, width)
+        if self._painter is None or (self._painter.width, self._painter.is_metered) != (width, self._is_metered):
+            styles = {part: self.style_of(part) for part in PARTS}
+            self._painter = LinePainter(styles, width, is_metered=self._is_metered)
             self._drawn_times.clear()
         return self._painter
 

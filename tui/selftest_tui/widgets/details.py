@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from selftest_core.view import Category
-from selftest_tui.present import ago, clean, duration, running_for, symbol
+from selftest_tui.present import ago, clean, duration, running_for, symbol, used
 from selftest_tui.widgets.screen_text import wrapped
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
     yield Fact("ran" if row.category in _ENDED else "running", running_for(row, now))
     if row.idle_since is not None:
         yield Fact("idle", f"{duration(now - row.idle_since)}{f'  ({agent.idle_mode})' if agent.idle_mode else ''}")
+    yield Fact("used", used(row.usage))
     yield Fact("you acted", when(agent.user_activity_at, now))
     yield Fact("it acted", when(agent.agent_activity_at, now))
     yield Fact("pid", "" if agent.pid is None else str(agent.pid))

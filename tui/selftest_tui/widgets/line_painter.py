@@ -51,12 +51,16 @@ class Look:
 
 
 class LinePainter:
-    """Paints lines `width` cells wide. `styles` has every name of PARTS; all but base and backgrounds are partial."""
+    """Paints lines `width` cells wide. `styles` has every name of PARTS; all but base and backgrounds are partial.
 
-    def __init__(self, styles: Mapping[str, Style], width: int) -> None:
+    `is_metered`: there are columns for what agents used.
+    """
+
+    def __init__(self, styles: Mapping[str, Style], width: int, *, is_metered: bool = False) -> None:
         self.styles = styles
         self.width = width
-        self.placed = columns.place(width)
+        self.is_metered = is_metered
+        self.placed = columns.place(width, is_metered=is_metered)
         self._timed = [one for one in self.placed if one.column.is_timed]
         self._done: dict[LineKey, tuple[Line, tuple[str, ...], Look, Strip]] = {}
 

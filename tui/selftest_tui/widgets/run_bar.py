@@ -7,6 +7,7 @@ here, in words, and why.
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -17,13 +18,15 @@ from selftest_tui import present, run_words
 from selftest_tui.widgets.pieces import PiecesWidget, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from selftest_core.run.fold import Run
     from selftest_core.run.progress import Progress
+    from selftest_core.usage import Usage
     from selftest_tui.widgets.pieces import Piece
 
 
+_NOTHING: Mapping[str, Usage] = MappingProxyType({})
 FULL, HALF, EMPTY = "█", "▒", "░"
 """What has ended, what is worked on, what waits: apart without colour too."""
 LEAST_BAR = 10
@@ -43,17 +46,21 @@ class RunBar(PiecesWidget):
         self._run: Run | None = None
         self._state = ""
         self._now = 0.0
+        self._live: Mapping[str, Usage] = _NOTHING
 
-    def show(self, run: Run, state: str, now: float) -> None:
-        """Go over to a newer run, or a later moment. `state`: what to say of its conductor."""
-        self._run, self._state, self._now = run, state, now
+    def show(self, run: Run, state: str, now: float, live: Mapping[str, Usage] = _NOTHING) -> None:
+        """Go over to a newer run, or a later moment. `state`: what to say of its conductor.
+
+        `live`: what running agents used until now, by agent id.
+        """
+        self._run, self._state, self._now, self._live = run, state, now, live
         self.repaint()
 
     def lines_of_pieces(self, width: int) -> list[list[Piece]]:
         """Two lines, none before a run is shown."""
         if self._run is None:
             return []
-        made = progress(self._run, self._now)
+        made = progress(self._run, self._now, self._live)
         return [self._head(self._run, made, width), _bar(made, width)]
 
     def _head(self, run: Run, made: Progress, width: int) -> list[Piece]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -18,9 +19,12 @@ from selftest_tui.run_lines import RunGroup, RunLine, RunLines, changed_places, 
 from selftest_tui.widgets.grouped_table import FOLDED, OPEN, GroupedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from textual.binding import BindingType
+
+    from selftest_core.usage import Usage
+    from selftest_tui.run_columns import PlacedColumn
 
 _LONGEST_STAGE = 20
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -35,11 +39,20 @@ class RunTable(GroupedTable[RunLine, RunLines]):
         super().__init__(RunLines(), id=id)
         self._now = 0.0
         self._drawn_times: dict[str, str] = {}
+        self._is_metered = False
+        self._live: Mapping[str, Usage] = {}
 
     def show_at(self, lines: RunLines, now: float) -> None:
         """Go over to newer lines, with the times as they are `now`."""
         self._now = now
         self.show(lines)
+
+    def meter(self, live: Mapping[str, Usage], *, is_metered: bool) -> None:
+        """Take newer figures of what agents use, by agent id; lines show them with their next second."""
+        self._live = live
+        if is_metered and not self._is_metered:
+            self._is_metered = True  # for good: columns do not come and go
+            self.refresh()
 
     def tick(self, now: float) -> None:
         """Move the clock: only lines whose time reads differently now are painted again."""
@@ -79,7 +92,7 @@ class RunTable(GroupedTable[RunLine, RunLines]):
 
     def titles(self, width: int) -> str:
         """The titles of the columns."""
-        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in run_columns.place(width))
+        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self._placed(width))
         return " " * run_columns.PREFIX + headings
 
     def draw(self, line: RunLine, base: Style, width: int) -> Strip:
@@ -112,11 +125,16 @@ class RunTable(GroupedTable[RunLine, RunLines]):
             colour = said = base + self.style_of("warning")
         self._drawn_times[row.name] = run_columns.running_for(row, self._now)
         segments = [Segment(f"  {sign} ", colour)]
-        for one in run_columns.place(width):
+        if row.end is None and row.member is not None and row.member.agent_id in self._live:
+            row = replace(row, usage=self._live[row.member.agent_id])
+        for one in self._placed(width):
             text = one.column.cell(row, self._now, one.width) + " " * one.gap
             style = base if one.column.name == "test" else said if one.column.name == "says" else muted
             segments.append(Segment(text, style))
         return Strip(segments).adjust_cell_length(width, base)
+
+    def _placed(self, width: int) -> tuple[PlacedColumn, ...]:
+        return run_columns.place(width, is_metered=self._is_metered)
 
     def _theme_style(self, name: str) -> Style:
         """By a part's name, or by the theme's variable."""

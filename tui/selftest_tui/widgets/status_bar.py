@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from selftest_core.usage import total_of
 from selftest_core.view import Category, FleetView
 from selftest_tui import present
 from selftest_tui.widgets.pieces import PiecesWidget, width_of
@@ -80,6 +81,9 @@ class StatusBar(PiecesWidget):
             head.append((f" {shown}", ""))
         if news and width_of(head) + cell_len(news) + 2 <= room:
             head.append((f"  {news}", "italic $foreground-muted"))
+        used = used_by_all(self._view)
+        if used and width_of(head) + cell_len(used) + 2 <= room:
+            head.append((f"  {used}", "$foreground-muted"))
         gap = max(0, room - width_of(head))
         return [[*head, (" " * gap, ""), *counts, *tail]]
 
@@ -92,6 +96,14 @@ def on_their_way(view: FleetView) -> str:
     if not names:
         return "◌ remote on their way"
     return f"◌ {', '.join(names[:3])}{' …' if len(names) > 3 else ''} on their way"
+
+
+def used_by_all(view: FleetView) -> str:
+    """What all agents together used: dollars, and tokens where no price is known; empty where nothing is metered."""
+    total = total_of(row.usage for row in view.rows if row.usage is not None)
+    if total is None:
+        return ""
+    return present.cost(total) or f"{present.tokens(total.tokens)} tokens"
 
 
 def _counts(view: FleetView, *, in_words: bool) -> list[Piece]:
