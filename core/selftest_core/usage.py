@@ -155,7 +155,7 @@ def _usage(by_model: Mapping[str, Tokens], usd: float | None, is_whole: bool) ->
         cached=sum(tokens.cached for tokens in by_model.values()),
         cache_write=sum(tokens.cache_write for tokens in by_model.values()),
         output=sum(tokens.output for tokens in by_model.values()),
-        usd=usd,
+        usd=None if usd is None else round(usd, 9),  # sums of floats differ in their last digits
         label=Label.METERED if is_whole or usd is None else Label.IMPUTED,
         model=max(sorted(by_model), key=lambda model: by_model[model].output, default=""),
     )

@@ -14,6 +14,7 @@ from selftest_core.run.events import End, Event
 from selftest_core.run.run_meter import RunMeter
 from selftest_core.run.run_shapes import run_summary
 from selftest_core.run.spending import Affordable, affordable, spending, usd_each, used_by
+from selftest_core.run.telling import summary_lines
 from selftest_core.usage import Label, Usage, as_fields, from_fields
 from worlds import ROOT
 
@@ -55,6 +56,7 @@ def test_each_attempt_counts_once_and_the_last_figure_of_it(tmp_path: Path) -> N
     row = next(iter(told.run.rows.values()))
     assert used_by(row) == Usage(20, 40, 60, 80, 0.5, Label.METERED, "m")
     assert spending(told.run).by_label == {Label.METERED: 0.5}
+    assert summary_lines(told.run)[-1] == "used 0.50 USD metered, 200 tokens"
     summary = run_summary(told.run, 0.0)
     assert summary.usage is not None
     assert summary.usage.model_dump() == {

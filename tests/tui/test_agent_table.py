@@ -9,10 +9,12 @@ from textual.geometry import Size
 
 import scenes
 from selftest_core.agents import State
+from selftest_core.usage import Label, Usage
 from selftest_core.view import Category, FleetView, Row
 from selftest_tui.arrangement import Group
 from selftest_tui.widgets.line_painter import Look
 from selftest_tui.widgets.line_places import changed_places
+from selftest_tui.widgets.status_bar import used_by_all
 from tui.driving import ENVIRONMENT, Driven, driven
 from tui.quiet import quiet
 
@@ -183,3 +185,18 @@ async def test_a_filter_without_a_hit_says_so_and_escape_brings_all_back() -> No
         assert any("Nothing matches" in line for line in lines)
         lines = await _lines_after(one, "escape")
         assert any("st-7f-cart-tax" in line for line in lines)
+
+
+async def test_tokens_and_cost_have_columns_once_an_agent_is_metered() -> None:
+    before = scenes.few()
+    async with driven(before.view, size=(240, 40)) as one:
+        assert not any("tokens" in line for line in one.lines)
+        first, *others = before.view.rows
+        usage = Usage(120, 72_000, 3_000, 112, 0.03212, Label.METERED, "m")
+        metered = replace(before.view, rows=(replace(first, usage=usage), *others))
+        await one.show(metered)
+        assert any("tokens" in line and "cost" in line for line in one.lines)
+        assert sum("75.2k" in line and "$0.03" in line for line in one.lines) == 1
+        assert used_by_all(metered) == "$0.03"
+        await one.show(before.view)
+        assert any("tokens" in line for line in one.lines), "columns do not come and go"

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from selftest_core.usage import Label, Usage
 from selftest_tui import columns, present
 
 HOSTILE = (
@@ -64,9 +65,50 @@ def test_ages_are_words(seconds: float, words: str) -> None:
     assert present.ago(seconds) == words
 
 
+@given(st.integers(0, 10**13))
+def test_tokens_are_short(count: int) -> None:
+    assert len(present.tokens(count)) <= columns.TOKENS.least
+
+
+@pytest.mark.parametrize(
+    ("usd", "label", "words"),
+    [
+        (None, Label.METERED, ""),
+        (0.0, Label.METERED, "$0.00"),
+        (0.00524, Label.METERED, "$0.0052"),
+        (12.345, Label.IMPUTED, "~$12.35"),
+        (4.05, Label.ESTIMATED, "$4.05 est"),
+    ],
+)
+def test_dollars_say_how_sound_they_are(usd: float | None, label: Label, words: str) -> None:
+    assert present.cost(Usage(usd=usd, label=label)) == words
+
+
+def test_what_was_used_is_one_harmless_line() -> None:
+    usage = Usage(120, 72_000, 3_000, 112, 0.03212, Label.METERED, "claude\x1b[31m-opus")
+    assert present.used(usage) == (
+        "$0.03 metered · 120 input, 72.0k cached, 3.0k cache write, 112 output tokens · claude-opus"
+    )
+    assert present.used(Usage(output=5, model="strange")).startswith("no known price · 0 input")
+    assert present.used(None) == ""
+
+
 @given(st.integers(1, 400))
-def test_columns_fill_the_width_and_do_not_overlap(width: int) -> None:
-    placed = columns.place(width)
+def test_columns_of_the_meter_never_take_room_from_names(width: int) -> None:
+    plain = {one.column.name: one.width for one in columns.place(width)}
+    metered = {one.column.name: one.width for one in columns.place(width, is_metered=True)}
+    assert {"cost", "tokens"}.isdisjoint(plain)
+    if "cost" in metered:
+        assert metered["name"] >= columns.NAME.good
+        assert metered["doing"] >= columns.DOING.good
+    else:
+        assert metered == plain
+    assert width > 130 or "cost" not in metered
+
+
+@given(st.integers(1, 400), st.booleans())
+def test_columns_fill_the_width_and_do_not_overlap(width: int, is_metered: bool) -> None:
+    placed = columns.place(width, is_metered=is_metered)
     for one, following in itertools.pairwise(placed):
         assert one.x + one.width + one.gap == following.x
     if width >= 60:

@@ -14,6 +14,7 @@ import scenes
 from selftest_core.run.crew import OUTCOME
 from selftest_core.run.events import End, Event
 from selftest_core.run.fold import RunRow
+from selftest_core.usage import Label, Usage, as_fields
 from selftest_tui.run_lines import RunGroup, changed_places, lay_out, said_of
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.run import RunScreen
@@ -165,6 +166,20 @@ async def test_a_wide_terminal_has_more_columns(tmp_path: Path) -> None:
         assert "✓ 42 succeeded" in one.head
         assert any("modal" in line for line in one.lines)
         compare("run-wide", await one.picture())
+
+
+async def test_what_agents_used_is_shown_in_all_and_for_each(tmp_path: Path) -> None:
+    told = run_scenes.story(tmp_path, 3, usd_per_agent=None)
+    told.note(Event.CONDUCTING, 0, pid=1)
+    for number, usage in enumerate((Usage(1, 2, 3, 4, 0.25, Label.METERED, "m"), Usage(1, 1, 1, 1, None))):
+        told.launch(number, 0.0)
+        row = told.row(number)
+        told.note(Event.METERED, 5.0, agent=row.name, attempt=1, usage=as_fields(usage))
+        told.end(number, 9.0, End.SUCCEEDED)
+    async with shown(told, size=(200, 40)) as one:
+        assert "~$0.25" in one.head, "the price of the second is not known"
+        assert any("cost" in line and "commits" in line for line in one.lines)
+        assert sum("$0.25" in line for line in one.lines[2:]) == 1
 
 
 async def test_states_can_be_told_apart_without_colour(tmp_path: Path) -> None:

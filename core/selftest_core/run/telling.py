@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from selftest_core.run.estimates import dollars
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fold import end_of
+from selftest_core.run.spending import spending
 
 if TYPE_CHECKING:
     from selftest_core.journal import Entry
@@ -48,6 +50,10 @@ def summary_lines(run: Run) -> list[str]:
     head = f"run {run.plan.run}: {_plural(len(run.rows), 'test')}"
     lines = [f"{head}, {open_} not at their end yet" if open_ else head]
     lines += [f"  {count:>5}  {end.replace('_', ' ')}" for end, count in ends.items() if count]
+    spent = spending(run)
+    if spent.usage is not None:
+        money = ", ".join(f"{dollars(usd)} {label}" for label, usd in spent.by_label.items())
+        lines.append(f"used {money or 'no known price'}, {spent.usage.tokens:,} tokens")
     return lines
 
 
