@@ -56,6 +56,8 @@ generate: venv ## write the generated parts of README.md and docs/ anew
 format: venv ## format and sort imports
 	@$(PYTHON_BIN) -m ruff check --fix -q . ; $(PYTHON_BIN) -m ruff format .
 
-lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
+lock: ## resolve pyproject.toml anew into requirements.txt and, with modal beside it, requirements-modal.txt (needs uv)
 	uv pip compile -q --upgrade pyproject.toml --group dev --extra mngr --extra claude --extra codex --universal --python-version 3.12 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header -o requirements.txt $(ARGS)
+	uv pip compile -q --upgrade pyproject.toml --extra mngr --extra claude --extra codex --extra modal --universal --python-version 3.12 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header -c requirements.txt -o requirements-modal.txt $(ARGS)

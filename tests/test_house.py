@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROOMS = {"core": "selftest_core", "recorder": "selftest_recorder", "tui": "selftest_tui"}
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCK = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+MODAL_LOCK = (ROOT / "requirements-modal.txt").read_text(encoding="utf-8")
+"""What `.[mngr,claude,codex,modal]` resolves to: the same packages, and those of modal beside them."""
 
 
 def tracked() -> list[Path]:
@@ -118,9 +120,9 @@ def _installed(name: str) -> str:
     return version(name)
 
 
-def _pins() -> dict[str, tuple[str, str]]:
-    """Each package of the lock: its version, and its whole entry."""
-    entries = re.findall(r"^(?=\S)(?!#).*(?:\n[ \t].*)*", LOCK, re.MULTILINE)
+def _pins(lock: str = LOCK) -> dict[str, tuple[str, str]]:
+    """Each package of a lock: its version, and its whole entry."""
+    entries = re.findall(r"^(?=\S)(?!#).*(?:\n[ \t].*)*", lock, re.MULTILINE)
     found: dict[str, tuple[str, str]] = {}
     for entry in entries:
         match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", entry)
@@ -129,22 +131,38 @@ def _pins() -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_the_lock_pins_everything_with_hashes_and_names_no_address() -> None:
-    pins = _pins()
+@pytest.mark.parametrize("lock", [LOCK, MODAL_LOCK], ids=["requirements", "modal"])
+def test_the_lock_pins_everything_with_hashes_and_names_no_address(lock: str) -> None:
+    pins = _pins(lock)
     assert len(pins) > 50
     assert [name for name, (_, entry) in pins.items() if "--hash=sha256:" not in entry] == []
-    assert not re.search(r"://|index-url|find-links|@ ", LOCK)
+    assert not re.search(r"://|index-url|find-links|@ ", lock)
 
 
-@pytest.mark.parametrize("group", ["dependencies", "mngr", "dev"])
-def test_the_lock_agrees_with_the_project(group: str) -> None:
+def test_both_locks_have_the_same_versions_and_modal_is_in_its_own_alone() -> None:
+    pins, with_modal = _pins(), _pins(MODAL_LOCK)
+    both = pins.keys() & with_modal.keys()
+    assert len(both) > 50
+    assert {name: pins[name][0] for name in both} == {name: with_modal[name][0] for name in both}
+    assert {"modal", "imbue-mngr-modal"} == {"modal", "imbue-mngr-modal"} & (with_modal.keys() - pins.keys())
+
+
+_IN_MODAL_LOCK = [("dependencies", MODAL_LOCK)] + [(name, MODAL_LOCK) for name in ("mngr", "claude", "codex", "modal")]
+
+
+@pytest.mark.parametrize(
+    ("group", "lock"),
+    [*((name, LOCK) for name in ("dependencies", "mngr", "claude", "codex", "dev")), *_IN_MODAL_LOCK],
+    ids=lambda value: value if len(value) < 20 else "modal" if value == MODAL_LOCK else "requirements",
+)
+def test_the_lock_agrees_with_the_project(group: str, lock: str) -> None:
     project = PROJECT["project"]
     requirements = {
         "dependencies": project["dependencies"],
-        "mngr": project["optional-dependencies"]["mngr"],
         "dev": PROJECT["dependency-groups"]["dev"],
+        **project["optional-dependencies"],
     }[group]
-    pins = _pins()
+    pins = _pins(lock)
     for line in requirements:
         requirement = Requirement(line)
         version = pins[canonicalize_name(requirement.name)][0]

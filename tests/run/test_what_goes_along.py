@@ -28,7 +28,19 @@ def test_what_may_say_something_of_a_person_is_held_back_unless_it_is_named(name
 
 @pytest.mark.parametrize(
     "name",
-    ["PATH", "HOME", "LC_ALL", "GIT_AUTHOR_NAME", "JAVA_HOME", "VIRTUAL_ENV", "PYTHONPATH", "NIX_PATH", "TERM"],
+    [
+        "PATH",
+        "HOME",
+        "LC_ALL",
+        "GIT_AUTHOR_NAME",
+        "JAVA_HOME",
+        "VIRTUAL_ENV",
+        "PYTHONPATH",
+        "NIX_PATH",
+        "TERM",
+        "SSL_CERT_FILE",
+        "UV_CACHE_DIR",
+    ],
 )
 def test_what_programs_need_to_run_stays(name: str) -> None:
     assert withheld({name: "x"}, ()) == ()

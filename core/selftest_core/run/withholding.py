@@ -23,6 +23,9 @@ _KEPT = frozenset({
     "LANG", "LANGUAGE", "LIBRARY_PATH", "LINES", "LOGNAME", "MANPATH", "NODE_PATH", "NO_COLOR", "OLDPWD", "PAGER",
     "PATH", "PKG_CONFIG_PATH", "PWD", "SHELL", "SHLVL", "TEMP", "TERM", "TMP", "TMPDIR", "TMUX", "TZ", "USER",
     "VIRTUAL_ENV", "VISUAL", "_",
+    # Certificates to check servers by, and the cache and the interpreters of uv, which the setup of a copy shares.
+    "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE", "UV_CACHE_DIR",
+    "UV_OFFLINE", "UV_PYTHON_DOWNLOADS", "UV_PYTHON_INSTALL_DIR", "UV_SYSTEM_CERTS",
 })  # fmt: skip
 # Some programs, git first of all, take an empty variable for a wrong one.
 _KEPT_BEGINNINGS = (
