@@ -3,7 +3,8 @@
 A lane is one way to ask: `mngr list --provider local` ("local"), `mngr list` unfiltered ("all", which teaches
 which other providers exist), and `mngr list --provider NAME` for each of those. One `mngr list` costs 5 CPU
 seconds at 100 agents, so mngr as a whole may take a tenth of a core: after a list, none that is merely due starts
-before ten times its CPU seconds have passed. What a person asked for starts at once. Never two at a time: the
+before ten times its CPU seconds have passed; a hundred times where the probe alone knows every agent's state and
+nothing moves. What a person asked for starts at once. Never two at a time: the
 caller runs what `next_list` names, and asks again when it has ended.
 
 The probe is cheap and has a rhythm of its own: `probe_interval`.
@@ -27,6 +28,8 @@ PROBE = "probe"
 
 MNGR_SHARE = 10.0
 """A list is followed by this many times its CPU seconds without one: at most about a tenth of a core."""
+QUIET_SHARE = 100.0
+"""The same where the probe knows the state of every agent and nothing moves: at most a hundredth of a core."""
 PROBE_SHARE = 60.0
 """The same for the probe: at most a sixtieth of a core."""
 LONGEST_PROBE_INTERVAL = 15.0
@@ -69,12 +72,18 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """What has been asked and what it cost. `rests_until`: mngr has had its share until then."""
+    """What has been asked and what it cost.
+
+    `spent`: the CPU seconds of the last list, which ended at `spent_at`. `is_quiet`: the probe knows the state of every
+    agent, so that mngr has nothing to add until something changes.
+    """
 
     pace: Pace
     lanes: tuple[Lane, ...]
-    rests_until: float = 0.0
+    spent: float = 0.0
+    spent_at: float = 0.0
     eager_until: float = 0.0
+    is_quiet: bool = False
 
     @property
     def providers(self) -> frozenset[str]:
@@ -130,7 +139,8 @@ def failed(cadence: Cadence, lane: str, now: float, *, cost: float) -> Cadence:
             replace(each, ended_at=now, failures=each.failures + 1) if each.name == lane else each
             for each in cadence.lanes
         ),
-        rests_until=now + MNGR_SHARE * max(cost, 0.0),
+        spent=max(cost, 0.0),
+        spent_at=now,
     )
 
 
@@ -152,7 +162,7 @@ def answered(
         lanes = [after(each) for each in (*kept, *(Lane(name) for name in sorted(remote - cadence.providers)))]
     else:
         lanes = [after(each) if each.name == lane else each for each in cadence.lanes]
-    return replace(cadence, lanes=tuple(lanes), rests_until=now + MNGR_SHARE * max(cost, 0.0))
+    return replace(cadence, lanes=tuple(lanes), spent=max(cost, 0.0), spent_at=now)
 
 
 def next_list(cadence: Cadence, now: float) -> Due:
@@ -166,7 +176,18 @@ def next_list(cadence: Cadence, now: float) -> Due:
         return Due(never[0].name, now)
     due = {lane.name: (lane.ended_at or 0.0) + interval(cadence, lane, now) for lane in cadence.lanes}
     first = min(cadence.lanes, key=lambda lane: due[lane.name])
-    return Due(first.name, max(due[first.name], cadence.rests_until))
+    return Due(first.name, max(due[first.name], _rests_until(cadence, now)))
+
+
+def _rests_until(cadence: Cadence, now: float) -> float:
+    """When mngr has had its share: a small one while it has nothing to add."""
+    is_resting = cadence.is_quiet and now >= cadence.eager_until
+    return cadence.spent_at + (QUIET_SHARE if is_resting else MNGR_SHARE) * cadence.spent
+
+
+def quiet(cadence: Cadence, is_quiet: bool) -> Cadence:
+    """Whether the probe knows the state of every agent."""
+    return cadence if cadence.is_quiet == is_quiet else replace(cadence, is_quiet=is_quiet)
 
 
 def interval(cadence: Cadence, lane: Lane, now: float) -> float:

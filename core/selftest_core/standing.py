@@ -290,3 +290,17 @@ def idle_since(
         if instant is not None and math.isfinite(instant)
     ]
     return math.floor(max(known) / IDLE_STEP) * IDLE_STEP if known else None
+
+
+def is_known_without_mngr(rows: tuple[Row, ...]) -> bool:
+    """True where the probe knows every agent's state. Of an approval that Codex asks for only mngr knows."""
+    return all(
+        row.source == "probe"
+        and not (row.condition is not None and row.condition.source == CODEX and row.condition.kind is Kind.WORKING)
+        for row in rows
+    )
+
+
+def states(rows: tuple[Row, ...]) -> list[object]:
+    """What must change for a change to count as one: who there is, in which state, and who needs a person."""
+    return [(row.key, row.agent.state, row.attention) for row in rows]

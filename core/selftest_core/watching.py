@@ -29,6 +29,7 @@ from selftest_core.file_watch import FileWatch
 from selftest_core.knowledge import Fleet
 from selftest_core.observations import ListFailed, Metered, Remembered
 from selftest_core.sources import Sources, cpu_of_children
+from selftest_core.standing import is_known_without_mngr, states
 from selftest_core.tools.process_exit import ExitWatch
 from selftest_core.view import FleetView, LaneStatus, Problem
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from selftest_core.meter import Meters
     from selftest_core.observations import Listed, Observation
-    from selftest_core.view import Row
     from selftest_core.watch import WatchSettings
 
 FRESHNESS_SECONDS = 5.0
@@ -265,8 +265,10 @@ class Watching:
     def _learn(self, observation: Observation) -> None:
         before = self._fleet.rows
         self._fleet = fold.apply(self._fleet, observation)
-        if before is not self._fleet.rows and _states(before) != _states(self._fleet.rows):
+        if before is not self._fleet.rows and states(before) != states(self._fleet.rows):
             self._cadence = pacing.changed(self._cadence, time.monotonic())
+            self._list_now.set()
+        self._cadence = pacing.quiet(self._cadence, is_known_without_mngr(self._fleet.rows))
         self._publish()
 
     def _publish(self) -> None:
@@ -369,10 +371,6 @@ def _expected(view: FleetView, settings: WatchSettings) -> frozenset[str]:
 
 def _forgotten(says: str) -> Problem:
     return Problem("memory", "What was known of the fleet before is lost", says, "The next answers are saved anew.")
-
-
-def _states(rows: tuple[Row, ...]) -> list[object]:
-    return [(row.key, row.agent.state, row.attention) for row in rows]
 
 
 def _with_running(lanes: tuple[LaneStatus, ...], running: str | None) -> tuple[LaneStatus, ...]:

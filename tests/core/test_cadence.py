@@ -164,3 +164,17 @@ def test_a_deadline_grows_with_the_fleet() -> None:
     assert pacing.deadline(cadence, LOCAL, 1000) > 100.0
     assert pacing.deadline(cadence, "boxes", 0) > 31.0
     assert pacing.deadline(cadence, ALL, 0) > 31.0
+
+
+def test_mngr_rests_where_the_probe_knows_every_agent_until_something_changes() -> None:
+    costs = {ALL: 0.9, LOCAL: 0.9}
+    calm = played(pacing.quiet(pacing.start(PACE), is_quiet=True), until=600.0, costs=costs)
+    assert sum(cost for start, _, cost in calm if start > 60.0) <= 540.0 / pacing.QUIET_SHARE
+    busy = played(pacing.start(PACE), until=600.0, costs=costs)
+    assert len(busy) > 5 * len(calm)
+
+    resting = pacing.answered(pacing.quiet(pacing.start(PACE), is_quiet=True), ALL, 10.0, cost=0.9, providers={LOCAL})
+    assert pacing.next_list(resting, 11.0).at == 100.0
+    moved = pacing.changed(resting, 30.0)
+    assert pacing.next_list(moved, 30.0).at < 31.0
+    assert pacing.next_list(pacing.quiet(resting, is_quiet=False), 30.0).at < 31.0
