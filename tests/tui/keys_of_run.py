@@ -198,6 +198,24 @@ async def _(one: RunDriven, key: str) -> None:
     await one.until(lambda: "tmux" in one.toasts, "there is no tmux here, which attaching says")
 
 
+@does("type")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.press(key)
+    assert "its agent has ended" in one.toasts
+    agents = [(row, one.screen.agent_of(row)) for row in one.story.run.rows.values() if row.phase is Phase.WORKING]
+    away = next(row.name for row, agent in agents if agent is not None and not agent.agent.host.is_local)
+    await one.go_to(away)
+    await one.press(key)
+    assert "out of reach" in one.toasts
+    here = next(row.name for row, agent in agents if agent is not None and agent.session is not None)
+    await one.go_to(here)
+    await one.press(key)
+    assert one.screen.is_typing
+    await one.press("ctrl+right_square_bracket")
+    assert not one.screen.is_typing
+
+
 @does("message")
 async def _(one: RunDriven, key: str) -> None:
     await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ from textual.widgets import Static
 
 from cockpit import Driven, Seats, driven, live
 from selftest_core.agents import State
+from selftest_core.condition import Condition, Kind
 from selftest_tui.screens.composer import Composer, PromptArea
 from selftest_tui.screens.dialogs import Question, Results
 from worlds import World, a_world
@@ -167,3 +169,37 @@ async def test_a_message_and_the_end_of_real_agents(agents: World) -> None:
         await it.press("escape")
         await it.until(lambda: not it.app.fleet.view.rows, "gone from the screen")
     assert agents.listing()["agents"] == []
+
+
+async def test_a_message_to_an_open_dialog_says_what_it_would_do_and_asks(world: World) -> None:
+    seats = Seats(world)
+    path, program = reader(world, "asking")
+    seats.seat("asking", program)
+    seats.seat("quiet", reader(world, "quiet")[1])
+    asks = Condition(Kind.PERMISSION, "Bash: rm -rf [b]build", source="Claude Code's sessions file")
+    seats.agents[0] = replace(seats.agents[0], type="claude", state=State.WAITING, condition=asks)
+    async with driven(seats) as it:
+        rows = {row.agent.name: row.key for row in it.app.fleet.view.rows}
+        await it.go_to("asking")
+        await it.press("m")
+        question = await dialog(it, Question)
+        shown = words(question)
+        assert "asking  asks for permission: Bash: rm -rf [b]build" in shown
+        assert "Escape" in shown
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.app.fleet, "No by default")
+        await it.press("m")
+        await dialog(it, Question)
+        await it.press("y")
+        composer = await dialog(it, Composer)
+        assert composer.query_one("#dialog").border_title == "Message asking"
+        await it.press("escape")
+        it.app.fleet.select_keys(rows.values())
+        await it.press("m")
+        assert "quiet" not in words(await dialog(it, Question)), "only those with a dialog are named"
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.app.fleet, "escape is No")
+        it.app.fleet.select_keys([rows["quiet"]])
+        await it.press("m")
+        await dialog(it, Composer)
+    assert path.read_text() == ""

@@ -30,7 +30,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "finding": (
         "filter", "only_open", "prompt_up", "prompt_down", "prompt_cancel", "copy_test", "no_quit",
     ),
-    "looking": ("outcome", "preview", "details", "artifacts", "zoom", "scroll_down", "scroll_up"),
+    "looking": ("outcome", "preview", "details", "artifacts", "zoom", "scroll_down", "scroll_up", "type"),
     "acting": ("attach", "message", "retry", "skip", "stop_one", "shell", "end_run"),
     "pages": ("tutorial", "review", "replay", "problems", "theme", "help", "palette"),
     "pausing": ("pause",),

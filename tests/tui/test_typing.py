@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from textual import events
 
+import run_scenes
 from cockpit import Seats, driven
 from selftest_core.keystrokes import Keystroke
+from selftest_tui.screens.run import RunScreen
+from selftest_tui.widgets.key_bar import KeyBar
 from selftest_tui.widgets.typist import keystroke
 from worlds import eventually
 
@@ -167,3 +170,37 @@ async def test_any_session_can_be_typed_into(world: World) -> None:
         await it.until(lambda: "ready" in it.preview)
         await it.press("i", "o", "k")
         await it.until(lambda: path.read_bytes() == b"ok")
+
+
+async def test_on_the_run_s_screen_too_every_key_reaches_the_agent(world: World) -> None:
+    path, program = recorder(world, "tester")
+    seats = Seats(world)
+    seats.seat("tester", program)
+    told = run_scenes.story(world.root / "runs", 2)
+    told.launch(0, 10.0)
+    folder = told.write()
+    async with driven(seats) as it:
+        it.app.show_run(folder)
+        await it.until(lambda: isinstance(it.app.screen, RunScreen) and it.app.screen.run_now, "the run")
+        screen = it.app.screen
+        assert isinstance(screen, RunScreen)
+        assert screen.table.go_to_key(told.plan.tests[1].agent_name)
+        await it.press("i")
+        assert "it has no agent yet" in screen.said[-1].text
+        assert screen.table.go_to_key(told.plan.tests[0].agent_name)
+        await it.press("i")
+        await it.until(lambda: screen.is_typing and screen.pane.has_class("-typing"), "typing")
+        assert screen.pane.tab == "terminal"
+        assert "TYPING" in screen.query_one(KeyBar).render().plain
+        await it.press("q", "P", "E", "escape", "ctrl+c", "enter")
+        expected = b"qPE\x1b\x03\r"
+        await it.until(lambda: path.read_bytes() == expected, "all keys")
+        assert screen.is_typing
+        await it.press("ctrl+right_square_bracket")
+        await it.until(lambda: not screen.is_typing and not screen.pane.has_class("-typing"), "the end of typing")
+        assert screen.focused is screen.table
+        await it.press("i", "x")
+        await it.until(lambda: path.read_bytes() == expected + b"x", "a key again")
+        assert screen.table.go_to_key(told.plan.tests[1].agent_name)
+        await it.until(lambda: not screen.is_typing, "typing ends with its pane")
+        assert path.read_bytes() == expected + b"x"

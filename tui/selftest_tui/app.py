@@ -101,7 +101,7 @@ class FleetApp(HoldingApp):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """ctrl+c belongs to a field of text that copies with it, and to an agent that is typed into."""
         if action == "press" and parameters == ("interrupt",):
-            return not (self.fleet.is_typing or hasattr(self.focused, "action_copy"))
+            return not (self.main_screen.is_typing or hasattr(self.focused, "action_copy"))
         return super().check_action(action, parameters)
 
     def show_run(self, folder: RunFolder) -> None:

@@ -49,6 +49,8 @@ ACT = (
     Key(("enter",), "⏎", "attach", "attach",
         "attach to its agent's terminal (on a group: open or close it); detach brings you back here",
         _ACT, Where.TABLE, line=1, why_not=run_situation.can_attach),
+    Key(("i",), "i", "type", "type", "type into its agent's terminal from here", _ACT, line=4,
+        why_not=run_situation.can_type),
     Key(("m",), "m", "message", "message", "send a message to its agent, or to all of a cluster",
         _ACT, line=4, why_not=run_situation.can_message, opens=True),
     Key(("R",), "R", "retry", "retry", "try it again with a new agent; on a group all that have ended, after asking",

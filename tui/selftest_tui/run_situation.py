@@ -75,6 +75,17 @@ def can_attach(now: RunSituation) -> str | None:
     return f"There is no terminal to attach to: {unreachable(now.row) or 'its agent is not seen yet'}."
 
 
+def can_type(now: RunSituation) -> str | None:
+    """What is typed goes to a local tmux session."""
+    if now.row is None:
+        return test_here(now)
+    if now.agent is not None and now.agent.session is not None:
+        return None
+    if now.agent is not None and not now.agent.agent.host.is_local:
+        return "It runs on another machine, whose tmux is out of reach from here: attach (⏎) or send a message (m)."
+    return f"There is no terminal to type into: {unreachable(now.row) or 'its agent is not seen yet'}."
+
+
 def can_message(now: RunSituation) -> str | None:
     """At least one agent must be there to be told something."""
     if not now.targets:

@@ -15,6 +15,7 @@ from textual.app import SuspendNotSupported
 
 from selftest_core import key_guard, keystrokes, panes
 from selftest_core.attach import plan_attach
+from selftest_core.condition import ASKING, reason
 from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.keystrokes import Keystroke
 from selftest_core.steering import Act, ActResult, steer, target_of
@@ -51,6 +52,10 @@ _WHAT_IT_MEANS = {
     Act.DESTROY: "It ends, and a work dir that mngr made for it is deleted, with all that is not committed. "
     "Branches stay. This cannot be undone.",
 }
+_MESSAGE_ON_A_DIALOG = (
+    "A dialog is open. mngr presses Escape there before it types the message: that is taken for No, and may interrupt "
+    "what the agent is doing. To answer the dialog itself, type into it (i) or attach (⏎)."
+)
 _DANGEROUS_KEYS = (
     "On this tmux server mngr has bound Ctrl-Q to destroy the agent that you are attached to, and Ctrl-T to stop it, "
     "without asking. Shall both ask first from now on? (This is asked once for each server.)"
@@ -98,9 +103,29 @@ class Acting:
         `text` to begin with; without one, what was last written and not sent.
         """
         mngr = self._screen.mngr
+        known = self._dialogs_of(targets)
+        if known and not await self._ask_to_close(known):
+            return
         composed = await self._compose("message", f"Message {_named(targets)}", targets, more, text=text)
-        if composed is not None:
-            await self._steer(mngr, Act.MESSAGE, targets, composed.text)
+        if composed is None:
+            return
+        opened = [line for line in self._dialogs_of(targets) if line not in known]
+        if opened and not await self._ask_to_close(opened):
+            self._drafts["message"] = composed.text
+            return
+        await self._steer(mngr, Act.MESSAGE, targets, composed.text)
+
+    def _dialogs_of(self, targets: Sequence[Target]) -> list[str]:
+        """What these agents ask in a dialog that is open now, a line for each."""
+        rows = self._screen.view.by_key
+        seen = [(target.name, row.condition) for target in targets if (row := rows.get(target.key)) is not None]
+        return [f"{name}  {reason(found)}" for name, found in seen if found is not None and found.kind in ASKING]
+
+    async def _ask_to_close(self, dialogs: Sequence[str]) -> bool:
+        """Ask before a message closes dialogs that are open."""
+        title = "Close its dialog with a message?" if len(dialogs) == 1 else f"Close {len(dialogs)} dialogs?"
+        yes = "Close it and send" if len(dialogs) == 1 else "Close them and send"
+        return await self._ask(Question(title, _MESSAGE_ON_A_DIALOG, dialogs, yes=yes, no="Leave it open"))
 
     async def stop(self, rows: Sequence[Row]) -> None:
         """Stop these agents, after asking."""

@@ -30,6 +30,7 @@ from selftest_tui.widgets.line_places import is_same
 from selftest_tui.widgets.prompt import Prompt
 from selftest_tui.widgets.side_pane import SidePane
 from selftest_tui.widgets.status_bar import StatusBar
+from selftest_tui.widgets.typist import TYPING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -253,7 +254,7 @@ class FleetScreen(SplitScreen):
     def _show_keys(self) -> None:
         mode = "RANGE  move to mark · V ends it · esc ends it too" if self.table.in_range else ""
         if self.pane.is_typing:
-            mode = "TYPING  every key goes to the agent · ^] leaves"
+            mode = TYPING
         self._keys.show(self.situation(), mode)
 
     # the table

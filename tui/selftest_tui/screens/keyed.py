@@ -85,6 +85,11 @@ class KeyedScreen(Screen[None]):
         return self.field is not None and self.field.is_open
 
     @property
+    def is_typing(self) -> bool:
+        """Every key goes to an agent."""
+        return False
+
+    @property
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
         return ()

@@ -30,6 +30,7 @@ from selftest_tui.widgets.prompt import Prompt
 from selftest_tui.widgets.run_bar import RunBar
 from selftest_tui.widgets.run_pane import RunPane
 from selftest_tui.widgets.run_table import RunTable
+from selftest_tui.widgets.typist import TYPING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +136,11 @@ class RunScreen(SplitScreen):
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
         return self.acts.under_way
+
+    @property
+    def is_typing(self) -> bool:
+        """Every key goes to an agent."""
+        return self.is_mounted and self.pane.is_typing
 
     def situation(self) -> RunSituation:
         """Where the person stands."""
@@ -261,7 +267,7 @@ class RunScreen(SplitScreen):
 
     def show_keys(self) -> None:
         """Which keys work here."""
-        self._keys.show(self.situation())
+        self._keys.show(self.situation(), TYPING if self.pane.is_typing else "")
 
     # the right pane
 
@@ -278,7 +284,11 @@ class RunScreen(SplitScreen):
         """A tab was clicked."""
         self.pane.show_tab(event.tab)
 
-    # layout
+    def on_run_pane_typing_changed(self) -> None:
+        """Keys mean something else, or again what the line says."""
+        if not self.pane.is_typing:
+            self.table.focus()
+        self.show_keys()
 
     # the prompt
 

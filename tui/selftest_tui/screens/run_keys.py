@@ -144,6 +144,14 @@ class RunKeys(RunMoves):
         agent = self._screen.agent_of(line)
         return self._acting.attach(agent) if agent is not None else None
 
+    def type(self) -> None:
+        """Type into the terminal of its agent."""
+        screen = self._screen
+        if not screen.pane_is_open:
+            screen.zoom(True)
+        screen.right.show()
+        screen.pane.start_typing()
+
     async def message(self) -> None:
         """One message to all of them that can be reached."""
         rows = self._screen.targets

@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher, Static
 from selftest_tui.markdown_lines import markdown_content
 from selftest_tui.widgets.details import Details
 from selftest_tui.widgets.preview import PaneRef, Preview
+from selftest_tui.widgets.typist import OTHER_PANE, SUBTITLE, Typist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,12 @@ class RunPane(Vertical, can_focus=False):
         border-title-color: $text;
         border-subtitle-color: $text-muted;
     }
+    RunPane.-typing {
+        border: heavy $warning;
+        border-title-color: $text-warning;
+        border-subtitle-color: $text-warning;
+        border-subtitle-style: bold;
+    }
     RunPane #tabs { height: 1; }
     RunPane _TabName { width: auto; padding: 0 1 0 0; color: $text-muted; }
     RunPane _TabName.-shown { color: $text; text-style: bold reverse; }
@@ -92,6 +99,9 @@ class RunPane(Vertical, can_focus=False):
             super().__init__()
             self.tab = tab
 
+    class TypingChanged(Message):
+        """Typing into the agent's terminal began, or ended."""
+
     def __init__(self, clock: Callable[[], float], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.tab: RunTab = "outcome"
@@ -102,6 +112,8 @@ class RunPane(Vertical, can_focus=False):
         self._switcher = ContentSwitcher(initial="outcome")
         self._report = Report()
         self._preview = Preview()
+        self._typist = Typist()
+        self._pane: PaneRef | None = None
         self._details = Details(clock)
         self._files = Static(id="files")
         self._outcome_scroll = VerticalScroll(id="outcome", can_focus=False)
@@ -118,12 +130,15 @@ class RunPane(Vertical, can_focus=False):
             yield self._details
             with self._files_scroll:
                 yield self._files
+        yield self._typist
 
     def on_mount(self) -> None:
         self.show_tab("outcome")
 
     def show_tab(self, tab: RunTab) -> None:
         """Go over to a tab."""
+        if tab != "terminal":
+            self._typist.stop()
         self.tab = tab
         self._switcher.current = tab
         for name in self._names:
@@ -142,11 +157,49 @@ class RunPane(Vertical, can_focus=False):
 
     def show_pane(self, pane: PaneRef | None, words: str = "") -> None:
         """The terminal of an agent that is there; without one, words."""
+        self._go_over(pane)
         self._preview.show(pane, words)
 
     def show_screen(self, text: str) -> None:
         """What was kept of a terminal that is gone."""
+        self._go_over(None)
         self._preview.show_text(text)
+
+    def _go_over(self, pane: PaneRef | None) -> None:
+        self._pane = pane
+        if self._typist.is_typing and pane != self._typist.pane:
+            self._typist.stop(OTHER_PANE)
+
+    @property
+    def is_typing(self) -> bool:
+        """True while every key goes to the agent."""
+        return self._typist.is_typing
+
+    def start_typing(self) -> None:
+        """From now on every key goes to the terminal that is shown; without one nothing happens."""
+        if self._pane is not None:
+            self.show_tab("terminal")
+            self._typist.start(self._pane)
+
+    def on_typist_began(self, event: Typist.Began) -> None:
+        event.stop()
+        self.add_class("-typing")
+        self._preview.show_cursor(True)
+        self.border_subtitle = Content(SUBTITLE)
+        self.post_message(self.TypingChanged())
+
+    def on_typist_ended(self, event: Typist.Ended) -> None:
+        event.stop()
+        self.remove_class("-typing")
+        self._preview.show_cursor(False)
+        self.border_subtitle = ""
+        if event.why:
+            self.notify(event.why, severity="warning", markup=False)
+        self.post_message(self.TypingChanged())
+
+    def on_typist_typed(self, event: Typist.Typed) -> None:
+        event.stop()
+        self._preview.hurry()
 
     def show_facts(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
         """The facts; they are asked for again as time passes."""

@@ -19,7 +19,7 @@ from textual.widgets import ContentSwitcher, Static
 from selftest_core.errors import SelftestError
 from selftest_tui.present import clean
 from selftest_tui.widgets.preview import PaneRef, Preview
-from selftest_tui.widgets.typist import LEAVE, Typist
+from selftest_tui.widgets.typist import OTHER_PANE, SUBTITLE, Typist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -139,7 +139,7 @@ class SidePane(Vertical, can_focus=False):
         pane = self._pane_of(row, session)
         typist = self.query_one(Typist)
         if typist.is_typing and pane != typist.pane:
-            typist.stop("The pane that you typed into is no longer the one shown: typing has ended.")
+            typist.stop(OTHER_PANE)
         self.query_one(Preview).show(pane, "" if pane else self._words(row))
         for part in self.query_one(ContentSwitcher).children:
             self._tell(part)
@@ -206,7 +206,7 @@ class SidePane(Vertical, can_focus=False):
         event.stop()
         self.add_class("-typing")
         self.query_one(Preview).show_cursor(True)
-        self.border_subtitle = Content(f"TYPING · {LEAVE} leaves · esc goes to it")
+        self.border_subtitle = Content(SUBTITLE)
         self.post_message(self.TypingChanged(True))
 
     def on_typist_ended(self, event: Typist.Ended) -> None:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from selftest_tui.widgets.preview import PaneRef
 
 LEAVE = "ctrl+]"
+TYPING = "TYPING  every key goes to the agent · ^] leaves"
+"""Stands in the key line meanwhile."""
+SUBTITLE = f"TYPING · {LEAVE} leaves · esc goes to it"
+OTHER_PANE = "The pane that you typed into is no longer the one shown: typing has ended."
 _LEAVE_KEYS = frozenset({"ctrl+right_square_bracket", "ctrl+]"})
 # Names of Textual's that Unicode does not know by that name.
 _NAMED_CHARACTERS = {"space": " ", "backslash": "\\", "underscore": "_", "at": "@", "minus": "-", "plus": "+"}
