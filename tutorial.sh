@@ -75,6 +75,9 @@ selftest-tui check --tutorial tour.sh --tests e2e --json > check.json || test $?
 # What would start, what it may take, what would leave this machine and to whom. Nothing starts.
 selftest-tui run --dry-run --agent-command ./agent.sh
 
+# One agent with a tiny prompt goes ahead of the others and tries everything out; this leaves it out.
+selftest-tui run --dry-run --json --agent claude --no-smoke > plan.json
+
 # Only what a change concerns, and what stands behind -- goes to pytest. As one line of JSON.
 selftest-tui run --dry-run --batch --affected-by HEAD~1 --agent-command ./agent.sh -- -k tax > plan.json
 

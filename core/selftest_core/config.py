@@ -69,6 +69,7 @@ CONFIG_KEYS = (
         "on_cluster", "choice", "ask", "when many agents fail alike: ask, pause, or go on all the same",
         choices=("ask", "pause", "go"),
     ),
+    Key("smoke", "switch", True, "one agent with a tiny prompt goes ahead of a run's others, on each provider"),
     Key("record", "switch", True, "record the terminals of a run's agents"),
     Key("mask_env", "names", (), "variables whose values no recording may show; those of `env` are masked anyway"),
     Key("mask_patterns", "words", (), "patterns (Python's) that no recording may show; usual tokens are masked anyway"),
@@ -148,6 +149,7 @@ class Config:
     budget_usd: float | None = None
     prices: tuple[str, ...] = ()
     on_cluster: OnCluster = "ask"
+    smoke: bool = True
     record: bool = True
     mask_env: tuple[str, ...] = ()
     mask_patterns: tuple[str, ...] = ()

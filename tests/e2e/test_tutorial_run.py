@@ -11,7 +11,7 @@ import pytest
 from run.shop import FILES, commit
 from selftest_recorder.cast import read_cast
 from selftest_recorder.cast_shapes import MARKER
-from worlds import World, a_world, eventually
+from worlds import BIN, World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +72,18 @@ def test_what_a_run_would_be(e2e: EndToEnd, shop: World) -> None:
     assert "Nothing was started" in shown
     assert not (shop.repository / ".selftest").exists()
     assert list((shop.host_dir / "agents").glob("*")) == []
+
+
+def test_a_run_without_an_agent_that_goes_ahead(e2e: EndToEnd, shop: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # One agent with a tiny prompt goes ahead of the others and tries everything out; this leaves it out.
+        selftest-tui run --dry-run --json --agent claude --no-smoke > plan.json
+    """)
+    done(block, shop)
+    plan = json.loads((shop.repository / "plan.json").read_text())
+    assert (plan["agent_type"], plan["smoke"]) == ("claude", [])
+    usual = json.loads(shop.run([BIN / "selftest-tui", "run", "--dry-run", "--json", "--agent", "claude"]).stdout)
+    assert usual["smoke"] == [{"provider": "local", "type": "claude"}]
 
 
 def test_what_a_run_would_be_for_programs(e2e: EndToEnd, shop: World) -> None:

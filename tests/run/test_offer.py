@@ -191,3 +191,14 @@ def test_a_path_of_the_persons_checkout_in_the_environment_is_told(tmp_path: Pat
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/elsewhere:{tmp_path / 'src'}"}
     (note,) = pytest_commands(("python3", "-m", "pytest"), here, environ, is_local=True).notes
     assert note.startswith(f"agents would test {tmp_path / 'src'}, not their copy: PYTHONPATH")
+
+
+def test_a_smoke_agent_is_the_first_step_of_the_plan() -> None:
+    offer = an_offer(provider="local,modal", agent_type="claude", agent_command=None, smoke=("local", "modal"))
+    words = [part.word for part in offer_parts(offer)]
+    assert words.index("first") < words.index("tests")
+    assert "2 smoke agents (claude) on this machine, modal" in said(offer)["first"]
+    assert "--no-smoke" in said(offer)["first"]
+    document = offer_document(offer).model_dump(mode="json")
+    assert document["smoke"] == [{"provider": "local", "type": "claude"}, {"provider": "modal", "type": "claude"}]
+    assert "first" not in said(an_offer())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
 from selftest_core.run.conducting import INTERRUPTED
+from selftest_core.run.conductor import SMOKE
 from selftest_core.run.deciding import Policy
 from selftest_core.run.run_shapes import exit_status, run_line, run_summary
 from selftest_core.run.telling import plain, tell
@@ -57,6 +58,11 @@ def conduct_in_batch(
         resume = f"; `selftest-tui resume {folder.run}` goes on" if is_kept else ""
         sys.stderr.write(f"{rests}{resume}\n")
         return STOPPED_EARLY
+    if why == SMOKE:
+        sys.stderr.write(
+            "nothing else was started: `selftest-tui doctor` looks for a missing login, key or program; "
+            f"`selftest-tui resume {folder.run}` tries again, and `run --no-smoke` does without\n"
+        )
     return exit_status(run)
 
 

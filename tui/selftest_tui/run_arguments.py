@@ -56,6 +56,10 @@ def add_run(command: Command) -> None:
     limits.add_argument(
         "--on-cluster", choices=("ask", "pause", "go"), help="when many fail alike: ask, pause, or go on all the same"
     )
+    run.add_argument(
+        "--no-smoke", dest="smoke", action="store_false", default=None,
+        help="send no agent with a tiny prompt ahead, on each provider, to see that agents work there",
+    )  # fmt: skip
     run.add_argument("--dry-run", action="store_true", help="show the plan, start nothing")
     run.add_argument("--json", action="store_true", help="with --dry-run: one JSON document")
 

@@ -31,6 +31,8 @@ def state_of(news: RunNews, is_starting: bool) -> str:
     if news.is_live:
         if run.is_halted:
             return "■ stopping"
+        if any(one.is_ok is None for one in run.smoke):
+            return "● trying one agent first"
         return "✓ ending" if run.is_over else "‖ paused" if run.paused else "● running"
     return "✓ over" if run.is_over else "○ nobody conducts it"
 
@@ -44,6 +46,10 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
         left = f"the last conductor left: {run.left}" if run.left else "its conductor ended without a word"
         title = "Nobody conducts this run" if run.conductors else "This run was never begun"
         found.append(Problem("conductor", title, left if run.conductors else "", "P takes it up."))
+    if run.left == "smoke" and run.smoke:
+        failed = run.smoke[-1]
+        hint = "`selftest-tui doctor` looks for what is missing; then P takes the run up."
+        found.append(Problem("smoke", f"The smoke agent on {failed.place} failed", failed.says, hint))
     if run.paused and not run.is_over:
         hint = "P goes on, and lets this cluster pass." if run.paused_by == "cluster" else "P goes on."
         found.append(Problem("paused", f"Launching rests: {run.paused}", f"by {run.paused_by}", hint))

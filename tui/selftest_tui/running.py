@@ -77,6 +77,7 @@ def wanted_of(arguments: argparse.Namespace) -> Wanted:
         timeout=arguments.timeout,
         budget_usd=arguments.budget_usd,
         on_cluster=arguments.on_cluster,
+        is_smoke=arguments.smoke,
         affected_by=arguments.affected_by,
         tutorial=arguments.tutorial,
     )

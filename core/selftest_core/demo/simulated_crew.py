@@ -22,6 +22,7 @@ from selftest_core.run.bundles import Taken, UnusableBundleError
 from selftest_core.run.conversations import NO_CONVERSATION
 from selftest_core.run.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
 from selftest_core.run.prompt import PROMPT_LINE
+from selftest_core.run.smoke import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,7 +178,7 @@ class SimulatedCrew:
                 os.truncate(staging / OUTCOME, _GIANT)
             if agent.role is Role.BREAKS_ITS_BUNDLE:
                 (staging / BUNDLE).write_text("no bundle")
-            elif agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED):
+            elif agent.member.node_id and agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED):
                 (staging / BUNDLE).write_text(f"{_BUNDLE_WORDS} 2")
 
     async def conversation(self, member: Member) -> Conversation:
@@ -321,7 +322,8 @@ class SimulatedCrew:
         passed = self.clock.passed - begun_at
         if agent.stopped_at is not None:
             passed = min(passed, agent.stopped_at - begun_at)
-        whole = json.dumps(_report(agent.role)).encode()
+        is_smoke = not agent.member.node_id
+        whole = (report_of(agent.member.agent_id) if is_smoke else json.dumps(_report(agent.role))).encode()
         match agent.role:
             case Role.CRASHES | Role.HANGS | Role.FORGETS | Role.ASKS:
                 return None

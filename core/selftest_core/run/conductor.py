@@ -5,7 +5,7 @@ one test, or one batch of one host, and ends at a deadline. So one dead host, on
 row. The loop keeps nothing that the journal does not hold, apart from pauses: killed at any moment, a new conductor
 folds the journal and goes on. A launch that was begun is looked for before it is begun again, under the same id.
 
-    why = await Conductor(plan, journal, crew, folder, bundles).run()      # done, stopped, budget, paused
+    why = await Conductor(plan, journal, crew, folder, bundles).run()      # done, stopped, budget, paused, smoke
 Only what keeps it from writing things down ends it early (JournalError, OwnDiskError): what cannot be written down must
 not be done. Any other error costs one test, or is noted and tried again (`unexpected`).
 """
@@ -31,6 +31,7 @@ from selftest_core.run.making import Maker
 from selftest_core.run.prompt import PROMPT_FILE
 from selftest_core.run.reminders import note_reminder
 from selftest_core.run.scribe import Scribe
+from selftest_core.run.smoking import Smoker
 from selftest_core.run.spending import Affordable, affordable
 from selftest_core.run.stopping import Stopper
 from selftest_core.run.unexpected import UnexpectedErrors
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from selftest_core.run.scribe import Ledger
     from selftest_core.run.store import RunFolder
 
+SMOKE = "smoke"
+"""Why a conductor left whose smoke agent failed."""
 REMINDER = (
     f"You ended your turn without an outcome. Read {PROMPT_FILE} again (its path is in $SELFTEST_PROMPT_FILE), finish "
     "your work, write the outcome file that it describes, and say in it what blocks you if something does."
@@ -94,6 +97,7 @@ class Conductor:
         self._lookout = Lookout(self._duty, self._stopper)
         self._ending = Ending(self._duty)
         self._maker = Maker(self._duty, self._ending)
+        self._smoker = Smoker(self._duty)
         self._errors = UnexpectedErrors(self._duty, self._give_up)
         self._calls = Calls(caller, self._call_failed)
         self._reminded: dict[str, float] = {}
@@ -112,7 +116,7 @@ class Conductor:
         why = "interrupted"
         try:
             self._take_up()
-            why = await self._loop()
+            why = await self._loop() if await self._prove_places() else SMOKE
             await self._calls.finish()
             return why
         except JournalError as error:
@@ -124,6 +128,11 @@ class Conductor:
             with suppress(JournalError):
                 if not isinstance(self._work.fatal, JournalError):
                     self._duty.note(Event.LEFT, why=why)
+
+    async def _prove_places(self) -> bool:
+        is_proven = await self._smoker.run()
+        self._heed_failures()
+        return is_proven or self.run_now.is_halted
 
     def _take_up(self) -> None:
         """A run that rested for its budget goes on where there is more of it now; one that was to rest rests."""

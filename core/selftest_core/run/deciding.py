@@ -32,11 +32,11 @@ class Policy:
 
     `last_looks`: fetches that must find no file before an ended agent is called crashed. `lost_after`: how long one
     may be unseen while others are seen, `outage_after` while nobody is. `screen_pause`: between two looks at the
-    screens. `remind_tries`: how often a reminder that did not arrive is sent;
-    `prompt_tries`: a prompt, before another agent is made. `limited_many`: so many agents that a
-    service turns away, and a third of all, slow the launching. `error_tries`: a test that meets the same unexpected
-    error of ours so often is given up. `leave_when_paused`: where nobody is there to say go
-    (batch), a run that rests is left. `budget_usd` overrules the plan's.
+    screens. `remind_tries`: how often a reminder that did not arrive is sent; `prompt_tries`: a prompt, before another
+    agent is made. `limited_many`: so many agents that a service turns away, and a third of all, slow the launching.
+    `smoke_deadline`: how long a smoke agent may take, `smoke_idle` of it with its turn ended. `error_tries`: a test
+    that meets the same unexpected error of ours so often is given up. `leave_when_paused`: where nobody is there to say
+    go (batch), a run that rests is left. `budget_usd` overrules the plan's.
     """
 
     poll: float = 1.0
@@ -52,6 +52,8 @@ class Policy:
     remind_deadline: float = 60.0
     remind_tries: int = 3
     remind_pause: float = 5.0
+    smoke_deadline: float = 240.0
+    smoke_idle: float = 20.0
     stop_deadline: float = 120.0
     creates_at_once: int = 4
     pulls_at_once: int = 4

@@ -14,6 +14,9 @@ What each event carries besides `agent` (the planned name, which stays through a
     declined      wish, test, says                  a wish that cannot be fulfilled, and why (no agent)
     error         step, test, says                  an unexpected error of ours while `step` was done; `test` is whose,
                                                     empty where it belongs to none (no agent)
+    smoking       place, type, number, agent_id,    written before a smoke agent is made (no agent)
+                  name
+    smoked        place, number, ok, seconds, says  how it went, and `says` why it failed (no agent)
     halted                                          no more launches, and what runs is to be ended (no agent)
     launching     agent_id, name, elapsed, boot     written before `mngr create`
     made          host_id, provider, says           an interactive agent is there and has no prompt yet; `says`: what
@@ -54,6 +57,8 @@ class Event(StrEnum):
     CALLED = "called"
     DECLINED = "declined"
     ERROR = "error"
+    SMOKING = "smoking"
+    SMOKED = "smoked"
     HALTED = "halted"
     LAUNCHING = "launching"
     MADE = "made"

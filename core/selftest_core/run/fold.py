@@ -19,6 +19,7 @@ from selftest_core.clusters import signature
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
 from selftest_core.run.events import NEXT, RUNNING, End, Event, Phase
+from selftest_core.run.smoke import told_smokes
 from selftest_core.usage import from_fields
 
 if TYPE_CHECKING:
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
 
     from selftest_core.journal import Entry
     from selftest_core.run.plan import PlannedTest, RunPlan
+    from selftest_core.run.smoke import Smoke
     from selftest_core.usage import Usage
 
 _LONGEST_NAME = 50
 _TAIL = 14  # of a planned name: its hash and its run, which must survive a cut
-_OF_THE_RUN = frozenset({Event.CONDUCTING, Event.LEFT, Event.PAUSED, Event.RESUMED, Event.HALTED, Event.SLOWED})
+_OF_THE_RUN = frozenset({
+    Event.CONDUCTING, Event.LEFT, Event.PAUSED, Event.RESUMED, Event.HALTED, Event.SLOWED, Event.SMOKING, Event.SMOKED,
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,7 @@ class Run:
     slowed: str = ""
     accepted: frozenset[str] = frozenset()
     order: tuple[str, ...] = field(default=())
+    smoke: tuple[Smoke, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -175,7 +180,7 @@ class Run:
     @property
     def launches(self) -> int:
         """How many agents were paid for: those that came to be."""
-        return sum(
+        return len(self.smoke) + sum(
             sum(retry.reason != "launch" for retry in row.retries) + (row.launched_at is not None)
             for row in self.rows.values()
         )
@@ -270,6 +275,8 @@ def _changes_of_run(run: Run, event: Event, entry: Entry) -> dict[str, Any]:
             return {**nothing, "is_halted": False, "accepted": accepted}
         case Event.HALTED:
             return {"is_halted": True}
+        case Event.SMOKING | Event.SMOKED:
+            return {"smoke": told_smokes(run.smoke, entry, run.plan.agent_type)}
         case _:
             return {"slowed": _text(fields, "reason")}
 

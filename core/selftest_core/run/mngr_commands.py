@@ -20,6 +20,7 @@ from selftest_core.run.prompt import PROMPT_FILE
 from selftest_core.run.pulling import LARGEST_FILE
 from selftest_core.run.recording import NOT_RECORDED
 from selftest_core.run.setting_up import setup_script
+from selftest_core.run.smoke import smoke_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,6 +52,9 @@ def providers_of(provider: str) -> tuple[str, ...]:
 
 def place_of(plan: RunPlan, member: Member) -> str:
     """Where this attempt is made: tests take turns, and so do a test's attempts, so a second try leaves a bad host."""
+    if not member.node_id:
+        proven = (one for one in plan.smoke if smoke_of(plan, one, member.attempt).agent_id == member.agent_id)
+        return next(proven, LOCAL_PROVIDER)
     among = places(plan.provider)
     if len(among) == 1:
         return among[0]
@@ -107,7 +111,7 @@ def create_arguments(
     for file, there in taken.items():
         arguments += ["--upload-file", f"{file}:{there}"]
     arguments += [word for file, there in recording.uploads for word in ("--upload-file", f"{file}:{there}")]
-    for name, value in labels(plan.run, member.node_id).items():
+    for name, value in labels(plan.run, member.node_id, "tester" if member.node_id else "smoke").items():
         arguments += ["--label", f"{name}={value}"]
     for name, value in variables.items():
         arguments += ["--env", f"{name}={value}"]

@@ -45,7 +45,7 @@ from selftest_core.run.mngr_commands import (
     work_dir,
 )
 from selftest_core.run.mngr_conversations import MngrConversations
-from selftest_core.run.prompt import render_prompt
+from selftest_core.run.prompt import render_prompt, render_smoke_prompt
 from selftest_core.run.recording import NOT_RECORDED
 from selftest_core.run.setting_up import refuse_failed, seconds_of
 from selftest_core.run.withholding import inherited_from, withheld
@@ -114,8 +114,7 @@ class MngrCrew:
         prompt = self._folder.path / "prompts" / f"{member.test}.md"
         prompt.parent.mkdir(exist_ok=True)
         # For each attempt anew: it says when the agent's time is over.
-        text = render_prompt(self._plan, self._tests[member.test], self._clock.now())
-        prompt.write_text(text, encoding="utf-8")
+        prompt.write_text(self._prompt_of(member), encoding="utf-8")
         place = place_of(self._plan, member)
         folder = work_dir(place, member, self._host_dir)
         project = Path(self._plan.repository).name or "selftest"
@@ -135,6 +134,11 @@ class MngrCrew:
         return Seen(
             Life.WORKING, host_id=parse_created(done.stdout), provider=provider_of(place), setup=seconds_of(done)
         )
+
+    def _prompt_of(self, member: Member) -> str:
+        if not member.node_id:
+            return render_smoke_prompt(member.agent_id)
+        return render_prompt(self._plan, self._tests[member.test], self._clock.now())
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """What is to be seen of them, by a listing that is new enough and a look at their files."""

@@ -26,7 +26,7 @@ RUN_LABEL = "selftest_run"
 ROLE_LABEL = "selftest_role"
 TEST_LABEL = "selftest_test"
 
-type Role = Literal["tester", "integrator"]
+type Role = Literal["tester", "integrator", "smoke"]
 
 _HASH = 8
 _UNFIT = re.compile(r"[^A-Za-z0-9]+")

@@ -98,6 +98,7 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
     plan, estimates = offer.plan, offer.estimates
     parts = [
         Part("from", (f"{plan.repository} at {_base(offer)}",)),
+        *([Part("first", tuple(_smoke(plan)))] if plan.smoke else []),
         Part("tests", tuple(_tests(offer))),
         Part("agents", tuple(_agents(plan))),
         Part("limits", tuple(_limits(plan))),
@@ -149,6 +150,14 @@ def _tests(offer: Offer) -> list[str]:
     if citing:
         lines.append(f"{_counted(citing, 'agent')} shown the blocks of the tutorial that the test cites")
     return lines
+
+
+def _smoke(plan: RunPlan) -> list[str]:
+    where = ", ".join("this machine" if place == LOCAL_PROVIDER else place for place in plan.smoke)
+    return [
+        f"{_counted(len(plan.smoke), 'smoke agent')} ({plan.agent_type}) on {where}: gets a tiny prompt, writes a file",
+        "where that fails nothing else starts (--no-smoke leaves it out)",
+    ]
 
 
 def _agents(plan: RunPlan) -> list[str]:

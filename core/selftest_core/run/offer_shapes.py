@@ -60,6 +60,13 @@ class DiskItem(Shape):
     free: int | None
 
 
+class OfferedSmokeItem(Shape):
+    """A smoke agent: the run's first step on this provider."""
+
+    provider: Text
+    type: Text
+
+
 class OfferDocument(Shape):
     """`selftest-tui run --dry-run --json`: what would start. Nothing was started or written."""
 
@@ -80,6 +87,7 @@ class OfferDocument(Shape):
     agent_env: list[Text] = Field(description="NAME=value: variables that every agent gets.")
     agent_settings: list[Text] = Field(description="KEY=value: settings of mngr for these agents alone.")
     setup_command: Text = Field(description="What runs in each copy before its agent begins; empty for nothing.")
+    smoke: list[OfferedSmokeItem] = Field(description="Agents with a tiny prompt that go ahead of all others.")
     withheld: list[Text] = Field(description="Variables of this machine that agents would inherit, and do not get.")
     max_running: int
     launch_rate: float
@@ -120,6 +128,7 @@ def offer_document(offer: Offer) -> OfferDocument:
         agent_env=list(plan.agent_env),
         agent_settings=list(plan.agent_settings),
         setup_command=plan.setup_command,
+        smoke=[OfferedSmokeItem(provider=place, type=plan.agent_type) for place in plan.smoke],
         withheld=list(offer.withheld),
         max_running=plan.max_running,
         launch_rate=plan.launch_rate,

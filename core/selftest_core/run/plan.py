@@ -63,7 +63,8 @@ class RunPlan:
     `prompt_template`: the text of the person's template, empty for the one that ships. `warnings`: what the person
     was told before the first agent, such as a history that is cut. `agent_env`: `NAME=value`, variables that every
     agent gets. `agent_settings`: `KEY=value`, settings of mngr for these agents alone. `setup_command`: a shell
-    command that runs in each copy before its agent begins, empty for none.
+    command that runs in each copy before its agent begins, empty for none. `smoke`: the places on which a smoke agent
+    goes ahead of the others.
     """
 
     run: str
@@ -91,6 +92,7 @@ class RunPlan:
     agent_env: tuple[str, ...] = ()
     agent_settings: tuple[str, ...] = ()
     setup_command: str = ""
+    smoke: tuple[str, ...] = ()
 
 
 def plan_json(plan: RunPlan) -> dict[str, Any]:
@@ -249,7 +251,7 @@ def _test(value: object, where: str) -> PlannedTest:
     return PlannedTest(**_values(value, _TEST_FIELDS, f"{where}."))
 
 
-_OPTIONAL = ("prompt_template", "warnings", "agent_env", "agent_settings", "setup_command")
+_OPTIONAL = ("prompt_template", "warnings", "agent_env", "agent_settings", "setup_command", "smoke")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
     "node_id": _filled,
@@ -283,4 +285,5 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "agent_env": _list_of(_matching(_ASSIGNMENT, "NAME=value")),
     "agent_settings": _list_of(_matching(_ASSIGNMENT, "KEY=value")),
     "setup_command": _text,
+    "smoke": _list_of(_filled),
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.run.mngr_commands import providers_of
+from selftest_core.run.mngr_commands import places, provider_of, providers_of
 from selftest_core.run.names import agent_names
 from selftest_core.run.plan import OnCluster, PlannedTest, RunPlan, Transfer, UnreadablePlanError, check_plan
 from selftest_core.run.prompt import render_prompt
@@ -54,6 +54,7 @@ class Choices:
     agent_env: tuple[str, ...] = ()
     agent_settings: tuple[str, ...] = ()
     setup_command: str = ""
+    is_smoke: bool = False
 
 
 def run_id(at: float, random_hex: Callable[[int], str]) -> str:
@@ -121,6 +122,7 @@ def make_plan(
         agent_env=choices.agent_env,
         agent_settings=choices.agent_settings,
         setup_command=choices.setup_command,
+        smoke=_smoke_places(choices),
     )
     try:
         check_plan(plan)
@@ -128,6 +130,13 @@ def make_plan(
         raise UsageError("This run cannot be planned", error.detail, "Mend the setting or the name.") from error
     render_prompt(plan, plan.tests[0], at)
     return plan
+
+
+def _smoke_places(choices: Choices) -> tuple[str, ...]:
+    """One place of each provider; a command agent is what its script is, and costs nothing to try."""
+    if not choices.is_smoke or choices.agent_type == COMMAND:
+        return ()
+    return tuple({provider_of(place): place for place in reversed(places(choices.provider))}.values())[::-1]
 
 
 def blocks_by_test(coverage: Coverage) -> dict[str, tuple[str, ...]]:

@@ -76,6 +76,7 @@ class Wanted:
     timeout: float | None = None
     budget_usd: float | None = None
     on_cluster: OnCluster | None = None
+    is_smoke: bool | None = None
     affected_by: str | None = None
     tutorial: str = TUTORIAL
 
@@ -185,6 +186,7 @@ def _choices(
         usd_per_agent=config.usd_per_agent,
         create_args=config.create_args,
         on_cluster=wanted.on_cluster or config.on_cluster,
+        is_smoke=config.smoke if wanted.is_smoke is None else wanted.is_smoke,
         pytest_args=wanted.pytest_args,
         prompt_template=_template(config.prompt),
     )

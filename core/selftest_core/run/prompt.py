@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import ConfigError
 from selftest_core.outcome import ChangeKind, outcome_schema
+from selftest_core.run.smoke import report_of
 
 if TYPE_CHECKING:
     from selftest_core.run.plan import PlannedTest, RunPlan
 
 SHIPPED = "tester.j2"
 """What a person's template extends."""
+SMOKE_TEMPLATE = "smoke.j2"
 PROMPT_FILE = ".selftest/prompt.md"
 """Path of the prompt in an agent's copy of the repository."""
 PROMPT_LINE = f"Read {PROMPT_FILE} and do what it says."
@@ -106,6 +108,14 @@ def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
         "bundle_name": BUNDLE_NAME,
     }
     return _render(plan.prompt_template or shipped_template(), values)
+
+
+def render_smoke_prompt(agent_id: str) -> str:
+    """The prompt of a smoke agent: it writes the outcome that proves it."""
+    out = f'"$SELFTEST_OUT/{OUTCOME_NAME}'
+    command = f'printf \'%s\\n\' {shlex.quote(report_of(agent_id))} > {out}.draft"\nmv {out}.draft" {out}"'
+    template = (resources.files("selftest_core.run") / "prompts" / SMOKE_TEMPLATE).read_text(encoding="utf-8")
+    return _render(template, {"command": command})
 
 
 def run_command(plan: RunPlan, test: PlannedTest) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from selftest_core.journal import Entry
     from selftest_core.run.fold import Run
     from selftest_core.run.overview import RunGlance
+    from selftest_core.run.smoke import Smoke
 
 _EPOCH = "1970-01-01T00:00:00.000Z"
 
@@ -35,7 +36,8 @@ class RunLine(Line):
     `reminded`, `noticed` (reason; empty: not any more), `limited` (reason; empty: not any more), `metered` (usage),
     `ended` (end, stage, text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test;
     `conducting` (pid), `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: not any more), `called`
-    (reason, says), `declined` (wish, says), `error` (step, says), `halted`, `left` (why) about the whole run.
+    (reason, says), `declined` (wish, says), `error` (step, says), `smoking` (place, type, name), `smoked` (place, ok,
+    seconds, says), `halted`, `left` (why) about the whole run.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -82,6 +84,16 @@ class RunUsageItem(UsageItem):
     by_label: dict[str, float] = Field(description="The dollars, by how sound they are.")
 
 
+class SmokeItem(Shape):
+    """A smoke agent. `outcome` open: it was not over when this was printed."""
+
+    provider: Text
+    type: Text
+    outcome: Literal["succeeded", "failed", "open"]
+    seconds: float | None
+    says: Text = Field(description="Why it failed.")
+
+
 class RunSummary(Line):
     """The last line of `run --batch`, `resume --batch` and `stop --batch`."""
 
@@ -90,9 +102,11 @@ class RunSummary(Line):
     outcomes: OutcomeCounts
     clusters: list[ClusterItem]
     line: ReviewDocument | None = Field(None, description="The review of what came back, null while there is none.")
+    smoke: list[SmokeItem] = Field([], description="The smoke agents, which are not in `tests`.")
     report: Text | None = Field(None, description="The path of the report, null while there is none.")
     left: Text | None = Field(
-        None, description="Why the conductor left: done, stopped, budget, paused, interrupted; null while one is there."
+        None,
+        description="Why the conductor left: done, stopped, budget, paused, interrupted, smoke; null: it is there.",
     )
     paused: Text = Field("", description="Why launching rests, empty where it does not.")
     path: Text | None = Field(None, description="The folder of the run.")
@@ -164,6 +178,7 @@ def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocume
         outcomes=outcome_counts(run.ends()),
         clusters=cluster_items(run_clusters(run)),
         line=line,
+        smoke=[_smoke_item(one) for one in run.smoke],
         report=None,
         left=run.left,
         paused=run.paused,
@@ -205,6 +220,15 @@ def open_counts(run: Run) -> OpenCounts:
         failed=sum(end in FAILURES for end in ended),
         stopped=ended.count(End.STOPPED),
         not_started=ended.count(End.NOT_STARTED),
+    )
+
+
+def _smoke_item(smoke: Smoke) -> SmokeItem:
+    outcome: Literal["succeeded", "failed", "open"] = "open"
+    if smoke.is_ok is not None:
+        outcome = "succeeded" if smoke.is_ok else "failed"
+    return SmokeItem(
+        provider=smoke.place, type=smoke.agent_type, outcome=outcome, seconds=smoke.seconds, says=smoke.says
     )
 
 

@@ -88,6 +88,12 @@ def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
             about = run.rows.get(_text(entry, "test"))
             whom = f" {about.planned.node_id}" if about is not None else ""
             return f"cannot {_text(entry, 'wish').replace('_', ' ')}{whom}: {_text(entry, 'says')}"
+        case Event.SMOKING:
+            return f"a smoke agent ({_text(entry, 'type')}) goes ahead on {_text(entry, 'place')}"
+        case Event.SMOKED if entry.fields.get("ok") is True:
+            return f"the smoke agent on {_text(entry, 'place')} worked ({entry.fields.get('seconds'):.0f} s)"
+        case Event.SMOKED:
+            return f"the smoke agent on {_text(entry, 'place')} failed: {_text(entry, 'says')}"
         case Event.ERROR:
             about = run.rows.get(_text(entry, "test"))
             whom = f" {about.planned.node_id}" if about is not None else ""
