@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_recorder.cast import read_cast
-from selftest_recorder.cast_shapes import INPUT, OUTPUT, RecordingError
+from selftest_recorder.cast_shapes import INPUT, MARKER, OUTPUT, RecordingError
 from selftest_recorder.cast_writing import CastWriter
 from selftest_recorder.onhost.masking import Masker
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from selftest_recorder.cast import Recording
     from selftest_recorder.onhost.masking import Secrets
+
+_CLOSE_BY = 20.0
+"""Seconds between a marker and another of the same label that is of the same moment: a screen and a log come later."""
 
 
 def mask_file(path: Path, secrets: Secrets) -> None:
@@ -51,6 +54,32 @@ def add_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
             writer.event(event.time, event.code, event.data)
         for time, label in waiting:
             writer.marker(time, label)
+
+
+def add_missing_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
+    """Put those markers into a recording that it does not have, as `add_markers` does.
+
+    One with the same label close by is the same. Those outside the time of the recording are left out.
+    """
+    recording = read_cast(path)
+    began = recording.header.timestamp
+    known: dict[str, list[float]] = {}
+    end = 0.0
+    for event in recording.events():
+        end = event.time
+        if event.code == MARKER:
+            known.setdefault(event.data, []).append(event.time)
+    missing: list[tuple[float, str]] = []
+    for at, label in markers:
+        time = at - (began or 0.0)
+        times = known.get(label, [])
+        same = next((one for one in times if abs(one - time) <= _CLOSE_BY), None)
+        if same is not None:
+            times.remove(same)  # it stands for one marker alone
+        elif 0.0 <= time <= end:
+            missing.append((at, label))
+    if missing:
+        add_markers(path, missing)
 
 
 @contextlib.contextmanager

@@ -11,31 +11,39 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shlex
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.agent_files import host_dir_of
+from selftest_core.agent_types.conversation import steps_of
 from selftest_core.agent_types.profiles import PLAIN
+from selftest_core.agent_types.transcript_files import NO_TRANSCRIPT, Transcript, read_whole
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.journal import is_held, read
+from selftest_core.run.conversations import LINES
 from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.mngr_commands import OUT, place_of, provider_of, work_dir
 from selftest_core.run.recording import LIVE, NOT_RECORDED, TERMINAL, Provision, live_recording
 from selftest_core.tools import process
 from selftest_core.tools.tmux import default_socket
+from selftest_recorder.conversation_markers import mark_conversation
 from selftest_recorder.onhost.__main__ import PATTERNS
 from selftest_recorder.onhost.markers import clean_label
 from selftest_recorder.onhost.masking import USUAL_PATTERNS
 from selftest_recorder.packing import make_program
 from selftest_recorder.rewriting import add_markers
+from selftest_recorder.text_masking import make_mask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path, PurePosixPath
 
+    from selftest_core.agent_types.common_transcript import Step
     from selftest_core.config import Config
     from selftest_core.journal import Entry
     from selftest_core.run.fold import Member, Run
@@ -78,6 +86,9 @@ class RunRecorder:
         self._starts = 0
         self._keeping: asyncio.Task[None] | None = None
         self._marking: list[asyncio.Future[None]] = []
+        self._ended: dict[str, Member] = {}  # whose conversation is to be marked in their recording
+        self._lock = threading.Lock()
+        self._mask = make_mask(folder, config, environ)
 
     def begin(self, run: Run) -> None:
         """Start the collector where there is none, and order what is to be recorded now."""
@@ -89,6 +100,8 @@ class RunRecorder:
         for row in run.rows.values():
             if row.member is not None and row.phase in (*RUNNING, Phase.STOPPING):
                 self._record(row.member)
+            elif row.member is not None:
+                self._ended[_name(row.member)] = row.member
         self._start()
         self._keeping = asyncio.get_running_loop().create_task(self._keep())
 
@@ -144,6 +157,12 @@ class RunRecorder:
         await asyncio.gather(*self._marking)
         if not is_over:
             return
+        try:
+            await self._end_collector()
+        finally:
+            await asyncio.to_thread(self._mark_conversations)
+
+    async def _end_collector(self) -> None:
         self._order(do="end")
         deadline = time.monotonic() + _PATIENCE
         while self._is_at_work() and time.monotonic() < deadline:
@@ -170,6 +189,7 @@ class RunRecorder:
         path = self._folder.attempt(member) / TERMINAL
         if not self._is_far(member):
             self._order(do="finish", name=_name(member), link=str(path))
+            self._ended[_name(member)] = member
         elif path.is_file():
             self._marking.append(asyncio.ensure_future(asyncio.to_thread(self._mark_far, member, path)))
 
@@ -185,9 +205,48 @@ class RunRecorder:
                 if label
             ]
             add_markers(path, markers)
-        except (SelftestError, OSError) as error:
-            with contextlib.suppress(OSError), (self._home / "collector.log").open("a", encoding="utf-8") as log:
-                log.write(f"{_name(member)}: {error}\n")
+            mark_conversation(path, self._steps(member), self._masked(member))
+        except (SelftestError, OSError, re.error) as error:
+            self._log(member, error)
+
+    def _mark_conversations(self) -> None:
+        """Put what agents that have ended said and did into their recordings, each once, when it is whole."""
+        with self._lock:
+            for name, member in tuple(self._ended.items()):
+                path, live = self._folder.attempt(member) / TERMINAL, live_recording(self._folder, member)
+                done = live.with_suffix(".marked")
+                if done.exists():
+                    self._ended.pop(name, None)
+                elif path.is_file() and not path.is_symlink():  # linked there once the collector has ended it
+                    self._ended.pop(name, None)
+                    try:
+                        mark_conversation(path, self._steps(member), self._masked(member))
+                        done.touch()
+                        if live.exists():
+                            draft = live.with_name(f".{live.name}.marked")
+                            draft.unlink(missing_ok=True)
+                            os.link(path, draft)  # one file under both names, as before
+                            draft.replace(live)
+                    except (SelftestError, OSError, re.error) as error:
+                        self._log(member, error)
+
+    def _steps(self, member: Member) -> tuple[Step, ...]:
+        """The conversation of an agent that has ended: as its host still has it, else as it was kept."""
+        transcript = NO_TRANSCRIPT
+        with contextlib.suppress(OSError):
+            if not self._is_far(member):
+                transcript = read_whole(host_dir_of(self._environ) / "agents" / member.agent_id)
+            if not transcript.common:
+                transcript = Transcript((self._folder.attempt(member) / LINES).read_bytes())
+        return steps_of(transcript)
+
+    def _masked(self, member: Member) -> Callable[[str], str]:
+        variables = None if self._is_far(member) else host_dir_of(self._environ) / "agents" / member.agent_id / "env"
+        return lambda text: self._mask(text, variables)
+
+    def _log(self, member: Member, error: Exception) -> None:
+        with contextlib.suppress(OSError), (self._home / "collector.log").open("a", encoding="utf-8") as log:
+            log.write(f"{_name(member)}: {error}\n")
 
     def _is_far(self, member: Member) -> bool:
         return provider_of(place_of(self._plan, member)) != LOCAL_PROVIDER
@@ -203,10 +262,13 @@ class RunRecorder:
                 os.close(handle)
 
     async def _keep(self) -> None:
-        """Start the collector again where it was killed."""
-        while self._starts < _MOST_STARTS:
+        """Start the collector again where it was killed, and mark what has ended."""
+        while True:
             await asyncio.sleep(_LOOK_AGAIN)
-            self._start()
+            if self._starts < _MOST_STARTS:
+                self._start()
+            if self._ended:
+                await asyncio.to_thread(self._mark_conversations)
 
     def _start(self) -> None:
         if self._is_at_work():
