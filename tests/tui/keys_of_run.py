@@ -200,9 +200,9 @@ async def _(one: RunDriven, key: str) -> None:
 
 @does("type")
 async def _(one: RunDriven, key: str) -> None:
-    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.go_to(a_test(one, Phase.WAITING))
     await one.press(key)
-    assert "its agent has ended" in one.toasts
+    assert "it has no agent yet" in one.toasts
     agents = [(row, one.screen.agent_of(row)) for row in one.story.run.rows.values() if row.phase is Phase.WORKING]
     away = next(row.name for row, agent in agents if agent is not None and not agent.agent.host.is_local)
     await one.go_to(away)
