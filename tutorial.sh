@@ -93,6 +93,9 @@ selftest-tui run --max-running 1 --agent-command ./agent.sh
 selftest-tui runs
 selftest-tui runs --json > runs.json
 
+# One of them on the screen, also when it has ended. `q` leaves it and says the way back.
+selftest-tui runs 20261120
+
 # The outcomes in a folder, also those that another program left.
 selftest-tui runs outcomes
 

@@ -10,6 +10,8 @@ import pytest
 from run.rehearsals import a_plan
 from selftest_core.journal import Journal
 from selftest_core.run.store import Wish, WishKind, make_run_folder
+from selftest_recorder.session import open_session
+from worlds import BIN
 
 if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
@@ -61,6 +63,42 @@ def test_which_runs_there_are(e2e: EndToEnd, world: World, ended: RunFolder) -> 
     assert [(run["run"], run["state"], run["path"]) for run in runs] == [
         (BEGUN, "resumable", str(ended.path.with_name(BEGUN))), (ENDED, "ended", str(ended.path)),
     ]  # fmt: skip
+
+
+def test_a_run_that_has_ended_is_opened_on_the_screen(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block("""
+        # One of them on the screen, also when it has ended. `q` leaves it and says the way back.
+        selftest-tui runs 20261120
+    """)
+    a_run(world, BEGUN, is_over=False)
+    before = ended.journal.read_bytes()
+    world.extra["SELFTEST_TUI_REMOTE"] = "false"
+    with block.open(environment=world.environment, cwd=world.repository, columns=140) as session:
+        session.wait_for(f"run {ENDED}")
+        session.wait_for("✓ over")
+        session.send_keys("q")
+        assert session.wait_for_end() == 0
+        session.wait_for(f"`selftest-tui runs {ENDED}` comes back to the run")
+    assert ended.journal.read_bytes() == before
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_plain_start_opens_on_a_run_that_can_be_gone_on_with(world: World, is_over: bool) -> None:
+    a_run(world, ENDED, is_over=True)
+    newest = a_run(world, BEGUN, is_over=is_over)
+    world.extra["SELFTEST_TUI_REMOTE"] = "false"
+    plain = [BIN / "selftest-tui"]
+    with open_session(plain, environment=world.environment, cwd=world.repository, columns=140) as session:
+        if is_over:
+            session.wait_for("No agents yet")
+            session.send_keys("q")
+        else:
+            session.wait_for(f"run {newest.run}")
+            session.wait_for("nobody conducts it")
+            session.send_keys("q")
+            session.wait_for(f"`selftest-tui resume {newest.run}` goes on with it")
+        assert session.wait_for_end() == 0
+    assert newest.read().conductors == 1, "looking conducts nothing"
 
 
 def test_outcomes_of_another_program(e2e: EndToEnd, world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -65,6 +66,8 @@ class FleetApp(HoldingApp):
     ) -> None:
         super().__init__()
         self.review_error: SelftestError | None = None
+        self.way_back = ""
+        """How to come back to the screen that was left, in words for the shell; empty where it says itself."""
         self._first_review = review
         self._reviews: dict[Request, ReviewScreen] = {}
         self._first_run = run
@@ -212,6 +215,7 @@ class FleetApp(HoldingApp):
             why = f"{'; '.join(under_way)}: quitting now cuts that short. Once more quits."
             self.main_screen.toast(problems.refusal("Not yet", why))
             return
+        self.way_back = self.main_screen.way_back
         self.exit()
 
     @property
@@ -231,12 +235,14 @@ def run(
     *,
     run: RunFolder | None = None,
     seconds_behind: float = SECONDS_FOR_THE_SCREEN,
+    is_kept: bool = True,
 ) -> int:
     """Open the screen here, of `run` where one is given, and return the exit status once the person has quit.
 
-    `seconds_behind`: what the caller may take to end after this, where the terminal is gone.
+    `seconds_behind`: what the caller may take to end after this, where the terminal is gone. `is_kept`: the run is
+    there afterwards, so who leaves its screen is told how to come back.
     """
-    return _run(config, environ, run=run, seconds_behind=seconds_behind)
+    return _run(config, environ, run=run, seconds_behind=seconds_behind, is_kept=is_kept)
 
 
 def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
@@ -273,9 +279,12 @@ def _run(
     run: RunFolder | None = None,
     start: tuple[Offer, Begin] | None = None,
     seconds_behind: float = SECONDS_FOR_THE_SCREEN,
+    is_kept: bool = True,
 ) -> int:
     app = _make(config, environ, Path.cwd(), run=run, start=start)
     _show(app, seconds_behind)
+    if is_kept and app.way_back:
+        sys.stderr.write(f"{app.way_back}\n")
     return app.return_code or 0
 
 

@@ -32,23 +32,23 @@ _SECONDS_TO_END_A_DEMO = 30.0
 
 
 def supervise(config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """The screen: of the newest run of this repository where one is live, else of the fleet."""
+    """The screen: of the run of this repository that is live or can be gone on with, else of the fleet."""
     _need_terminal("`selftest-tui list` shows the fleet once, `selftest-tui list --batch` as JSON.")
     with loading():
         from selftest_tui.app import run
 
-    folder = _live_run(cwd, environ)
+    folder = _open_run(cwd, environ)
     return run(config, environ) if folder is None else run(config, environ, run=folder)
 
 
-def _live_run(cwd: Path, environ: Mapping[str, str]) -> RunFolder | None:
-    """The newest run of the repository around `cwd` that somebody conducts. Costs no git where no run ever was."""
+def _open_run(cwd: Path, environ: Mapping[str, str]) -> RunFolder | None:
+    """The run of the repository around `cwd` to begin with. Costs no git where no run ever was."""
     top = next((folder for folder in (cwd, *cwd.parents) if (folder / ".selftest" / "runs").is_dir()), None)
     if top is None:
         return None
-    from selftest_core.run.overview import live_run
+    from selftest_core.run.overview import open_run
 
-    return live_run(environ, top)
+    return open_run(environ, top)
 
 
 def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
@@ -194,7 +194,7 @@ def demo(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
     local = replace(config, remote=False)
 
     def show(world: DemoWorld, folder: RunFolder) -> int:
-        return run(local, world.environ, run=folder, seconds_behind=_SECONDS_TO_END_A_DEMO)
+        return run(local, world.environ, run=folder, seconds_behind=_SECONDS_TO_END_A_DEMO, is_kept=False)
 
     return run_demo(
         environ, arguments.agents, arguments.keep, show, say,

@@ -69,12 +69,19 @@ def add_runs(command: Command) -> None:
     runs = command(
         "runs",
         "List the runs of this repository and of others, with what is open in each.\n"
-        "With a PATH: read one run there, also one that another program left behind.",
+        "With a RUN: open its screen, also of one that has ended; without a terminal,\n"
+        "print it. With a PATH: one run there, also one that another program left.",
         "  selftest-tui runs\n"
+        "  selftest-tui runs 20261121-0931    its screen\n"
         "  selftest-tui runs --json | jq -r '.runs[] | [.run, .state] | @tsv'\n"
         "  selftest-tui runs ~/old/outcomes",
     )
-    runs.add_argument("path", nargs="?", metavar="PATH", help="a folder with the outcomes of one run")
+    runs.add_argument(
+        "path",
+        nargs="?",
+        metavar="RUN|PATH",
+        help="a run, how its name begins, or a folder of outcomes",
+    )
     runs.add_argument("--json", action="store_true", help="one JSON document instead of the table")
 
 

@@ -61,3 +61,12 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
         title = f"{present.plural(len(stuck), 'agent')} could not be stopped"
         found.append(Problem("stopping", title, names, "`selftest-tui sweep` ends what is left."))
     return tuple(found)
+
+
+def run_way_back(run: str, news: RunNews | None) -> str:
+    """What becomes of a run whose screen is left, and the command that comes back to it."""
+    if news is not None and news.is_live:
+        return f"The run {run} goes on. `selftest-tui runs {run}` comes back to it, `selftest-tui stop {run}` ends it."
+    if news is not None and news.run is not None and not news.run.is_over:
+        return f"Nobody conducts the run {run}. `selftest-tui resume {run}` goes on with it."
+    return f"`selftest-tui runs {run}` comes back to the run, `selftest-tui review {run}` reviews it."

@@ -34,9 +34,9 @@ _STEP = 0.5
 
 
 def runs(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """List the runs, or show the one in a folder."""
+    """List the runs, or show one: on the screen where it is ours and there is a terminal."""
     if arguments.path is not None:
-        return _show(Path(arguments.path).expanduser(), arguments, environ, cwd)
+        return _show(Path(arguments.path).expanduser(), arguments, config, environ, cwd)
     found = glances(environ, repository_of(cwd, environ))
     if arguments.json or arguments.batch:
         from selftest_core.run.run_shapes import runs_document
@@ -50,7 +50,7 @@ def runs(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
     return DONE
 
 
-def _show(path: Path, arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
+def _show(path: Path, arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
     path = cwd / path
     own = RunFolder(path.resolve()) if (path / "plan.json").is_file() else None
     if own is None and not path.exists() and "/" not in arguments.path:
@@ -62,6 +62,11 @@ def _show(path: Path, arguments: argparse.Namespace, environ: Mapping[str, str],
         document = foreign_document(_foreign(path)) if own is None else own_document(own, own.read())
         batch.write_answer(document.model_dump(mode="json"), is_batch=arguments.batch)
         return DONE
+    if own is not None and _readable(own).run is not None and sys.stdin.isatty() and sys.stdout.isatty():
+        with loading():
+            from selftest_tui.app import run
+
+        return run(config, environ, run=own)
     from selftest_tui.run_listing import foreign_lines, run_lines
 
     width = _width()

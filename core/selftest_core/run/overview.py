@@ -63,8 +63,12 @@ def own_folders(environ: Mapping[str, str], repository: Path) -> tuple[RunFolder
     return tuple(one for one in run_folders(environ, repository) if one.path.is_relative_to(own))
 
 
-def live_run(environ: Mapping[str, str], repository: Path | None) -> RunFolder | None:
-    """The newest run of this repository that a conductor holds; None where there is none."""
+def open_run(environ: Mapping[str, str], repository: Path | None) -> RunFolder | None:
+    """The newest run of this repository that a conductor holds, else its newest one if that can be gone on with."""
     if repository is None:
         return None
-    return next((one for one in own_folders(environ, repository) if one.is_conducted()), None)
+    own = own_folders(environ, repository)
+    live = next((one for one in own if one.is_conducted()), None)
+    if live is not None or not own:
+        return live
+    return own[0] if glance(own[0]).state == "resumable" else None

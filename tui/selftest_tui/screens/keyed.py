@@ -90,6 +90,11 @@ class KeyedScreen(Screen[None]):
         return False
 
     @property
+    def way_back(self) -> str:
+        """How to come back here, for who leaves the program; empty where that needs no words."""
+        return ""
+
+    @property
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
         return ()

@@ -20,7 +20,7 @@ from selftest_tui.keys_run import RUN
 from selftest_tui.run_feed import RunFeed, RunNews
 from selftest_tui.run_lines import RunGroup, lay_out
 from selftest_tui.run_situation import RunSituation
-from selftest_tui.run_state import run_problems, state_of
+from selftest_tui.run_state import run_problems, run_way_back, state_of
 from selftest_tui.screens.run_keys import RunKeys
 from selftest_tui.screens.run_right import RightSide
 from selftest_tui.screens.split import SplitScreen
@@ -136,6 +136,11 @@ class RunScreen(SplitScreen):
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
         return self.acts.under_way
+
+    @property
+    def way_back(self) -> str:
+        """How to come back to this run."""
+        return run_way_back(self.folder.run, self.news)
 
     @property
     def is_typing(self) -> bool:
