@@ -23,11 +23,15 @@ PYTEST_BEGINS = "pytest begins"
 MOST = 300
 """Markers of one conversation: its newest."""
 _SHELLS = frozenset({"bash", "shell", "exec_command", "shell_command", "local_shell", "exec"})
-_RUNS_PYTEST = re.compile(r"(?:^|[\s;&|/(])(?:pytest|py\.test)(?:\s|$)")
+_RUNS_PYTEST = re.compile(r"(?:^|[\s;&|/(\"'])(?:pytest|py\.test)(?:[\s\"']|$)")
 _COMMITS = re.compile(r"\bgit\b[^;&|\n]*\scommit\b")
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 _NONE_RAN = re.compile(r"\bno tests ran in \d")
 _EXIT = re.compile(r"Exit code (\d+)\s*")
+_CODEX = re.compile(
+    r"\A(?:[A-Z][^\n]{0,80}\n){0,4}Process exited with code (\d+)\n(?:[A-Z][^\n]{0,80}\n){0,3}?Output:\n?"
+)
+"""What Codex writes before the output of a command; it says nowhere else that one failed."""
 _LAST = 64 * 1024
 
 
@@ -56,7 +60,9 @@ def mark_conversation(path: Path, steps: Iterable[Step], mask: Callable[[str], s
 
 
 def _of_result(command: str | None, result: ToolResult) -> Iterator[str]:
-    text = harmless(result.text[-_LAST:])
+    headed = _CODEX.match(result.text)
+    is_error = result.is_error or (headed is not None and headed[1] != "0")
+    text = harmless(result.text[headed.end() if headed is not None else 0 :][-_LAST:])
     if command and _RUNS_PYTEST.search(command):
         ends = [
             label for label in MarkerFinder().feed(text.encode("utf-8", "replace") + b"\n") if label != PYTEST_BEGINS
@@ -65,12 +71,12 @@ def _of_result(command: str | None, result: ToolResult) -> Iterator[str]:
             yield ends[-1]
         elif _NONE_RAN.search(text):
             yield "pytest: no tests ran"
-        elif result.is_error:
+        elif is_error:
             yield clean_label(f"pytest: {_first_line(text) or 'failed'}")
         return
     committed = list(_COMMITTED.finditer(text)) if command and _COMMITS.search(command) else []
     yield from (clean_label(f"commit: {one[1]}") for one in committed)
-    if result.is_error and not committed:
+    if is_error and not committed:
         line = _first_line(text)
         if line:
             yield clean_label(f"error: {line}")

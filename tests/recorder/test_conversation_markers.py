@@ -83,6 +83,14 @@ def test_a_call_is_marked_by_what_came_of_it(command: str, text: str, is_error: 
         assert [label for _, label in markers_of(called(command, text, is_error=is_error, tool=tool))] == labels
 
 
+def test_the_work_of_codex_is_marked() -> None:
+    sample = ROOT / "tests" / "fixtures" / "codex" / "0.169" / "common_transcript" / "work.jsonl"
+    steps, _ = parse_lines(sample.read_bytes().splitlines())
+    labels = [label for _, label in markers_of(steps)]
+    assert labels[:2] == ["pytest begins", "pytest: /bin/bash: line 1: python: command not found"]
+    assert [label.startswith("error: fatal: Unable to create '/srv/shop/") for label in labels[2:]] == [True]
+
+
 def test_an_error_of_the_service_is_marked() -> None:
     steps, _ = parse_lines((SAMPLES / "denied.jsonl").read_bytes().splitlines())
     assert [label for _, label in markers_of(steps)] == ["error: Invalid API key · Fix external API key"]

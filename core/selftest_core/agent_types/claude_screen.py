@@ -36,7 +36,7 @@ _FOLDED = re.compile(r"\s+[A-Z][a-z]+(?: for)? \d+ [a-z ,\d]+?(?: · \d+ failed)
 _CHOICE = re.compile(r"\u276f\s+\d+\. ")
 _MARKS = "●⏺⎿·✢✳✶✻✽* \xa0"
 _MARKED = re.compile(rf"^\s{{0,6}}[{re.escape(_MARKS.strip())}][ \xa0]+")
-_HINTS = re.compile(r"\s{30,}\S|\s*(?:Enter to select|Esc to cancel|Press .{1,20} again to exit)\b")
+_HINTS = re.compile(r"\s{30,}\S|\s{0,6}⎿\s+Tip: |\s*(?:Enter to select|Esc to cancel|Press .{1,20} again to exit)\b")
 _TURNED_AWAY = re.compile(
     r"(?:[●⏺]|\s{0,6}⎿)\s+(?:"
     r"API error\b.{0,120}(?:\b(?:401|402|403|429|529)\b|overloaded|rate limit|credit|quota)"

@@ -26,7 +26,7 @@ _FIRST_LINES = 12
 _LAST_LINES = 8
 _MESSAGE_LINES = 200
 _MAIN_ARGUMENTS = (
-    "command", "cmd", "file_path", "notebook_path", "path", "pattern", "query", "url", "prompt", "description",
+    "command", "cmd", "file_path", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "_raw",
 )  # fmt: skip
 """The argument that says what a call does, by its name in Claude Code and Codex; the first that is there."""
 _WHO = {"user": "person", "agent": "agent", "system": "system", "tool": "result"}
