@@ -14,10 +14,15 @@ import scenes
 from selftest_core.run.crew import OUTCOME
 from selftest_core.run.events import End, Event
 from selftest_core.run.fold import RunRow
+from selftest_core.run.recording import live_recording
 from selftest_core.usage import Label, Usage, as_fields
+from selftest_core.view import Category
+from selftest_recorder.cast_shapes import Header
+from selftest_recorder.cast_writing import write_cast
 from selftest_tui.run_lines import RunGroup, changed_places, lay_out, said_of
 from selftest_tui.screens.help import Page
 from selftest_tui.screens.run import RunScreen
+from selftest_tui.widgets.preview import Preview
 from selftest_tui.widgets.run_pane import Report
 from tui.driving import compare, driven, text_of
 from tui.quiet import press
@@ -313,3 +318,30 @@ async def test_an_agent_that_the_fleet_does_not_see_is_no_error(tmp_path: Path) 
         await one.go_to(working)
         await one.press("p", "enter")
         assert "There is no terminal to attach to" in one.toasts
+
+
+async def test_of_an_agent_that_has_ended_the_last_screen_is_shown(tmp_path: Path) -> None:
+    told = run_scenes.story(tmp_path, 3)
+    for number in range(3):
+        told.launch(number, 10.0)
+        told.end(number, 100.0, End.SUCCEEDED)
+    member = told.row(0).member
+    assert member is not None
+    recording = live_recording(told.folder, member)
+    recording.parent.mkdir()
+    write_cast(recording, Header(3, 60, 12), [(0.5, "o", "\x1b[31mFAILED\x1b[0m test_cart\r\n"), (1.0, "o", "the end")])
+    view = scenes.many(3).view
+    rows = tuple(replace(row, session=None, pane_id=None, category=Category.STOPPED) for row in view.rows)
+    environ = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
+    async with shown(told, view=replace(view, rows=rows), is_live=False, environ=environ) as one:
+        await one.go_to(told.row(0).name)
+        await one.press("p")
+        preview = one.screen.pane.query_one(Preview)
+
+        def lines() -> list[str]:
+            return [preview.render_line(y).text.rstrip() for y in range(preview.size.height)]
+
+        await one.until(lambda: lines()[:2] == ["FAILED test_cart", "the end"], "the last frame of its recording")
+        await one.go_to(told.row(1).name)
+        await one.until(lambda: "nothing was kept of its terminal" in " ".join(lines()), "no recording")
+        assert "another machine" not in " ".join(lines())

@@ -13,8 +13,10 @@ from selftest_core.frozen import dataclass
 from selftest_core.outcome import LARGEST, Outcome, parse_outcome
 from selftest_core.run.crew import OUTCOME
 from selftest_core.run.kept_conversations import conversation_end
+from selftest_core.run.recording import recording_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from selftest_core.run.fold import RunRow
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 TRANSCRIPT = "transcript.txt"
 MOST_FILES = 2_000
+LONGEST_RECORDING = 32 * 1024 * 1024
+"""Bytes of a recording that is played to its end for its last frame; `r` plays longer ones."""
 _TAIL = 64 * 1024
 
 
@@ -30,7 +34,7 @@ class CameBack:
     """What stands in the folder of an attempt. `outcome` None: there is none, or `trouble` says why it cannot be read.
 
     `files`: paths below the folder with their bytes, in order; `is_cut`: there are more. `transcript`: its end;
-    `conversation`: that of the conversation that the run kept.
+    `conversation`: that of the conversation that the run kept. `screen`: the last frame of its recording, with colours.
     """
 
     folder: Path | None = None
@@ -40,18 +44,40 @@ class CameBack:
     is_cut: bool = False
     transcript: str = ""
     conversation: str = ""
+    screen: str = ""
 
 
-def read_back(folder: RunFolder, row: RunRow) -> CameBack:
-    """What came back from the newest agent of a test, so far."""
+def read_back(folder: RunFolder, row: RunRow, environ: Mapping[str, str], *, has_terminal: bool) -> CameBack:
+    """What came back from the newest agent of a test, so far. `has_terminal`: it has one that can be looked at."""
     if row.member is None:
         return CameBack()
     place = folder.attempt(row.member)
+    transcript = _tail(place / TRANSCRIPT)
+    recording = None if transcript or has_terminal else recording_of(folder, row.member)
+    screen = "" if recording is None else last_screen(recording, environ)
     if not place.is_dir():
-        return CameBack()
+        return CameBack(screen=screen)
     outcome, trouble = _outcome(place)
     files, is_cut = _files(place)
-    return CameBack(place, outcome, trouble, files, is_cut, _tail(place / TRANSCRIPT), conversation_end(place))
+    return CameBack(place, outcome, trouble, files, is_cut, transcript, conversation_end(place), screen)
+
+
+def last_screen(recording: Path, environ: Mapping[str, str]) -> str:
+    """The last frame of a recording, with its colours; empty where it is blank, too long, or cannot be read."""
+    from selftest_recorder.timeline import open_timeline
+    from selftest_tui import frames
+
+    try:
+        if recording.stat().st_size > LONGEST_RECORDING:
+            return ""
+        with open_timeline(recording, environ) as timeline:
+            timeline.finish()
+            timeline.seek(timeline.duration)
+            look = timeline.look(whole=True)
+    except (SelftestError, OSError):
+        return ""  # `r` plays it, and says what is wrong with it
+    rows = [look.rows.get(row, ()) for row in range(look.lines)]
+    return "\n".join(frames.ansi_lines(rows)) if any(line.strip() for line in frames.text_lines(rows)) else ""
 
 
 def _outcome(place: Path) -> tuple[Outcome | None, str]:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 def no_terminal(row: RunRow, agent: Row | None) -> str:
     """Why no terminal can be shown."""
-    if agent is not None:
+    if agent is not None and not agent.agent.host.is_local:
         return "Its agent runs on another machine: ⏎ attaches to it."
     if row.phase is Phase.WAITING:
         return "It has no agent yet."
+    if agent is not None:
+        return f"Its agent is {agent.category.value}, and nothing was kept of its terminal."
     return "Its agent is gone, and nothing was kept of its terminal." if row.end else "Its agent is not seen yet."
 
 

@@ -96,17 +96,20 @@ class RightSide:
             pane.show_facts(partial(run_facts.cluster_facts, cluster))
 
     def _show_test(self, row: RunRow) -> None:
-        wanted = (row.name, row.attempt, row.end, row.misses, row.stamp)
+        agent = self._screen.agent_of(row)
+        has_terminal = agent is not None and agent.session is not None
+        wanted = (row.name, row.attempt, row.end, row.misses, row.stamp, has_terminal)
         if self._back[0] != wanted:
             keeps = self._back[1] if isinstance(self._back[0], tuple) and self._back[0][:2] == wanted[:2] else None
             self._back = (wanted, keeps)
             # Not a coroutine: of a worker that is replaced before it began, one would be left that nobody awaits.
-            read = partial(self._read, row, wanted)
+            read = partial(self._read, row, wanted, has_terminal=has_terminal)
             self._screen.run_worker(read, group="came back", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
         self._show_known(row)
 
-    async def _read(self, row: RunRow, wanted: object) -> None:
-        back = await asyncio.to_thread(read_back, self._screen.folder, row)
+    async def _read(self, row: RunRow, wanted: object, *, has_terminal: bool) -> None:
+        environ = self._screen.fleet.environ
+        back = await asyncio.to_thread(read_back, self._screen.folder, row, environ, has_terminal=has_terminal)
         if self._back[0] == wanted:
             self._back = (wanted, back)
             now = self._screen.table.row
@@ -127,7 +130,7 @@ class RightSide:
         pane.show_artifacts(run_facts.files_text(back if back is not None else CameBack()))
         if agent is not None and agent.session is not None:
             pane.show_pane(PaneRef(agent.session, agent.pane_id))
-        elif back is not None and back.transcript:
-            pane.show_screen(back.transcript)
+        elif back is not None and (back.transcript or back.screen):
+            pane.show_screen(back.transcript or back.screen)
         else:
             pane.show_pane(None, no_terminal(row, agent))
