@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -125,4 +126,15 @@ def test_a_conductor_writes_down_what_its_agents_used(tmp_path: Path) -> None:
     assert rehearsal.run.rows[unmetered.agent_name].usage is None
     events = [entry.event for entry in rehearsal.ledger.entries if entry.fields.get("agent") == used.agent_name]
     assert events.index("metered") < events.index("ended")
+    # The other one is elsewhere: its conversation was fetched, the second time without its beginning.
+    meter, member = rehearsal.meter, rehearsal.run.rows[unmetered.agent_name].member
+    assert member is not None
+    conversation = rehearsal.folder.attempt(member) / "conversation.jsonl"
+    shutil.copyfile(transcript, conversation)
+    asyncio.run(meter.read((member,), rehearsal.folder))
+    assert meter.latest[member.agent_id] == usage
+    conversation.write_bytes(b"".join(conversation.read_bytes().splitlines(keepends=True)[4:]))
+    asyncio.run(meter.read((member,), rehearsal.folder))
+    cut = meter.latest[member.agent_id]
+    assert (cut.output, cut.label) == (167, Label.IMPUTED)
     assert_told_rightly(rehearsal.plan, rehearsal.ledger.entries)

@@ -78,7 +78,7 @@ class Duty:
     async def meter_now(self, rows: Iterable[RunRow]) -> None:
         """Read what the agents of these tests used until now."""
         if self.meter is not None:
-            await self.meter.read(row.member for row in rows if row.member is not None)
+            await self.meter.read((row.member for row in rows if row.member is not None), self.folder)
 
     def pause(self, row: RunRow, seconds: float) -> None:
         """Leave the test alone for so long."""
