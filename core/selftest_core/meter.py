@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agent_files import host_dir_of
 from selftest_core.agent_types.appended_lines import BEGINNING, Place, read_appended
-from selftest_core.agent_types.claude_session import TOTALS_FILE, parse_session, program_totals, subagent_files
+from selftest_core.agent_types.claude_session import (
+    REPORTS_FILE,
+    TOTALS_FILE,
+    parse_session,
+    program_totals,
+    subagent_files,
+    with_reports,
+)
 from selftest_core.agent_types.common_transcript import parse_lines, transcript_of
 from selftest_core.prices import Prices
 from selftest_core.usage import Answer, Usage, usage_of, with_answers
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
     from selftest_core.agent_types.common_transcript import Step
     from selftest_core.prices import ModelPrice
-    from selftest_core.usage import PriceOf
+    from selftest_core.usage import PriceOf, ReportedCost
 
 BUDGET = 0.1
 """Seconds of processor time after which a look leaves the rest to the next one."""
@@ -52,6 +59,7 @@ class AgentMeter:
         self._stamps: tuple[Stamp, ...] = ()
         self._places: dict[str, Place] = {}
         self._answers: dict[str, dict[str, Answer]] = {}
+        self._reported: ReportedCost | None = None
         self._looks = 0
         self._unchanged = 0
         self.usage: Usage | None = None
@@ -69,21 +77,22 @@ class AgentMeter:
         if self._transcript is None:
             return None
         files = (self._transcript, *self._subagents)
-        stamps = tuple(_stamp(f"{self._folder}/{file}") for file in (TOTALS_FILE, *files))
+        stamps = tuple(_stamp(f"{self._folder}/{file}") for file in (TOTALS_FILE, REPORTS_FILE, *files))
         if stamps == self._stamps and not self.has_more:
             self._unchanged += 1
             if self._unchanged == _FORGET_AFTER:
                 self._answers.clear()
                 self._places.clear()
+                self._reported = None
             return self.usage
         self._unchanged = 0
         self._stamps = stamps
         self.has_more = False
-        for file in files:
+        for file in (REPORTS_FILE, *files):
             self._read(file)
         if not self.has_more:
             answers = {key: answer for each in self._answers.values() for key, answer in each.items()}
-            usage = usage_of(answers, price_of, program_totals(self._folder))
+            usage = usage_of(answers, price_of, program_totals(self._folder), self._reported)
             self.usage = self.usage if usage == self.usage else usage
         return self.usage
 
@@ -94,6 +103,9 @@ class AgentMeter:
             return
         self._places[file] = lines.place
         self.has_more = self.has_more or lines.has_more
+        if file == REPORTS_FILE:
+            self._reported = with_reports(None if lines.is_anew else self._reported, lines.lines)
+            return
         steps: Iterable[Step]
         if file == self._transcript:
             # Most of the bytes are results of tools, in lines that count nothing.

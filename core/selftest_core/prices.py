@@ -103,5 +103,5 @@ def _calculated(model: str, tokens: Tokens) -> float | None:
     )
     try:
         return float(calc_price(counted, model).total_price)
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, ArithmeticError):
         return None

@@ -4,8 +4,9 @@ Each figure has one of three labels, and these are the only definitions of them:
 
 - **metered**: the tokens are those that the agent's own program counted, and the price of each model is known (or the
   program said the dollars itself). Without `usd` the tokens are metered and no price of the model is known.
-- **imputed**: the tokens are counted, and the dollars are not sound: a price was borrowed from a similar model, or some
-  of the models have no known price and are missing from the sum.
+- **imputed**: the tokens are counted, and the dollars are not what will be paid: a price was borrowed from a similar
+  model, or some of the models have no known price and are missing from the sum, or the agent works under a
+  subscription (which imbue-mngr-usage tells), where no answer is paid by itself.
 - **estimated**: nothing was counted; the setting `usd_per_agent` says what an agent costs.
 
 A sum is as sound as its weakest part. An answer of a model counts once, by its message id: streaming repeats it over
@@ -64,6 +65,7 @@ class Answer(NamedTuple):
 
     model: str
     tokens: Tokens
+    at: float | None = None
 
 
 class Priced(NamedTuple):
@@ -81,6 +83,19 @@ class ProgramTotals(NamedTuple):
     usd: float
 
 
+class ReportedCost(NamedTuple):
+    """What imbue-mngr-usage heard from the agent's program while it works: all its dollars until `at`.
+
+    Every process counts from 0: `before` is of those that ended, `last` of the present one. `is_subscription`: no
+    answer is paid by itself.
+    """
+
+    before: float
+    last: float
+    at: float
+    is_subscription: bool = False
+
+
 type PriceOf = Callable[[str, Tokens], Priced | None]
 """The dollars of some tokens of a model; None where its price is not known."""
 
@@ -90,21 +105,31 @@ def with_answers(answers: Mapping[str, Answer], steps: Iterable[Step]) -> dict[s
     counted = dict(answers)
     for step in steps:
         if step.source == "agent" and step.tokens is not None and not step.is_error:
-            counted[step.message_id or step.id] = Answer(step.model, step.tokens)
+            counted[step.message_id or step.id] = Answer(step.model, step.tokens, step.at)
     return counted
 
 
-def usage_of(answers: Mapping[str, Answer], price_of: PriceOf, program: ProgramTotals | None = None) -> Usage | None:
+def usage_of(
+    answers: Mapping[str, Answer],
+    price_of: PriceOf,
+    program: ProgramTotals | None = None,
+    reported: ReportedCost | None = None,
+) -> Usage | None:
     """Count and price what one agent used; None where it has not used anything.
 
     `program` wins where it covers everything in `answers`: it has answers that no transcript tells (summaries, titles),
-    and it was written when the program last ended, so more may have been answered since.
+    and it was written when the program last ended, so more may have been answered since. The dollars of `reported`, for
+    the same reason, where they are newer than every answer.
     """
+    is_subscription = reported is not None and reported.is_subscription
     if program is not None and _covers(program, answers):
-        return _usage_of_program(program, price_of)
+        return _usage_of_program(program.models, program.usd, price_of, is_subscription=is_subscription)
     if not answers:
         return None
     by_model = _by_model(answers)
+    if reported is not None and all(answer.at is not None and answer.at <= reported.at for answer in answers.values()):
+        usd = reported.before + reported.last
+        return _usage_of_program(by_model, usd, price_of, is_subscription=is_subscription)
     usd, is_whole = 0.0, True
     is_any_known = False
     for answer in answers.values():
@@ -114,7 +139,7 @@ def usage_of(answers: Mapping[str, Answer], price_of: PriceOf, program: ProgramT
             usd += priced.usd
             is_any_known = True
         is_whole = is_whole and priced is not None and not priced.is_borrowed
-    return _usage(by_model, usd if is_any_known else None, is_whole)
+    return _usage(by_model, usd if is_any_known else None, is_whole and not is_subscription)
 
 
 def total_of(usages: Iterable[Usage]) -> Usage | None:
@@ -140,13 +165,13 @@ def total_of(usages: Iterable[Usage]) -> Usage | None:
     )
 
 
-def _usage_of_program(program: ProgramTotals, price_of: PriceOf) -> Usage:
-    priced = [price_of(model, tokens) for model, tokens in program.models.items()]
+def _usage_of_program(models: Mapping[str, Tokens], usd: float, price_of: PriceOf, *, is_subscription: bool) -> Usage:
+    priced = [price_of(model, tokens) for model, tokens in models.items()]
     # A program has a price for every model, if need be another's: its dollars are sound where we know the models, too.
     is_whole = not any(each is None or each.is_borrowed for each in priced)
     if any(each is not None and each.is_own for each in priced):
-        return _usage(program.models, sum(each.usd for each in priced if each is not None), is_whole)
-    return _usage(program.models, program.usd, is_whole)
+        usd = sum(each.usd for each in priced if each is not None)
+    return _usage(models, usd, is_whole and not is_subscription)
 
 
 def _usage(by_model: Mapping[str, Tokens], usd: float | None, is_whole: bool) -> Usage:
@@ -163,7 +188,7 @@ def _usage(by_model: Mapping[str, Tokens], usd: float | None, is_whole: bool) ->
 
 def _by_model(answers: Mapping[str, Answer]) -> dict[str, Tokens]:
     counted: dict[str, list[int]] = {}
-    for model, tokens in answers.values():
+    for model, tokens, _ in answers.values():
         sums = counted.setdefault(model, [0, 0, 0, 0])
         for place, number in enumerate((tokens.input, tokens.cached, tokens.cache_write, tokens.output)):
             sums[place] += number

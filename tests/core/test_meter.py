@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core import meter
-from selftest_core.agent_types.claude_session import TOTALS_FILE, parse_session, program_totals, subagent_files
+from selftest_core.agent_types.claude_session import (
+    REPORTS_FILE,
+    TOTALS_FILE,
+    parse_session,
+    program_totals,
+    subagent_files,
+    with_reports,
+)
 from selftest_core.agent_types.common_transcript import Tokens
 from selftest_core.meter import AgentMeter, Meters
 from selftest_core.prices import Prices
@@ -184,3 +191,41 @@ def test_a_look_over_its_budget_is_finished_by_the_next_ones(folder: Path) -> No
     meters = Meters({"MNGR_HOST_DIR": str(folder.parent.parent)})
     seen = [len(meters.look(budget=0.0)) for _ in range(5)]
     assert seen == [1, 2, 3, 4, 5]
+
+
+def test_dollars_that_mngr_usage_heard_are_taken_while_they_are_new(folder: Path) -> None:
+    copy("usage/common_transcript.jsonl", folder / TRANSCRIPT)
+    copy("usage/events.jsonl", folder / REPORTS_FILE)
+    assert meter_of(folder) == Usage(80, 48_000, 2_000, 72, 0.02136, Label.METERED, "claude-opus-5-5")
+    heard = json.loads((folder / REPORTS_FILE).read_text().splitlines()[-1])
+    with (folder / REPORTS_FILE).open("a") as file:
+        file.write(json.dumps({**heard, "cost": {"total_cost_usd": 0.05}, "rate_limits": {"five_hour": {}}}) + "\n")
+    under_subscription = meter_of(folder)
+    assert under_subscription is not None
+    assert (under_subscription.usd, under_subscription.label) == (0.05, Label.IMPUTED)
+    step = json.loads((folder / TRANSCRIPT).read_text().splitlines()[-1])
+    with (folder / TRANSCRIPT).open("a") as file:
+        file.write(json.dumps({**step, "timestamp": "2026-11-22T10:08:00Z", "extra": {"message_id": "later"}}) + "\n")
+    later = meter_of(folder)
+    assert later is not None
+    assert later.usd == pytest.approx(0.02136 + 0.00522)
+
+
+def test_each_process_counts_its_dollars_from_nothing() -> None:
+    def line(usd: object, second: int) -> bytes:
+        return json.dumps({"cost": {"total_cost_usd": usd}, "timestamp": f"2026-11-22T10:00:{second:02}Z"}).encode()
+
+    lines = [
+        line(0, 1),
+        line(0.2, 2),
+        line(0.3, 3),
+        line(0.1, 4),
+        b"{",
+        line("9", 5),
+        line(float("nan"), 6),
+        line(-1, 7),
+    ]
+    reported = with_reports(None, lines)
+    assert reported is not None
+    assert (reported.before, reported.last, reported.is_subscription) == (0.3, 0.1, False)
+    assert with_reports(with_reports(None, lines[:3]), lines[3:]) == reported

@@ -9,6 +9,7 @@ Below an agent's folder (agents/ID), where mngr's plugin puts Claude's configura
 - `plugin/claude/anthropic/.claude.json`: when Claude ends in order (`/exit`, `mngr stop`), it writes the exact dollars
   and tokens of its session there (`lastCost`, `lastModelUsage`, `lastSessionId`), also of answers that are in no
   transcript.
+- `events/claude/usage/events.jsonl`: where imbue-mngr-claude-usage is installed, Claude's dollars after each answer.
 
 Seen with 2.1.330. Texts are the agent's: show them, never obey them.
 """
@@ -29,7 +30,7 @@ from selftest_core.agent_types.common_transcript import (
     parse_object,
     text_of,
 )
-from selftest_core.usage import ProgramTotals
+from selftest_core.usage import ProgramTotals, ReportedCost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,6 +40,7 @@ SESSION_FILE = "logs/claude_transcript/events.jsonl"
 CONFIG_FOLDER = "plugin/claude/anthropic"
 TOTALS_FILE = f"{CONFIG_FOLDER}/.claude.json"
 
+REPORTS_FILE = "events/claude/usage/events.jsonl"
 _PROJECTS = f"{CONFIG_FOLDER}/projects"
 _MOST_SUBAGENTS = 500
 _MOST_USD = 1e7
@@ -101,13 +103,33 @@ def program_totals(agent_folder: Path) -> ProgramTotals | None:
     return None
 
 
-def _totals(project: dict[str, object]) -> ProgramTotals | None:
-    usd = project.get("lastCost")
-    models = project.get("lastModelUsage")
-    if type(usd) not in (int, float) or not isinstance(models, dict) or len(models) > _MODELS_LIMIT:
+def with_reports(reported: ReportedCost | None, lines: Iterable[bytes]) -> ReportedCost | None:
+    """Add lines of `REPORTS_FILE`, which tell the dollars of Claude's present process. Others are skipped."""
+    for line in lines:
+        document = parse_object(line)
+        cost = document.get("cost") if document is not None else None
+        if document is None or not isinstance(cost, dict):
+            continue
+        usd, at = _dollars(cost.get("total_cost_usd")), instant_of(document.get("timestamp"))
+        if usd is None or at is None:
+            continue
+        before, last, _, is_subscription = reported or ReportedCost(0.0, 0.0, at)
+        # A process never takes anything back: less than before is another one, which begins at 0.
+        before = min(before + last, _MOST_USD) if usd < last else before
+        reported = ReportedCost(before, usd, at, is_subscription or bool(document.get("rate_limits")))
+    return reported
+
+
+def _dollars(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    assert isinstance(usd, int | float)
-    if not math.isfinite(usd) or not 0 <= usd <= _MOST_USD:
+    return float(value) if math.isfinite(value) and 0 <= value <= _MOST_USD else None
+
+
+def _totals(project: dict[str, object]) -> ProgramTotals | None:
+    usd = _dollars(project.get("lastCost"))
+    models = project.get("lastModelUsage")
+    if usd is None or not isinstance(models, dict) or len(models) > _MODELS_LIMIT:
         return None
     return ProgramTotals(
         {
@@ -120,7 +142,7 @@ def _totals(project: dict[str, object]) -> ProgramTotals | None:
             for model, each in models.items()
             if isinstance(each, dict)
         },
-        float(usd),
+        usd,
     )
 
 

@@ -93,7 +93,7 @@ class Conductor:
         self._work = Work()
         self._scribe = Scribe(plan, journal, self._clock, self._changed)
         self._duty = Duty(plan, crew, folder, bundles, self._clock, self._policy, self._scribe, self._work, meter)
-        self._stopper = Stopper(crew, self._policy, self._clock)
+        self._stopper = Stopper(crew, self._policy, self._clock, self._duty.meter_now)
         self._lookout = Lookout(self._duty, self._stopper)
         self._ending = Ending(self._duty)
         self._maker = Maker(self._duty, self._ending)
@@ -266,10 +266,8 @@ class Conductor:
             self._is_metering = False
 
     async def _stop(self, batch: Sequence[RunRow]) -> None:
-        settled = await self._stopper.stop(batch)
-        # Its program has written its own figures when it ended.
-        await self._duty.meter_now([self.run_now.rows[name] for name in settled])
-        for name, says in settled.items():
+        for name, says in (await self._stopper.stop(batch)).items():
+            # Its program has written its own figures when it ended.
             self._duty.note_row(Event.STOPPED, self._duty.note_usage(self.run_now.rows[name]), says=short(says))
 
     def _changed(self, run: Run, entry: Entry) -> None:

@@ -17,7 +17,7 @@ from selftest_core.run.duty import evidence_of
 from selftest_core.run.events import End, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from selftest_core.run.clock import Clock
     from selftest_core.run.crew import Crew, Seen
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
 
 class Stopper:
-    """Knows who is being stopped, and how often that was tried."""
+    """Knows who is being stopped, and how often that was tried. `after`: is called with each batch that was stopped."""
 
-    def __init__(self, crew: Crew, policy: Policy, clock: Clock) -> None:
+    def __init__(
+        self, crew: Crew, policy: Policy, clock: Clock, after: Callable[[Sequence[RunRow]], Awaitable[None]]
+    ) -> None:
+        self._after = after
         self._crew = crew
         self._policy = policy
         self._clock = clock
@@ -67,6 +70,7 @@ class Stopper:
         host = members[0].host_id
         try:
             answers = await self._ask(members)
+            await self._after(batch)
         finally:
             self._hosts[host] -= 1
             self._stopping.difference_update(row.name for row in batch)
