@@ -132,6 +132,12 @@ def test_a_call_of_any_form_has_words(call: dict[str, object]) -> None:
     assert isinstance(asked_words(call), str)
 
 
+def test_words_that_nothing_follows_were_interrupted() -> None:
+    answer = said("assistant", [{"type": "text", "text": "Done."}])
+    assert last_turn(answer + said("user", "and now?"), is_whole=True).is_interrupted
+    assert not last_turn(said("user", "and now?") + answer, is_whole=True).is_interrupted
+
+
 def test_a_cut_first_line_is_no_line() -> None:
     assert last_turn(said("user", "hello"), is_whole=False) == NO_TURN
     assert last_turn(b"", is_whole=True) == NO_TURN == LastTurn()

@@ -15,7 +15,6 @@ from selftest_core.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_INTERRUPTED = "[Request interrupted by user"
 _NOT_SAID_BY_A_PERSON = ("<command-", "<local-command-", "<bash-", "Caveat: ")
 _MOST_LINES = 400
 
@@ -24,7 +23,8 @@ _MOST_LINES = 400
 class LastTurn:
     """How a conversation stands. `is_there`: somebody has said something in it.
 
-    `asked_tool` and `asked`: the tool call without a result yet, and what it would do or asks, in a line. `error`: the
+    `is_interrupted`: nothing of the model's stands behind the last words of a person (the program's own note of an
+    interruption is one of them). `asked_tool` and `asked`: the tool call without a result yet, and what it would do or asks, in a line. `error`: the
     words of the API error that ended the turn. `at`: when the last line was written, seconds since the epoch.
     """
 
@@ -60,7 +60,8 @@ def last_turn(tail: bytes, *, is_whole: bool) -> LastTurn:
     at = _instant(last.get("timestamp"))
     text = _words(last["message"].get("content"))
     if last["type"] == "user" and asked is None:
-        return LastTurn(is_there=True, is_interrupted=text.startswith(_INTERRUPTED), at=at)
+        # Claude Code says so, unless it was interrupted before its first word: then nothing follows the person's.
+        return LastTurn(is_there=True, is_interrupted=True, at=at)
     if last.get("isApiErrorMessage") is True:
         return LastTurn(is_there=True, error=_error(text, last), at=at)
     if asked is None:
