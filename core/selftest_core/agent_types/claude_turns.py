@@ -24,8 +24,9 @@ class LastTurn:
     """How a conversation stands. `is_there`: somebody has said something in it.
 
     `is_interrupted`: nothing of the model's stands behind the last words of a person (the program's own note of an
-    interruption is one of them). `asked_tool` and `asked`: the tool call without a result yet, and what it would do or asks, in a line. `error`: the
-    words of the API error that ended the turn. `at`: when the last line was written, seconds since the epoch.
+    interruption is one of them). `asked_tool` and `asked`: the tool call without a result yet, and what it would do or
+    asks, in a line. `error`: the words of the API error that ended the turn. `at`: when the last line was written,
+    seconds since the epoch.
     """
 
     is_there: bool = False
