@@ -60,8 +60,8 @@ def conduct_in_batch(
         return STOPPED_EARLY
     if why == SMOKE:
         for one in run.smoke:
-            for line in one.says.splitlines()[1:]:
-                sys.stderr.write(f"  {plain(line)}\n")
+            for said in one.says.splitlines()[1:]:
+                sys.stderr.write(f"  {plain(said)}\n")
         sys.stderr.write(
             "nothing else was started: `selftest-tui doctor` looks for a missing login, key or program; "
             f"`selftest-tui resume {folder.run}` tries again, and `run --no-smoke` does without\n"
