@@ -26,10 +26,13 @@ from typing import Any
 from selftest_core.demo import claude
 from selftest_core.view import Category, Row
 from selftest_core.watch import FleetWatch, WatchSettings
+from selftest_recorder.cast import read_cast
+from selftest_recorder.cast_shapes import MARKER
 
 PROGRAM = Path(sys.executable).parent / "selftest-tui"
 TOLERANCE = 1.0
 """Seconds that we may take to see a change of the log."""
+_LONGEST_STOP_HOOK = 10.0
 KINDS = ("input", "output", "cache_read", "cache_creation")
 
 
@@ -54,7 +57,7 @@ class Truth:
 
     def sent(self, agent_id: str) -> dict[str, int]:
         """The tokens that the model says it sent to the agent."""
-        answered = [line["usage"] for line in self.lines(agent_id) if line["event"] == "answered"]
+        answered = [line["usage"] for line in self.lines(agent_id) if "usage" in line]
         return {kind: sum(usage[kind] for usage in answered) for kind in KINDS}
 
 
@@ -70,12 +73,7 @@ class Sampler:
         self.most_memory = 0
         self.most_agents = 0
         self.usage: dict[str, dict[str, int]] = {}
-        environ = {
-            **os.environ, "HOME": str(root / "h"), "MNGR_HOST_DIR": str(root / "m"), "TMUX_TMPDIR": str(root / "t"),
-            "XDG_STATE_HOME": str(root / "h/.local/state"),
-        }  # fmt: skip
-        environ.pop("TMUX", None)
-        self._watch = FleetWatch(WatchSettings(root / "acme-shop", remote=False), environ, lambda view: None)
+        self._watch = FleetWatch(WatchSettings(root / "acme-shop", remote=False), environ_of(root), lambda view: None)
         self._is_over = threading.Event()
         self._threads = [threading.Thread(target=self._watch.run), threading.Thread(target=self._sample)]
 
@@ -122,6 +120,10 @@ class Sampler:
             return
         before = self.truth.is_working(row.agent.id, at - TOLERANCE)
         verdict = "right" if said == now else "right a second ago" if said == before else "wrong"
+        if verdict == "wrong" and said and row.condition is not None and row.condition.source.startswith("Claude"):
+            # Behind its last answer Claude Code runs mngr's Stop hook for some seconds, and calls itself busy.
+            behind = at - self.truth.lines(row.agent.id)[-1]["at"]
+            verdict = "busy by its own file, in its Stop hook" if behind < _LONGEST_STOP_HOOK else verdict
         self.counted[verdict] += 1
         if verdict == "wrong":
             last = [line for line in self.truth.lines(row.agent.id) if line["at"] <= at][-1]
@@ -159,18 +161,42 @@ def instant(text: str) -> float:
 
 
 def draw(root: Path, environ: dict[str, str], pictures: Path) -> list[str]:
-    """Draw the last moment of each recording of the run as SVG; returns the files."""
+    """Draw each recording of the run as SVG, at the moment of its outcome or half-way; returns the files."""
     pictures.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for cast in sorted(root.glob("acme-shop/.selftest/runs/*/agents/*/attempt-*/terminal.cast")):
+    for path in sorted(root.glob("acme-shop/.selftest/runs/*/agents/*/attempt-*/terminal.cast")):
+        events = list(read_cast(path).events())
+        ends = [event.time for event in events if event.code == MARKER and event.data == "outcome"]
+        at = ends[-1] if ends else events[-1].time / 2
         done = subprocess.run(
-            [PROGRAM, "replay", cast, "--format", "svg"], env=environ, capture_output=True, text=True, check=False
-        )
-        if done.returncode == 0:
-            file = pictures / f"{cast.parent.parent.name}.svg"
-            file.write_text(done.stdout, encoding="utf-8")
-            drawn.append(str(file))
+            [PROGRAM, "replay", path, "--at", f"{max(0.0, at - 1.0):.2f}", "--format", "svg"],
+            env=environ, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        file = pictures / f"{path.parent.parent.name}.svg"
+        file.write_text(done.stdout, encoding="utf-8")
+        drawn.append(str(file))
     return drawn
+
+
+def opened_review(root: Path) -> dict[str, Any]:
+    """Open the run's review again, without a screen; how it ended and how many changes it has."""
+    environ = environ_of(root)
+    done = subprocess.run(
+        [PROGRAM, "review", "--batch"], cwd=root / "acme-shop", env=environ, capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.strip().splitlines()
+    items = json.loads(lines[-1]).get("items", []) if lines else []
+    return {"exit_status": done.returncode, "changes": len(items), "says": done.stderr.strip()[-300:]}
+
+
+def environ_of(root: Path) -> dict[str, str]:
+    """The environment of a screen in the demo's world."""
+    environ = {
+        **os.environ, "HOME": str(root / "h"), "MNGR_HOST_DIR": str(root / "m"), "TMUX_TMPDIR": str(root / "t"),
+        "XDG_STATE_HOME": str(root / "h/.local/state"),
+    }  # fmt: skip
+    environ.pop("TMUX", None)
+    return environ
 
 
 def main() -> None:
@@ -202,6 +228,7 @@ def main() -> None:
             with Sampler(root) as sampler:
                 status = process.wait()
             result = _result(out, sampler, status, time.monotonic() - began)
+            result["review"] = opened_review(root)
             if said.pictures:
                 result["pictures"] = draw(root, environ, said.pictures)
         finally:

@@ -5,7 +5,8 @@ The log is one JSON object a line: `at` (seconds since the epoch), `event` and w
     asked      conversation, model, folder, play, step, is_aside, said (its end)
     refused    conversation, status: an error was sent instead of an answer
     answered   conversation, message, model, tool (empty: the turn ends), is_aside, usage (tokens): all of it was sent
-    broken     conversation: the stream was broken off on purpose, or the agent went away
+    broken     conversation: the stream was broken off on purpose, or the agent went away; with the fields of `answered`
+               where it had begun: its first event tells the tokens that were read, and one that is written
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _LONGEST_SILENCE
     server: ModelServer
+    _has_begun = False
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
         """Nothing: the log is `ModelServer.note`."""
@@ -143,6 +145,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         number = uuid.uuid4().hex[:20]
         usage = usage_of(made)
+        sent = {
+            "message": f"{'msg' if is_messages else 'resp'}_{number}", "model": talk.model, "tool": made.tool,
+            "usage": asdict(usage),
+        }  # fmt: skip
+        self._has_begun = False
         try:
             time.sleep(made.silence)
             if not is_stream:
@@ -152,13 +159,11 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._stream(response_events(made, usage, number), made, times)
         except OSError:
-            self.server.note("broken", **about)
+            begun = {**sent, "usage": asdict(replace(usage, output=1))} if self._has_begun and is_messages else {}
+            self.server.note("broken", **about, **begun)
             self.close_connection = True
             return
-        prefix = "msg" if is_messages else "resp"
-        self.server.note(
-            "answered", **about, message=f"{prefix}_{number}", model=talk.model, tool=made.tool, usage=asdict(usage)
-        )
+        self.server.note("answered", **about, **sent)
 
     def _refuse(self, refusal: Refusal, about: dict[str, Any]) -> None:
         headers = {"x-should-retry": "true" if refusal.status in _RETRIED else "false"}
@@ -179,6 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(event.pause)
             self.wfile.write(event.encoded())
             self.wfile.flush()
+            self._has_begun = True
         if len(sent) < len(whole):
             raise ConnectionAbortedError("broken off, as the play says")
 
