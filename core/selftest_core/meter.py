@@ -19,7 +19,7 @@ from selftest_core.agent_types.claude_session import (
     TOTALS_FILE,
     parse_session,
     program_totals,
-    subagent_files,
+    session_files,
     with_reports,
 )
 from selftest_core.agent_types.common_transcript import parse_lines, transcript_of
@@ -38,7 +38,7 @@ BUDGET = 0.1
 """Seconds of processor time after which a look leaves the rest to the next one."""
 
 _SEARCH_EVERY = 5
-"""Files that appear (a transcript, those of sub-agents) are searched for at every fifth look."""
+"""Files that appear (a transcript, those of sessions) are searched for at every fifth look."""
 _FORGET_AFTER = 60
 """Looks without a change after which the answers of an agent are forgotten; a change reads them anew."""
 _NO_STAMP = (0, 0, 0)
@@ -55,7 +55,7 @@ class AgentMeter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._transcript: str | None = None
-        self._subagents: tuple[str, ...] = ()
+        self._sessions: tuple[str, ...] = ()
         self._stamps: tuple[Stamp, ...] = ()
         self._places: dict[str, Place] = {}
         self._answers: dict[str, dict[str, Answer]] = {}
@@ -72,11 +72,11 @@ class AgentMeter:
         """
         if search or self._looks % _SEARCH_EVERY == 0:
             self._transcript = self._transcript or transcript_of(self._folder)
-            self._subagents = subagent_files(self._folder)
+            self._sessions = session_files(self._folder)
         self._looks += 1
         if self._transcript is None:
             return None
-        files = (self._transcript, *self._subagents)
+        files = (self._transcript, *self._sessions)
         stamps = tuple(_stamp(f"{self._folder}/{file}") for file in (TOTALS_FILE, REPORTS_FILE, *files))
         if stamps == self._stamps and not self.has_more:
             self._unchanged += 1

@@ -68,7 +68,7 @@ class Ran:
         self.summary = lines[-1]
         self.lines = lines
         self.folder: Path = real.world.repository / ".selftest" / "runs" / self.summary["run"]
-        self.agents = {line["test"]: line for line in lines if line["event"] == "launching"}
+        self.agents = {line["test"]: line for line in lines if line["event"] == "launching" and line["test"] in STORIES}
         for test, line in self.agents.items():
             real.ids[test] = line["agent_id"]
 
@@ -156,6 +156,14 @@ def test_every_outcome_is_right(ran: Ran) -> None:
     assert outcomes["unchanged"] == 3
     assert outcomes["failed"]["crash"] == 1
     assert ran.summary["tests"] == 5
+
+
+def test_a_smoke_agent_went_ahead(ran: Ran) -> None:
+    (smoke,) = ran.summary["smoke"]
+    assert (smoke["type"], smoke["outcome"]) == ("claude", "succeeded")
+    events = [line["event"] for line in ran.lines]
+    assert events.index("smoked") < events.index("launching")
+    note("smoke agent", smoke["seconds"], "s")
 
 
 def test_the_change_is_laid(ran: Ran) -> None:

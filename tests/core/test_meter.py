@@ -16,7 +16,7 @@ from selftest_core.agent_types.claude_session import (
     TOTALS_FILE,
     parse_session,
     program_totals,
-    subagent_files,
+    session_files,
     with_reports,
 )
 from selftest_core.agent_types.common_transcript import Tokens
@@ -68,10 +68,31 @@ def test_sub_agents_are_counted(folder: Path) -> None:
     assert without is not None
     assert without.output == 35 + 11 + 11
     copy("session/subagent.jsonl", folder / SUBAGENT)
-    assert subagent_files(folder) == (SUBAGENT,)
+    assert session_files(folder) == (SUBAGENT,)
     within = meter_of(folder)
     # To the dollar what Claude Code wrote of this session at its end.
     assert in_dollars(within) == Usage(100, 60_000, 2_500, 96, 0.02682, Label.METERED, "claude-opus-5-5")
+
+
+def test_an_answer_that_mngr_did_not_copy_is_counted_from_the_session_itself(folder: Path) -> None:
+    whole = meter_of(folder)
+    assert whole is not None
+    lines = (folder / TRANSCRIPT).read_text().splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if '"metrics"' in line)
+    (folder / TRANSCRIPT).write_text("".join(lines[:last]))
+    cut = meter_of(folder)
+    assert cut is not None
+    assert cut.output < whole.output
+    told = json.loads(lines[last])
+    usage = {
+        "input_tokens": 20, "cache_creation_input_tokens": 500, "cache_read_input_tokens": 12_000,
+        "output_tokens": told["metrics"]["completion_tokens"],
+    }  # fmt: skip
+    message = {"id": told["extra"]["message_id"], "model": told["model_name"], "usage": usage}
+    session = folder / "plugin/claude/anthropic/projects/p" / f"{SESSION}.jsonl"
+    session.parent.mkdir(parents=True)
+    session.write_text(f"{json.dumps({'type': 'assistant', 'uuid': 'x', 'message': message})}\n")
+    assert in_dollars(meter_of(folder)) == in_dollars(whole)
 
 
 def test_the_dollars_that_claude_wrote_at_its_end_are_taken_of_this_session_alone(folder: Path) -> None:

@@ -4,6 +4,8 @@ Below an agent's folder (agents/ID), where mngr's plugin puts Claude's configura
 
 - `logs/claude_transcript/events.jsonl`: the session as Claude writes it, copied by mngr within a second. An answer that
   failed is an `assistant` line with `isApiErrorMessage`, `error` and `apiErrorStatus`.
+- `plugin/claude/anthropic/projects/PROJECT/SESSION.jsonl`: the session itself, which has the last answers also where
+  the agent was killed before mngr copied them.
 - `plugin/claude/anthropic/projects/PROJECT/SESSION/subagents/*.jsonl`: the same for each sub-agent, which no transcript
   of mngr's has.
 - `plugin/claude/anthropic/.claude.json`: when Claude ends in order (`/exit`, `mngr stop`), it writes the exact dollars
@@ -42,7 +44,7 @@ TOTALS_FILE = f"{CONFIG_FOLDER}/.claude.json"
 
 REPORTS_FILE = "events/claude/usage/events.jsonl"
 _PROJECTS = f"{CONFIG_FOLDER}/projects"
-_MOST_SUBAGENTS = 500
+_MOST_SESSIONS = 500
 _MOST_USD = 1e7
 _TOTALS_LIMIT = 8 * 1024 * 1024
 _MODELS_LIMIT = 50
@@ -75,15 +77,17 @@ def parse_session(lines: Iterable[bytes]) -> Iterator[Step]:
         )
 
 
-def subagent_files(agent_folder: Path) -> tuple[str, ...]:
-    """Find the session files of an agent's sub-agents: paths below `agent_folder`. Follows no link."""
+def session_files(agent_folder: Path) -> tuple[str, ...]:
+    """Find the files of an agent's sessions and of their sub-agents: paths below `agent_folder`. Follows no link."""
     found: list[str] = []
     for project in _names(agent_folder, _PROJECTS, are_folders=True):
-        for session in _names(agent_folder, f"{_PROJECTS}/{project}", are_folders=True):
-            folder = f"{_PROJECTS}/{project}/{session}/subagents"
-            found += [f"{folder}/{name}" for name in _names(agent_folder, folder) if name.endswith(".jsonl")]
-            if len(found) >= _MOST_SUBAGENTS:
-                return tuple(found[:_MOST_SUBAGENTS])
+        folder = f"{_PROJECTS}/{project}"
+        found += [f"{folder}/{name}" for name in _names(agent_folder, folder) if name.endswith(".jsonl")]
+        for session in _names(agent_folder, folder, are_folders=True):
+            below = f"{folder}/{session}/subagents"
+            found += [f"{below}/{name}" for name in _names(agent_folder, below) if name.endswith(".jsonl")]
+        if len(found) >= _MOST_SESSIONS:
+            return tuple(found[:_MOST_SESSIONS])
     return tuple(found)
 
 
