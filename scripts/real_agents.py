@@ -178,6 +178,14 @@ def draw(root: Path, environ: dict[str, str], pictures: Path) -> list[str]:
     return drawn
 
 
+def kept(root: Path) -> dict[str, int]:
+    """How many recordings and conversations were kept."""
+    names = ("terminal.cast", "conversation.txt", "conversation.jsonl", "outcome.json")
+    return {
+        name: len(list(root.glob(f"acme-shop/.selftest/runs/*/agents/*/attempt-*/{name}"))) for name in names
+    }  # fmt: skip
+
+
 def opened_review(root: Path) -> dict[str, Any]:
     """Open the run's review again, without a screen; how it ended and how many changes it has."""
     environ = environ_of(root)
@@ -227,7 +235,7 @@ def main() -> None:
             root = _root(Path(folder), process)
             with Sampler(root) as sampler:
                 status = process.wait()
-            result = _result(out, sampler, status, time.monotonic() - began)
+            result = _result(out, root, sampler, status, time.monotonic() - began)
             result["review"] = opened_review(root)
             if said.pictures:
                 result["pictures"] = draw(root, environ, said.pictures)
@@ -251,7 +259,7 @@ def _root(folder: Path, process: subprocess.Popen[bytes]) -> Path:
     raise SystemExit(f"the demo ended with {process.returncode} before its model listened")
 
 
-def _result(out: Path, sampler: Sampler, status: int, seconds: float) -> dict[str, Any]:
+def _result(out: Path, root: Path, sampler: Sampler, status: int, seconds: float) -> dict[str, Any]:
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     summary = lines[-1]
     ids = {line["agent"]: line["agent_id"] for line in lines if line["event"] == "launching"}
@@ -272,6 +280,8 @@ def _result(out: Path, sampler: Sampler, status: int, seconds: float) -> dict[st
         "tokens_equal": {name: metered[name] == sent[name] for name in ids},
         "tokens_differ": {name: [metered[name], sent[name]] for name in ids if metered[name] != sent[name]},
         "outcomes": summary.get("outcomes"),
+        "smoke": summary.get("smoke"),
+        "kept": kept(root),
         "usage": summary.get("usage"),
         "line": [{"subject": item.get("subject"), "decision": item["decision"], "status": item["status"]}
                  for item in (summary.get("line") or {}).get("items", [])],
