@@ -110,6 +110,19 @@ def test_a_budget_without_any_figure_lets_the_first_ones_start(tmp_path: Path) -
     assert affordable(told.run, Policy(budget_usd=5.0)) is Affordable.YES
 
 
+def test_smoke_agents_count(tmp_path: Path) -> None:
+    told = run_scenes.story(tmp_path, 1, usd_per_agent=1.0, agent_type="claude", agent_command=None)
+    told.note(Event.SMOKING, 0, place="local", type="claude", number=1, agent_id="agent-s", name="smoke")
+    told.note(Event.SMOKED, 1, place="local", number=1, ok=True, seconds=9.0, says="", usage=as_fields(METERED))
+    told.note(Event.SMOKING, 2, place="boxes", type="claude", number=1, agent_id="agent-t", name="smoke")
+    told.note(Event.SMOKED, 3, place="boxes", number=1, ok=True, seconds=9.0, says="")
+    assert spending(told.run).by_label == {Label.METERED: 0.25, Label.ESTIMATED: 1.0}
+    summary = run_summary(told.run, 0.0)
+    assert [item.usage is not None for item in summary.smoke] == [True, False]
+    assert affordable(told.run, Policy(budget_usd=2.25)) is Affordable.YES
+    assert affordable(told.run, Policy(budget_usd=2.0)) is Affordable.NO
+
+
 def test_a_conductor_writes_down_what_its_agents_used(tmp_path: Path) -> None:
     rehearsal = a_rehearsal(tmp_path / "run", tests=2, agent_type="claude", agent_command=None)
     used, unmetered = rehearsal.plan.tests

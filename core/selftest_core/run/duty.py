@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from selftest_core.run.clock import Clock
     from selftest_core.run.crew import Crew
     from selftest_core.run.deciding import Policy
-    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.fold import Member, Run, RunRow
     from selftest_core.run.plan import RunPlan
     from selftest_core.run.run_meter import RunMeter
     from selftest_core.run.scribe import Scribe
@@ -79,6 +79,13 @@ class Duty:
         """Read what the agents of these tests used until now."""
         if self.meter is not None:
             await self.meter.read((row.member for row in rows if row.member is not None), self.folder)
+
+    async def usage_of(self, member: Member) -> Usage | None:
+        """Read what an agent used until now; None where it is not metered."""
+        if self.meter is None:
+            return None
+        await self.meter.read((member,), self.folder)
+        return self.live.get(member.agent_id)
 
     def pause(self, row: RunRow, seconds: float) -> None:
         """Leave the test alone for so long."""

@@ -16,7 +16,8 @@ What each event carries besides `agent` (the planned name, which stays through a
                                                     empty where it belongs to none (no agent)
     smoking       place, type, number, agent_id,    written before a smoke agent is made (no agent)
                   name
-    smoked        place, number, ok, seconds, says  how it went, and `says` why it failed (no agent)
+    smoked        place, number, ok, seconds, says, how it went, `says` why it failed, and what it used (no agent)
+                  usage
     halted                                          no more launches, and what runs is to be ended (no agent)
     launching     agent_id, name, elapsed, boot     written before `mngr create`
     made          host_id, provider, says           an interactive agent is there and has no prompt yet; `says`: what

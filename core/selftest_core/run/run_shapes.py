@@ -92,6 +92,7 @@ class SmokeItem(Shape):
     outcome: Literal["succeeded", "failed", "open"]
     seconds: float | None
     says: Text = Field(description="Why it failed.")
+    usage: UsageItem | None = Field(None, description="What it used, null where nothing is metered.")
 
 
 class RunSummary(Line):
@@ -111,7 +112,8 @@ class RunSummary(Line):
     paused: Text = Field("", description="Why launching rests, empty where it does not.")
     path: Text | None = Field(None, description="The folder of the run.")
     usage: RunUsageItem | None = Field(
-        None, description="What its agents used in all attempts, null where nothing is metered or estimated."
+        None,
+        description="What its agents used in all attempts, smoke agents too; null where nothing is known.",
     )
 
 
@@ -228,7 +230,12 @@ def _smoke_item(smoke: Smoke) -> SmokeItem:
     if smoke.is_ok is not None:
         outcome = "succeeded" if smoke.is_ok else "failed"
     return SmokeItem(
-        provider=smoke.place, type=smoke.agent_type, outcome=outcome, seconds=smoke.seconds, says=smoke.says
+        provider=smoke.place,
+        type=smoke.agent_type,
+        outcome=outcome,
+        seconds=smoke.seconds,
+        says=smoke.says,
+        usage=usage_item(smoke.usage),
     )
 
 

@@ -13,10 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
+from selftest_core.usage import from_fields
 
 if TYPE_CHECKING:
     from selftest_core.journal import Entry
     from selftest_core.run.plan import RunPlan
+    from selftest_core.usage import Usage
 
 _UNFIT = re.compile(r"[^A-Za-z0-9]+")
 
@@ -25,7 +27,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9]+")
 class Smoke:
     """One smoke agent, as the journal tells. `number`: from 1 on its place. `is_ok` None: it is not over.
 
-    `seconds`: how long it took. `says`: why it failed; untrusted.
+    `seconds`: how long it took. `says`: why it failed; untrusted. `usage`: what it used, where that was metered.
     """
 
     place: str
@@ -36,6 +38,7 @@ class Smoke:
     is_ok: bool | None = None
     seconds: float | None = None
     says: str = ""
+    usage: Usage | None = None
 
 
 def smoke_of(plan: RunPlan, place: str, number: int) -> Smoke:
@@ -79,6 +82,7 @@ def told_smokes(smokes: tuple[Smoke, ...], entry: Entry, agent_type: str) -> tup
     ended = Smoke(
         place, found.agent_type, number, found.agent_id, found.name, is_ok=fields.get("ok") is True,
         seconds=float(seconds) if isinstance(seconds, int | float) else None, says=_text(fields.get("says")),
+        usage=from_fields(fields.get("usage")),
     )  # fmt: skip
     return tuple(ended if one is found else one for one in smokes)
 

@@ -20,6 +20,7 @@ from selftest_core.run.prompt import PROMPT_LINE
 from selftest_core.run.smoke import nonce_of, smoke_of, still_to_prove
 from selftest_core.run.unexpected import is_fatal
 from selftest_core.run.wishing import take_wishes
+from selftest_core.usage import as_fields
 
 if TYPE_CHECKING:
     from selftest_core.run.duty import Duty
@@ -74,7 +75,11 @@ class Smoker:
             refuse_own_disk(error, duty.folder.path)
             says = evidence_of(error)
         seconds = round(duty.clock.elapsed() - began, 3)
-        duty.note(Event.SMOKED, place=place, number=smoke.number, ok=not says, seconds=seconds, says=short(says))
+        usage = await duty.usage_of(_member(smoke))
+        used = {} if usage is None else {"usage": as_fields(usage)}
+        duty.note(
+            Event.SMOKED, place=place, number=smoke.number, ok=not says, seconds=seconds, says=short(says), **used
+        )  # fmt: skip
         return not says
 
     async def _make(self, member: Member) -> str:

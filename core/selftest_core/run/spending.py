@@ -1,7 +1,7 @@
 """Reckon what a run has spent and what it will: from what its agents metered, else from the estimate. Pure.
 
-An attempt counts with its metered dollars, else with `usd_per_agent`, else with nothing. One that runs is expected to
-take the average of those that ended in this run with metered dollars, else `usd_per_agent`.
+An attempt, and a smoke agent, counts with its metered dollars, else with `usd_per_agent`, else with nothing. One that
+runs is expected to take the average of those that ended in this run with metered dollars, else `usd_per_agent`.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ def _attempts(run: Run, live: Mapping[str, Usage]) -> Iterator[tuple[Usage | Non
     """Give what each attempt that came to be used, with the estimate where nothing was metered, and whether it runs."""
     plan = run.plan
     estimate = None if plan.usd_per_agent is None else Usage(usd=plan.usd_per_agent, label=Label.ESTIMATED)
+    for smoke in run.smoke:
+        yield estimate if smoke.usage is None else _priced(smoke.usage, plan.usd_per_agent), smoke.is_ok is None
     for row in run.rows.values():
         for retry in row.retries:
             if retry.usage is not None:
