@@ -160,6 +160,7 @@ def test_killed_anywhere_it_ends_the_same_and_leaves_no_smoke_agent(
     assert rehearsal.outcomes() == {"agent-00": "succeeded"}
     assert rehearsal.world.live(rehearsal.passed) == []
     assert sum(one.is_ok is True for one in rehearsal.run.smoke) == 1
+    assert all(one.is_ok is not None for one in rehearsal.run.smoke)
     assert all(len(agent.prompted_at) <= 1 for agent in rehearsal.world.agents.values())
 
 

@@ -153,6 +153,24 @@ async def test_a_conductor_that_goes_is_missed_and_one_that_comes_is_seen(tmp_pa
         assert "without a word" in next(problem.detail for problem in one.screen.problems)
 
 
+async def test_a_smoke_agent_is_seen_and_its_failure_is_told(tmp_path: Path) -> None:
+    story = run_scenes.abandoned(tmp_path)
+    async with shown(story, is_live=False) as one:
+        with conducted(story.folder):
+            story.note(Event.CONDUCTING, 1_400, pid=2)
+            story.note(Event.SMOKING, 1_401, place="local", type="claude", number=1, agent_id="agent-7", name="smoke-7")
+            await one.goes_on()
+            await one.until(lambda: "● trying one agent first" in one.head, "the smoke agent")
+            says = "it did not get its prompt\n  | [bold]Make auto mode your default?"
+            story.note(Event.SMOKED, 1_420, place="local", number=1, ok=False, seconds=19.0, says=says)
+            story.note(Event.LEFT, 1_421, why="smoke")
+            await one.goes_on()
+        await one.until(lambda: "nobody conducts" in one.head, "the conductor's end")
+        (failed,) = [problem for problem in one.screen.problems if problem.title == "The smoke agent on local failed"]
+        assert "[bold]Make auto mode your default?" in failed.detail
+        assert "selftest-tui doctor" in failed.hint
+
+
 async def test_a_small_terminal_has_the_right_pane_a_key_away(tmp_path: Path) -> None:
     async with shown(run_scenes.halfway(tmp_path), size=(80, 24)) as one:
         assert not one.screen.is_zoomed

@@ -48,8 +48,8 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
         left = f"the last conductor left: {run.left}" if run.left else "its conductor ended without a word"
         title = "Nobody conducts this run" if run.conductors else "This run was never begun"
         found.append(Problem("conductor", title, left if run.conductors else "", "P takes it up."))
-    if run.left == "smoke" and run.smoke:
-        failed = run.smoke[-1]
+    failed = next((one for one in reversed(run.smoke) if one.is_ok is False), None)
+    if run.left == "smoke" and failed is not None:
         hint = "`selftest-tui doctor` looks for what is missing; then P takes the run up."
         found.append(Problem("smoke", f"The smoke agent on {failed.place} failed", failed.says, hint))
     if run.paused and not run.is_over:

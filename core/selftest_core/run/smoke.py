@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan import RunPlan
     from selftest_core.usage import Usage
 
+_CUT_OFF = "its conductor ended before it was over"
 _UNFIT = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -75,7 +77,10 @@ def told_smokes(smokes: tuple[Smoke, ...], entry: Entry, agent_type: str) -> tup
     found = next((one for one in smokes if (one.place, one.number) == (place, number)), None)
     if entry.event == "smoking":
         new = Smoke(place, agent_type, number, _text(fields.get("agent_id")), _text(fields.get("name")))
-        return smokes if found is not None else (*smokes, new)
+        if found is not None:
+            return smokes
+        left = (replace(one, is_ok=False, says=_CUT_OFF) if _is_left(one, place) else one for one in smokes)
+        return (*left, new)
     if found is None:
         return smokes
     seconds = fields.get("seconds")
@@ -85,6 +90,10 @@ def told_smokes(smokes: tuple[Smoke, ...], entry: Entry, agent_type: str) -> tup
         usage=from_fields(fields.get("usage")),
     )  # fmt: skip
     return tuple(ended if one is found else one for one in smokes)
+
+
+def _is_left(smoke: Smoke, place: str) -> bool:
+    return smoke.place == place and smoke.is_ok is None
 
 
 def _text(value: Any) -> str:
