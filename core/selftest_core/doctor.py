@@ -200,6 +200,10 @@ async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -
 
 async def _host_folder(environ: Mapping[str, str]) -> Check:
     folder = host_dir_of(environ)
+    nearest = _nearest(folder)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        says = f"{folder} cannot be written: mngr keeps its settings and its agents there, and fails without"
+        return Check("agents", "failed", says, "Set HOME or MNGR_HOST_DIR to a folder of your own that can be written.")
     if not folder.exists():
         hint = "`selftest-tui demo` shows some, or `mngr create` makes the first."
         return Check("agents", "ok", f"{folder} is not there yet: no agent was made so far", hint)
@@ -252,13 +256,17 @@ async def _state_folder(environ: Mapping[str, str]) -> Check:
     home = environ.get("HOME", "")
     base = Path(environ.get("XDG_STATE_HOME") or Path(home) / ".local" / "state")
     folder = base / "selftest-tui"
-    nearest = folder
-    while not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    if not os.access(nearest, os.W_OK | os.X_OK):
+    if not os.access(_nearest(folder), os.W_OK | os.X_OK):
         says = f"{folder} cannot be written: rows of silent hosts are forgotten at the end"
         return Check("state folder", "warning", says, "Set XDG_STATE_HOME to a folder of your own.")
     return Check("state folder", "ok", str(folder))
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the one above it that is there."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
 
 
 async def _terminal(environ: Mapping[str, str]) -> Check:

@@ -66,10 +66,17 @@ def parse_listing(
 
 
 def split_error(stderr: str) -> tuple[str, str]:
-    """What mngr's stderr says as (detail, hint): its last `Error: …  [hint]`, else its last lines without a hint."""
+    """What mngr's stderr says as (detail, hint): its last `Error: …  [hint]`, else its last lines without a hint.
+
+    Of a traceback it is the end: the exception, and what stands below it.
+    """
     found = [match for match in _ERROR_LINE.finditer(stderr) if match["says"].strip()]
     if not found:
-        return "\n".join(stderr.strip().splitlines()[-5:]), ""
+        lines = stderr.strip().splitlines()
+        if any(line.startswith("Traceback ") for line in lines):
+            last_frame = max(number for number, line in enumerate(lines) if line.startswith((" ", "Traceback ")))
+            lines = lines[last_frame + 1 :] or lines
+        return "\n".join(lines[-5:]), ""
     # The pattern runs to the end, so the last error is cut out by where it begins.
     start = max(stderr.rfind("Error: "), stderr.rfind("ERROR: "))
     says = stderr[start + len("Error: ") :] if start >= 0 else found[-1]["says"]

@@ -90,7 +90,7 @@ def problems_of(
         *_of_mngr(failures),
         *(_of_probe(probed) if probed is not None else ()),
         *_of_providers(failures),
-        *(_of_server(server) for server in (probed.servers if probed is not None else ()) if server.error),
+        *_of_servers(probed),
         *(_of_lost(server) for server in lost),
     ]
     return tuple({problem.key: problem for problem in reversed(problems)}[key] for key in _keys(problems))
@@ -137,6 +137,13 @@ def _of_probe(probed: Probed) -> Iterable[Problem]:
             hint=f"mngr shows no agent of this machine until it is mended: mend {unreadable.path} or move it away.",
             provider=LOCAL_PROVIDER,
         )
+
+
+def _of_servers(probed: Probed | None) -> Iterable[Problem]:
+    """Those that do not answer. One that could not even be asked, without tmux, is told by the probe itself."""
+    if probed is not None:
+        told = {text.partition("\n")[0] for text in probed.problems}
+        yield from (_of_server(one) for one in probed.servers if one.error and one.error not in told)
 
 
 def _of_server(server: TmuxServer) -> Problem:

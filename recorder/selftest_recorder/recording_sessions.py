@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError, ToolFailedError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.tools import process
-from selftest_core.tools.tmux import Tmux, sockets_of
+from selftest_core.tools.tmux import Tmux, require_tmux, sockets_of
 from selftest_recorder.onhost.__main__ import PATTERNS
 from selftest_recorder.onhost.masking import USUAL_PATTERNS
 
@@ -59,8 +59,10 @@ def find_targets(
 ) -> tuple[Target, ...]:
     """The sessions of these names, on any server of this user; an agent's name is as good as its session's.
 
-    Raises UsageError for a name that none has, with the nearest, or that several servers have.
+    Raises ToolMissingError without tmux, UsageError for a name that none has, with the nearest, or that several
+    servers have.
     """
+    require_tmux(environ)
     there: dict[str, list[str]] = {}
     for socket in sockets_of(environ, sockets):
         done = None

@@ -81,6 +81,9 @@ def problem_lines(problems: Sequence[Problem]) -> list[str]:
 
 def _counts(view: FleetView) -> str:
     counted = [f"{count} {WORDS[category]}" for category, count in view.counts.items() if count]
+    without_tmux = next((problem.title for problem in view.problems if problem.key == "tmux"), "")
+    if without_tmux and view.counts[Category.UNKNOWN]:
+        counted[-1] += f", as {clean(without_tmux)}"
     return f"{plural(len(view.rows), 'agent')}: {', '.join(counted)}" if view.rows else "No agents."
 
 

@@ -14,9 +14,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import ToolFailedError, ToolOutputError
+from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError
 from selftest_core.frozen import dataclass
 from selftest_core.tools import process
+from selftest_core.tools.installing import install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,6 +79,16 @@ class Pane:
     command: str
     agent_id: str
     title: str
+
+
+def require_tmux(environ: Mapping[str, str]) -> None:
+    """Raise ToolMissingError where there is no tmux on PATH."""
+    import shutil  # with all that unpacks archives: an import of the core does not wait for it
+
+    path = environ.get("PATH", os.defpath)
+    if shutil.which("tmux", path=path) is None:
+        where = f"`tmux` was looked for on {path}"
+        raise ToolMissingError("tmux is not installed", where, install_hint("tmux"), argv=("tmux",))
 
 
 def tmux_folder(environ: Mapping[str, str]) -> Path:
