@@ -52,7 +52,7 @@ CONFIG_KEYS = (
     Key("pytest_command", "words", (), "what runs the project's pytest; empty: its .venv, else the pytest on PATH"),
     Key(
         "setup_command", "text", "auto", "runs in each agent's copy before the agent begins; empty: nothing; auto: "
-        "`uv sync --frozen`, for agents on this machine, where there are a uv.lock and uv",
+        "uv makes what uv.lock says, for agents on this machine, where both are there",
     ),
     Key("prompt", "path", "", "a template for what agents are told; empty: the program's own"),
     Key("max_running", "count", 20, "a run's agents at once", 1),

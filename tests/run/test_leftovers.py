@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,11 @@ from run.rehearsals import a_plan
 from selftest_core.demo.simulated_time import EPOCH
 from selftest_core.journal import Journal
 from selftest_core.run.bundles import agent_ref
+from selftest_core.run.fold import begin
 from selftest_core.run.leftovers import OLD, RunLeftover, remove, run_leftovers
+from selftest_core.run.smoke import Smoke
 from selftest_core.run.store import make_run_folder, run_folders
+from selftest_core.run.trusting import agent_ids
 from standins import EMPTY, calls, mngr_that
 
 if TYPE_CHECKING:
@@ -147,3 +151,9 @@ def test_entries_of_an_ended_runs_agents_among_the_trusted_folders_are_listed_an
     assert removed(world, leftover) == ()
     assert json.loads(file.read_text())["projects"] == {**of_person, **of_live}
     assert ("trust", ENDED) not in look(world, 0.0)
+
+
+def test_a_smoke_agent_is_one_of_the_run() -> None:
+    run = begin(a_plan(1, agent_type="claude", agent_command=None))
+    smoke = Smoke("local", "claude", 1, f"agent-{5:032x}", "smoke-local-abcd-7f3a")
+    assert agent_ids(dataclasses.replace(run, smoke=(smoke,))) == {smoke.agent_id}

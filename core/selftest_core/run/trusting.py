@@ -31,8 +31,8 @@ def take_back_trust(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> 
 
 
 def agent_ids(run: Run) -> frozenset[str]:
-    """The ids of all agents that a run made, or was to make."""
+    """The ids of all agents that a run made, or was to make, its smoke agents included."""
     rows = run.rows.values()
     made = [row.member for row in rows if row.member is not None]
     given_up = [retry.member for row in rows for retry in row.retries]
-    return frozenset(member.agent_id for member in (*made, *given_up))
+    return frozenset((*(member.agent_id for member in (*made, *given_up)), *(one.agent_id for one in run.smoke)))
