@@ -30,6 +30,7 @@ def test_the_frame_and_the_persons_words_are_no_evidence(name: str) -> None:
         "PLAY",
         "done 9:",
         "to interrupt",
+        "Tip:",
     ):
         assert chrome not in said
     assert "tokens)" not in said
