@@ -95,7 +95,7 @@ def estimate(
         longest=_duration(plan, plan.timeout, count, _making(plan, one)),
         time_basis=(
             f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
-            f"({one.basis}); one is made every {span(_making(plan, one))}"
+            f"({one.basis}); one made every {span(_making(plan, one))}"
             + ("" if one.making is None else f", as in run {one.making_run}")
         ),
         usd=usd,
