@@ -159,7 +159,7 @@ def total_of(usages: Iterable[Usage]) -> Usage | None:
         cached=sum(each.cached for each in found),
         cache_write=sum(each.cache_write for each in found),
         output=sum(each.output for each in found),
-        usd=sum(dollars) if dollars else None,
+        usd=round(sum(dollars), 9) if dollars else None,
         label=next((label for label in reversed(Label) if label in labels), Label.METERED),
         model=max(sorted(name for name in written if name), key=lambda name: written[name], default=""),
     )

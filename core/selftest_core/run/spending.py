@@ -54,7 +54,7 @@ def spending(run: Run, live: Mapping[str, Usage] = _NOTHING) -> Spending:
     by_label: dict[Label, float] = {}
     for usage in usages:
         if usage.usd is not None:
-            by_label[usage.label] = by_label.get(usage.label, 0.0) + usage.usd
+            by_label[usage.label] = round(by_label.get(usage.label, 0.0) + usage.usd, 9)
     return Spending(total_of(usages), by_label)
 
 
