@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.agents import Agent, Host, State
 from selftest_core.attention import Standing, is_plain_command, judge
-from selftest_core.condition import BUSY, PERMISSIONS, Condition, Kind, from_mngr, ladder
+from selftest_core.condition import BUSY, MNGR, PERMISSIONS, Condition, Kind, from_mngr, ladder
 from selftest_core.frozen import dataclass
 from selftest_core.view import Category, Row
 
@@ -280,7 +280,8 @@ def idle_since(
 
     Its own file tells that exactly. Else it is when it last did anything: a dialog that blinks keeps that young.
     """
-    if condition is not None and condition.since is not None and condition.kind not in BUSY:
+    is_exact = condition is not None and condition.source != MNGR and condition.kind not in BUSY
+    if condition is not None and condition.since is not None and is_exact:
         return condition.since
     if category in (Category.WORKING, Category.STOPPED):
         return None
