@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from selftest_core.run.carrying import carried_files
 from selftest_core.run.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
 from selftest_core.run.emptying import pull_far, pull_local, stop_local
 from selftest_core.run.fold import Member
+from selftest_core.run.fresh_outcomes import FreshOutcomes, stamp_of
 from selftest_core.run.heads import head_of
 from selftest_core.run.hearing import has_heard, is_doubtful
 from selftest_core.run.listings import Listings, by_id, find, missing_from
@@ -69,6 +69,7 @@ _CREATE = 290.0
 _EXEC = 60.0
 _MESSAGE = 110.0
 _STOP = 110.0
+_GLANCE = 0.5  # seconds between two looks at the outcome files while mngr lists
 _LEAST_AGE = 2.0
 """Seconds for which an answer about files is good at least; four times its own cost otherwise."""
 _SETTLING = 5.0
@@ -97,6 +98,8 @@ class MngrCrew:
         self._host_dir = host_dir_of(mngr.environ)
         self._tests = {test.agent_name: test for test in plan.tests}
         self._listings = Listings(self._mngr, clock)
+        self._fresh = FreshOutcomes(self._host_dir)
+        self._left: set[asyncio.Future[dict[str, Listed | str]]] = set()  # listings that a look did not wait for
         self._conversations = MngrConversations(plan, self._mngr, mask)
         self._stamps: dict[str, tuple[str, bool]] = {}
         self._stamps_asked: dict[str, tuple[float, float]] = {}  # by provider: when, and how long it took
@@ -142,9 +145,23 @@ class MngrCrew:
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """What is to be seen of them, by a listing that is new enough and a look at their files."""
+        fresh = self._fresh.look(members)
+        if fresh:
+            return fresh
         groups = self._by_provider(members)
         await self._watch_making(members)
-        answers = await self._listings.of(groups)
+        listing = asyncio.ensure_future(self._listings.of(groups))
+        try:
+            while not (await asyncio.wait((listing,), timeout=_GLANCE))[0]:
+                fresh = self._fresh.look(members)
+                if fresh:  # the listing goes on, and serves the next look
+                    self._left.add(listing)
+                    listing.add_done_callback(self._left.discard)
+                    return fresh
+        except asyncio.CancelledError:
+            listing.cancel()
+            raise
+        answers = listing.result()
         agents = {
             member.agent_id: find(by_id(answer), member)
             for provider, answer in answers.items()
@@ -169,6 +186,7 @@ class MngrCrew:
                     seen[member.agent_id] = Seen(Life.UNSEEN, says="it may be being made")
                 else:
                     seen[member.agent_id] = self._missing(member, answer)
+        self._fresh.tell(seen)
         return seen
 
     async def pull(self, member: Member, staging: Path) -> None:
@@ -262,7 +280,7 @@ class MngrCrew:
             has_settled = self._has_settled(agent, state, listed.at)
             life = Life.LOST if is_gone else life_of(agent, state, condition, has_settled=has_settled)
         if agent.host.is_local:
-            stamp = _stamp(Path(agent.work_dir) / OUT / OUTCOME)
+            stamp = stamp_of(Path(agent.work_dir) / OUT / OUTCOME)
         else:
             stamp, _ = self._stamps.get(agent.id, ("", False))
         says = f"its host is {agent.host.state}" if life is Life.LOST else ""
@@ -374,17 +392,8 @@ class MngrCrew:
             return True
         if agent.host.is_local:
             work_dir = Path(agent.work_dir)
-            return not _stamp(work_dir / OUT / BUNDLE) and head_of(work_dir) != self._plan.base
+            return not stamp_of(work_dir / OUT / BUNDLE) and head_of(work_dir) != self._plan.base
         return not self._stamps.get(agent.id, ("", False))[1]
-
-
-def _stamp(path: Path) -> str:
-    """Changes whenever the file does; empty where there is no regular file with something in it."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return ""
-    return f"{found.st_size}-{found.st_mtime_ns}" if stat.S_ISREG(found.st_mode) and found.st_size else ""
 
 
 def _target(member: Member) -> Target:
