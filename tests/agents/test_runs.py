@@ -204,7 +204,7 @@ def test_recordings_are_kept(ran: Ran) -> None:
         "replay",
         recording,
         "--at",
-        str(outcome.time),
+        f"{outcome.time:.2f}",
         "--format",
         "text",
     ]
