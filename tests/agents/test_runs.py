@@ -177,11 +177,14 @@ def test_tokens_metered_are_tokens_sent(ran: Ran, test: str) -> None:
     assert ran.sent(test)["output"] > 0
 
 
-def test_tokens_of_the_run_are_those_of_its_agents(ran: Ran) -> None:
+def test_tokens_of_the_run_are_those_of_all_its_agents(ran: Ran) -> None:
     told = ran.summary["usage"]
+    sent = [line["usage"] for line in ran.real.lines() if "usage" in line and not line["is_aside"]]
     assert {name: told[name] for name in KINDS} == {
-        name: sum(ran.sent(test)[name] for test in STORIES) for name in KINDS
+        name: sum(usage[kind] for usage in sent) for name, kind in KINDS.items()
     }
+    # The smoke agent's are among them.
+    assert len({line["conversation"] for line in ran.real.lines() if not line["is_aside"]}) == len(STORIES) + 1
 
 
 @pytest.mark.parametrize("test", STORIES, ids=lambda test: test.partition("::")[2])
