@@ -58,8 +58,8 @@ class Truth:
 
     def sent(self, agent_id: str) -> dict[str, int]:
         """The tokens that the model says it sent to the agent."""
-        answered = [line["usage"] for line in self.lines(agent_id) if "usage" in line]
-        return {kind: sum(usage[kind] for usage in answered) for kind in KINDS}
+        by_message = {line["message"]: line["usage"] for line in self.lines(agent_id) if "usage" in line}
+        return {kind: sum(usage[kind] for usage in by_message.values()) for kind in KINDS}
 
 
 class Sampler:

@@ -74,8 +74,7 @@ class Ran:
 
     def sent(self, test: str) -> dict[str, int]:
         """The tokens that the model says it sent to a test's agent, without what its program asked for itself."""
-        answered = [line["usage"] for line in self.real.lines(test) if "usage" in line]
-        return {name: sum(usage[kind] for usage in answered) for name, kind in KINDS.items()}
+        return counted(self.real.lines(test))
 
     def metered(self, test: str) -> dict[str, int]:
         """The tokens that the run says the agent used: its journal's last word."""
@@ -145,6 +144,12 @@ def interrupt(real: Real, out: Path, said: Path) -> None:
     real.say(name, "Go on as .selftest/prompt.md says.")
 
 
+def counted(lines: list[dict[str, Any]]) -> dict[str, int]:
+    """The tokens in lines of the model's log; of an answer that was broken off, those that its beginning told."""
+    by_message = {line["message"]: line["usage"] for line in lines if "usage" in line}
+    return {name: sum(usage[kind] for usage in by_message.values()) for name, kind in KINDS.items()}
+
+
 def instant(text: str) -> float:
     """Seconds since the epoch of an ISO 8601 time."""
     return datetime.fromisoformat(text).timestamp()
@@ -179,10 +184,8 @@ def test_tokens_metered_are_tokens_sent(ran: Ran, test: str) -> None:
 
 def test_tokens_of_the_run_are_those_of_all_its_agents(ran: Ran) -> None:
     told = ran.summary["usage"]
-    sent = [line["usage"] for line in ran.real.lines() if "usage" in line and not line["is_aside"]]
-    assert {name: told[name] for name in KINDS} == {
-        name: sum(usage[kind] for usage in sent) for name, kind in KINDS.items()
-    }
+    sent = counted([line for line in ran.real.lines() if not line["is_aside"]])
+    assert {name: told[name] for name in KINDS} == sent
     # The smoke agent's are among them.
     assert len({line["conversation"] for line in ran.real.lines() if not line["is_aside"]}) == len(STORIES) + 1
 

@@ -206,8 +206,8 @@ def test_a_stream_that_is_cut_is_told_in_the_log(model: ModelServer, log: Path) 
     assert "message_stop" not in agent.ask(stream=True)[2]
     assert "message_stop" in agent.ask(stream=True)[2]
     noted = lines(log)
-    assert [line["event"] for line in noted] == ["asked", "broken", "asked", "answered"]
-    assert noted[1]["usage"] == {**noted[3]["usage"], "output": 1}
+    assert [line["event"] for line in noted] == ["asked", "begun", "broken", "asked", "begun", "answered"]
+    assert noted[1]["usage"] == {**noted[5]["usage"], "output": 1}
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"no json", b"\xff"])

@@ -5,8 +5,8 @@ The log is one JSON object a line: `at` (seconds since the epoch), `event` and w
     asked      conversation, model, folder, play, step, is_aside, said (its end)
     refused    conversation, status: an error was sent instead of an answer
     answered   conversation, message, model, tool (empty: the turn ends), is_aside, usage (tokens): all of it was sent
-    broken     conversation: the stream was broken off on purpose, or the agent went away; with the fields of `answered`
-               where it had begun: its first event tells the tokens that were read, and one that is written
+    begun      the same: the first event was sent, which tells the tokens that were read, and one that is written
+    broken     conversation: the stream was broken off on purpose, or the agent went away
 """
 
 from __future__ import annotations
@@ -99,7 +99,6 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _LONGEST_SILENCE
     server: ModelServer
-    _has_begun = False
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
         """Nothing: the log is `ModelServer.note`."""
@@ -149,18 +148,17 @@ class _Handler(BaseHTTPRequestHandler):
             "message": f"{'msg' if is_messages else 'resp'}_{number}", "model": talk.model, "tool": made.tool,
             "usage": asdict(usage),
         }  # fmt: skip
-        self._has_begun = False
+        begun = {**about, **sent, "usage": asdict(replace(usage, output=1))}
         try:
             time.sleep(made.silence)
             if not is_stream:
                 self._send(message_document(made, usage, talk.model, number))
             elif is_messages:
-                self._stream(message_events(made, usage, talk.model, number), made, times)
+                self._stream(message_events(made, usage, talk.model, number), made, times, begun)
             else:
                 self._stream(response_events(made, usage, number), made, times)
         except OSError:
-            begun = {**sent, "usage": asdict(replace(usage, output=1))} if self._has_begun and is_messages else {}
-            self.server.note("broken", **about, **begun)
+            self.server.note("broken", **about)
             self.close_connection = True
             return
         self.server.note("answered", **about, **sent)
@@ -172,7 +170,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(_error(refusal.kind, refusal.message), refusal.status, headers)
         self.server.note("refused", **about, status=refusal.status)
 
-    def _stream(self, events: Iterator[StreamEvent], made: Answer, times: int) -> None:
+    def _stream(
+        self, events: Iterator[StreamEvent], made: Answer, times: int, begun: dict[str, Any] | None = None
+    ) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
@@ -180,11 +180,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         whole = list(events)
         sent = whole[: len(whole) // 2] if times <= made.broken else whole
-        for event in sent:
+        for number, event in enumerate(sent):
             time.sleep(event.pause)
             self.wfile.write(event.encoded())
             self.wfile.flush()
-            self._has_begun = True
+            if number == 0 and begun is not None:
+                self.server.note("begun", **begun)
         if len(sent) < len(whole):
             raise ConnectionAbortedError("broken off, as the play says")
 
