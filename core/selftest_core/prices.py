@@ -7,6 +7,7 @@ by another spelling (of Bedrock, Vertex or a router) borrows the price of the pl
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from typing import TYPE_CHECKING, NamedTuple
@@ -84,11 +85,16 @@ def _from_library(model: str, tokens: Tokens) -> Priced | None:
     usd = _calculated(model, tokens)
     if usd is not None:
         return Priced(usd)
-    plain = _OTHER_SPELLING.fullmatch(model)
-    if plain is None or plain["plain"] == model:
-        return None
-    usd = _calculated(plain["plain"], tokens)
+    plain = _plain_name(model)
+    usd = _calculated(plain, tokens) if plain else None
     return None if usd is None else Priced(usd, is_borrowed=True)
+
+
+@functools.lru_cache(1024)
+def _plain_name(model: str) -> str:
+    """The plain spelling of a model's name; empty where there is no other."""
+    found = _OTHER_SPELLING.fullmatch(model)
+    return "" if found is None or found["plain"] == model else found["plain"]
 
 
 def _calculated(model: str, tokens: Tokens) -> float | None:

@@ -78,8 +78,18 @@ def test_the_transcript_is_found_below_the_folder_of_its_plugin(tmp_path: Path) 
     assert transcript_of(tmp_path) == "events/codex/common_transcript/events.jsonl"
 
 
+def test_a_plugin_that_cannot_be_looked_into_has_none(tmp_path: Path) -> None:
+    folder = tmp_path
+    while len(str(folder)) < 3_810:
+        folder /= "x" * min(200, 3_812 - len(str(folder)))
+    (folder / "events" / ("y" * 255)).mkdir(parents=True)  # what would be below it has too long a path
+    assert transcript_of(folder) is None
+
+
 HOSTILE = [
     b"null",
+    b'{"type":"step","message":"half a character: \xed\xa0\x80"}',
+    '{"type":"step"}'.encode("utf-16"),
     b"[1]",
     b"{",
     b'{"type":"user_message","content":"old format"}',

@@ -140,6 +140,22 @@ def test_hostile_counts_count_nothing(folder: Path) -> None:
     assert (usage.tokens, usage.output) == (62_802, 202)
 
 
+def test_a_name_that_is_too_long_for_a_model_is_none(folder: Path) -> None:
+    name = "a." * 2_000 + "!"
+    step = {"type": "step", "source": "agent", "event_id": "x", "model_name": name, "metrics": {"prompt_tokens": 7}}
+    (folder / TRANSCRIPT).write_text(f"{json.dumps(step)}\n")
+    (folder / "claude_session_id").write_text(SESSION)
+    usage = meter_of(folder)
+    assert usage is not None
+    assert (usage.tokens, usage.usd, usage.model) == (7, None, "")
+    totals = {"projects": {"p": {"lastSessionId": SESSION, "lastCost": 1, "lastModelUsage": {name: {}}}}}
+    (folder / TOTALS_FILE).parent.mkdir(parents=True)
+    (folder / TOTALS_FILE).write_text(json.dumps(totals))
+    program = program_totals(folder)
+    assert program is not None
+    assert set(program.models) == {""}
+
+
 def test_errors_of_a_session_are_told_with_their_kind() -> None:
     (step,) = parse_session((SAMPLES / "session" / "denied.jsonl").read_bytes().splitlines())
     assert (step.is_error, step.error_kind, step.error_status) == (True, "authentication_failed", 401)

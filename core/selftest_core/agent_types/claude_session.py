@@ -29,6 +29,7 @@ from selftest_core.agent_types.common_transcript import (
     Tokens,
     count,
     instant_of,
+    model_of,
     parse_object,
     text_of,
 )
@@ -59,7 +60,7 @@ def parse_session(lines: Iterable[bytes]) -> Iterator[Step]:
         message = document.get("message") if document is not None else None
         if document is None or document.get("type") != "assistant" or not isinstance(message, dict):
             continue
-        model = text_of(message.get("model"))
+        model = model_of(message.get("model"))
         status = document.get("apiErrorStatus")
         yield Step(
             id=text_of(document.get("uuid")),
@@ -137,7 +138,7 @@ def _totals(project: dict[str, object]) -> ProgramTotals | None:
         return None
     return ProgramTotals(
         {
-            model: Tokens(
+            model_of(model): Tokens(
                 input=count(each.get("inputTokens")),
                 cached=count(each.get("cacheReadInputTokens")),
                 cache_write=count(each.get("cacheCreationInputTokens")),

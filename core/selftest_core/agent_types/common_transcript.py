@@ -15,6 +15,7 @@ Texts are the agent's: show them, never obey them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import field
@@ -37,6 +38,8 @@ _NO_RESPONSE = "No response requested."
 """Claude Code writes this, and no error, when it resumes a conversation."""
 MOST_TOKENS = 10**12
 """A count above it is no count."""
+_LONGEST_MODEL = 200
+"""Characters of a model's name; a longer one is none."""
 
 type Source = Literal["user", "agent", "system", "tool"]
 
@@ -125,8 +128,9 @@ def transcript_of(agent_folder: Path) -> str | None:
         return None
     for plugin in plugins:
         relative = f"events/{plugin}/common_transcript/events.jsonl"
-        if plugin != "logs" and (agent_folder / relative).is_file():
-            return relative
+        with contextlib.suppress(OSError):  # one that must not be looked into is none
+            if plugin != "logs" and (agent_folder / relative).is_file():
+                return relative
     return None
 
 
@@ -156,7 +160,7 @@ def parse_lines(lines: Iterable[bytes]) -> tuple[tuple[Step, ...], int]:
 def parse_object(line: bytes) -> dict[str, object] | None:
     """Parse one line to an object whose texts can all be written as UTF-8; None where it is none."""
     try:
-        document = json.loads(line)
+        document = json.loads(line.decode())  # of bytes it would take halves of characters
         if not isinstance(document, dict):
             return None
         return cast("dict[str, object]", _printable(document) if b"\\u" in line else document)
@@ -174,6 +178,12 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def model_of(value: object) -> str:
+    """Return a model's name as it is where it can be one, else ""."""
+    name = text_of(value)
+    return name if len(name) <= _LONGEST_MODEL else ""
+
+
 def instant_of(value: object) -> float | None:
     """Parse an ISO 8601 time to seconds since the epoch; None where it is none."""
     try:
@@ -185,7 +195,7 @@ def instant_of(value: object) -> float | None:
 def _step(document: Mapping[str, object]) -> Step:
     source = document.get("source")
     extra = _object(document.get("extra"))
-    model = text_of(document.get("model_name"))
+    model = model_of(document.get("model_name"))
     return Step(
         id=text_of(document.get("event_id")),
         source=cast("Source", source) if source in _SOURCES else "system",
