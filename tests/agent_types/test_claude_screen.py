@@ -87,3 +87,8 @@ def test_megabytes_of_anything_are_no_burden(piece: str) -> None:
     text = piece * 200_000
     without_chrome(text)
     turned_away_line(text)
+
+
+def test_a_line_that_is_nearly_a_folded_call_is_no_burden() -> None:
+    line = "  Ran 2 " + " " * 90_000 + "!"
+    assert without_chrome(f"Claude Code v2\n{line}") == f"Claude Code v2\n{line}"

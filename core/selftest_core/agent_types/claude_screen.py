@@ -31,7 +31,7 @@ _DRAWN = re.compile(r"\s*[▐▛▜▝▘▙▟█▌▀▄]{2}")
 _SPINNER = re.compile(r"[·✢✳✶✻✽*] +(\S.*)")
 _RETRYING = re.compile(r"\bretrying in \d|\battempt \d+/\d+")
 _HEAD = re.compile(r"[\u276f●⏺]|\s{0,6}⎿|[·✢✳✶✻✽*] ")
-_FOLDED = re.compile(r"\s+[A-Z][a-z]+(?: for)? \d+ [a-z ,\d]+?(?: · \d+ failed)?(?: \(ctrl.*\))?\s*")
+_FOLDED = re.compile(r"\s+[A-Z][a-z]+(?: for)? \d+ [a-z ,\d]+?(?: · \d+ failed)?(?: \(ctrl.*\))?")
 """Calls of tools that are shown as their number, such as `Ran 2 shell commands · 2 failed`."""
 _CHOICE = re.compile(r"\u276f\s+\d+\. ")
 _MARKS = "●⏺⎿·✢✳✶✻✽* \xa0"
