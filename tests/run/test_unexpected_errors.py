@@ -17,16 +17,18 @@ from selftest_core.run.crew import LaunchError
 from selftest_core.run.deciding import Policy
 from selftest_core.run.events import Event
 from selftest_core.run.fetching import OwnDiskError
+from selftest_core.run.run_meter import RunMeter
 from selftest_core.run.store import Wish, WishKind
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from run.rehearsals import Rehearsal
     from selftest_core.journal import Entry
     from selftest_core.run.crew import Seen
     from selftest_core.run.fold import Member, Run
+    from selftest_core.run.store import RunFolder
 
 METHODS = ("create", "look", "pull", "screens", "say", "stop")
 
@@ -124,6 +126,20 @@ def test_an_error_of_our_own_about_one_test_ends_that_test_alone(tmp_path: Path)
     assert rehearsal.outcomes() == {"agent-00": "succeeded", "agent-01": "lost", "agent-02": "succeeded"}
     assert "ZeroDivisionError: division by zero" in rehearsal.run.rows["agent-01"].text
     assert not rehearsal.world.live(rehearsal.passed)
+
+
+def test_a_meter_that_fails_costs_no_test_anything(tmp_path: Path) -> None:
+    class BrokenMeter(RunMeter):
+        async def read(self, members: Iterable[Member], folder: RunFolder) -> None:
+            raise PermissionError(13, "Permission denied")
+
+    rehearsal = a_rehearsal(tmp_path, [Role.SUCCEEDS] * 3)
+    rehearsal.meter = BrokenMeter({"HOME": str(tmp_path)})
+    assert rehearsal.conduct(seconds=3600.0) == "done"
+    assert set(rehearsal.outcomes().values()) == {"succeeded"}
+    errors = [entry for entry in rehearsal.ledger.entries if entry.event == Event.ERROR]
+    assert errors
+    assert all("Permission denied" in entry.fields["says"] for entry in errors)
 
 
 def test_a_wish_that_cannot_be_taken_is_declined_with_its_error(tmp_path: Path) -> None:

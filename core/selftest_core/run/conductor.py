@@ -23,7 +23,7 @@ from selftest_core.journal import JournalError
 from selftest_core.run.calling import Calls, call_for
 from selftest_core.run.clock import WallClock, seconds_since
 from selftest_core.run.deciding import Do, Policy, advise
-from selftest_core.run.duty import Duty, evidence_of, short, words_of
+from selftest_core.run.duty import METERING, Duty, evidence_of, short, words_of
 from selftest_core.run.ending import Ending
 from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.looking import LOOKING, Lookout
@@ -152,7 +152,7 @@ class Conductor:
                     self._errors.attempt("judging what was seen", partial(self._consider, row), row.name)
             self._errors.attempt("launching", self._maker.launch)
             self._errors.attempt("stopping agents", self._stop_some)
-            self._errors.attempt("metering agents", self._meter_some)
+            self._errors.attempt(METERING, self._meter_some)
             why = self._why_leave()
             if why:
                 self._heed_failures()
@@ -257,7 +257,7 @@ class Conductor:
             return
         self._is_metering, self._metered_at = True, elapsed
         rows = [row for row in self.run_now.rows.values() if row.phase in RUNNING]
-        self._work.start(self._meter(rows), "metering agents")
+        self._work.start(self._meter(rows), METERING)
 
     async def _meter(self, rows: Sequence[RunRow]) -> None:
         try:

@@ -16,7 +16,7 @@ from selftest_core.run.events import NEXT, Event
 from selftest_core.usage import as_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from selftest_core.run.bundles import Bundles
     from selftest_core.run.clock import Clock
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from selftest_core.run.work import Work
     from selftest_core.usage import Usage
 
+METERING = "metering agents"
 LONGEST_TEXT = 4000
 """Characters of an evidence in the journal."""
 
@@ -76,16 +77,21 @@ class Duty:
         return self.note_row(Event.METERED, row, usage=as_fields(usage))
 
     async def meter_now(self, rows: Iterable[RunRow]) -> None:
-        """Read what the agents of these tests used until now."""
-        if self.meter is not None:
-            await self.meter.read((row.member for row in rows if row.member is not None), self.folder)
+        """Read what the agents of these tests used until now. An error is noted, and fails nothing else."""
+        await self._meter([row.member for row in rows if row.member is not None])
 
     async def usage_of(self, member: Member) -> Usage | None:
         """Read what an agent used until now; None where it is not metered."""
-        if self.meter is None:
-            return None
-        await self.meter.read((member,), self.folder)
+        await self._meter([member])
         return self.live.get(member.agent_id)
+
+    async def _meter(self, members: Sequence[Member]) -> None:
+        if self.meter is None:
+            return
+        try:
+            await self.meter.read(members, self.folder)
+        except Exception as error:
+            self.work.report(error, METERING)
 
     def pause(self, row: RunRow, seconds: float) -> None:
         """Leave the test alone for so long."""
