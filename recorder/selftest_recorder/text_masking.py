@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.profiles import PLAIN
 from selftest_recorder.onhost.masking import USUAL_PATTERNS, Masker, make_secrets, read_values
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ _LARGEST = 1024 * 1024
 
 def make_mask(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> Mask:
     """What masks the texts of a run's agents: the values of the variables that its recordings mask, and tokens."""
-    names = tuple(dict.fromkeys((*folder.plan().env_names, *config.mask_env)))
+    secret = (name for name in folder.plan().env_names if name not in PLAIN)
+    names = tuple(dict.fromkeys((*secret, *config.mask_env)))
     patterns = (*USUAL_PATTERNS, *config.mask_patterns)
     own = [environ[name] for name in names if environ.get(name)]
     known: dict[Path | None, Masker] = {}
@@ -30,8 +32,12 @@ def make_mask(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> 
         masker = known.get(variables)
         if masker is None:
             masker = known[variables] = Masker(make_secrets([*own, *_values(variables, names)], patterns))
-        # JSON can spell halves of characters.
-        return masker.whole(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        # JSON can spell halves of characters, and a pattern of the person's may find a part of one.
+        masked = masker.whole(text.encode("utf-8", "surrogatepass"))
+        try:
+            return masked.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return masked.decode("utf-8", "replace")
 
     return mask
 

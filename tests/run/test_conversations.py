@@ -90,6 +90,22 @@ def test_a_file_of_variables_that_is_a_link_is_not_read(tmp_path: Path) -> None:
     assert mask("of-the-agent", tmp_path / "real") == "************"
 
 
+def test_a_pattern_that_finds_half_a_character_masks_it(tmp_path: Path) -> None:
+    mask = make_mask(make_plan_folder(tmp_path), Config(mask_patterns=("key=.{3}",)), {})
+    made = conversation_of(Transcript(said("key=\u043f\u0430\u0440 seen")), lambda text: mask(text, None))
+    assert "*******" in made.text
+    assert "seen" in made.text
+
+
+def test_switches_and_models_are_words_of_every_conversation(tmp_path: Path) -> None:
+    (tmp_path / "repository").mkdir()
+    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_MODEL", "CLAUDE_CODE_EFFORT_LEVEL")
+    plan = a_plan(1, repository=str(tmp_path / "repository"), env_names=names)
+    environ = {"HOME": str(tmp_path), **dict(zip(names, ("of-the-person", "claude-opus-4-1", "high"), strict=True))}
+    mask = make_mask(make_run_folder(plan, environ), Config(), environ)
+    assert mask("claude-opus-4-1, high, of-the-person", None) == "claude-opus-4-1, high, *************"
+
+
 def test_of_a_long_conversation_the_newest_part_is_kept_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     made = conversation_of(Transcript(WORK, left_out=12_345), stars)
     assert made.text.startswith("(The first 12,345 bytes are left out.)\n\n[")

@@ -135,6 +135,9 @@ async def _conversation(member: Member, crew: Crew, policy: Policy) -> Conversat
         return Conversation(missing=f"it could not be had within {policy.conversation_deadline:g} s")
     except ToolError as error:
         return Conversation(missing=words_of(error))
+    except Exception as error:
+        refuse_own_disk(error)
+        return Conversation(missing=evidence_of(error))
 
 
 async def _with_screen(fetched: Fetched, member: Member, crew: Crew, staging: Path, policy: Policy) -> Fetched:
