@@ -26,6 +26,7 @@ from selftest_core.run.store import Wish, WishKind
 from selftest_core.run.telling import tell
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from run.rehearsals import Rehearsal
@@ -142,6 +143,25 @@ def test_an_unexpected_error_is_a_smoke_agent_that_failed(tmp_path: Path) -> Non
     rehearsal.crew = Odd
     assert rehearsal.conduct() == "smoke"
     assert "KeyError: 'local'" in rehearsal.run.smoke[0].says
+
+
+@pytest.mark.parametrize("method", ["look", "say"])
+def test_an_unexpected_error_leaves_no_smoke_agent(method: str, tmp_path: Path) -> None:
+    class Odd(SimulatedCrew):
+        async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
+            if method == "look":
+                raise KeyError("local")
+            return await super().look(members)
+
+        async def say(self, member: Member, text: str) -> None:
+            if method == "say":
+                raise KeyError("local")
+            await super().say(member, text)
+
+    rehearsal = with_smoke(tmp_path)
+    rehearsal.crew = Odd
+    assert rehearsal.conduct() == "smoke"
+    assert rehearsal.world.live(rehearsal.passed) == []
 
 
 @settings(max_examples=25, deadline=None)

@@ -97,9 +97,15 @@ class Smoker:
             too_late = f"it was not made within {policy.create_deadline:g} s"
             return words_of(error, too_late) if is_known else evidence_of(error)
         member = replace(member, host_id=seen.host_id, provider=seen.provider)
-        says = await self._prompt(member) or await self._wait(member)
-        if says and says != ASKED_TO_STOP:
-            says = "\n".join(part for part in (says, await self._evidence(member)) if part)
+        try:
+            says = await self._prompt(member) or await self._wait(member)
+            if says and says != ASKED_TO_STOP:
+                says = "\n".join(part for part in (says, await self._evidence(member)) if part)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            refuse_own_disk(error, duty.folder.path)
+            says = evidence_of(error)
         await self._stop(member)
         return says
 
@@ -168,6 +174,9 @@ class Smoker:
                 return (await self._duty.crew.look((member,))).get(member.agent_id, _UNSEEN)
         except (ToolError, TimeoutError):
             return _UNSEEN
+        except Exception as error:
+            self._duty.work.report(error, "looking at a smoke agent")
+            return _UNSEEN
 
     async def _clear_away(self, member: Member) -> None:
         """Stop an agent whose making or work was cut off, once it is seen whether it is there."""
@@ -184,6 +193,8 @@ class Smoker:
                 await self._duty.crew.stop((member,))
         except (ToolError, TimeoutError):
             return  # `sweep` finds it
+        except Exception as error:
+            self._duty.work.report(error, "stopping a smoke agent")
 
 
 def _member(smoke: Smoke) -> Member:
