@@ -24,7 +24,9 @@ MOST = 300
 """Markers of one conversation: its newest."""
 _SHELLS = frozenset({"bash", "shell", "exec_command", "shell_command", "local_shell", "exec"})
 _RUNS_PYTEST = re.compile(r"(?:^|[\s;&|/(\"'])(?:pytest|py\.test)(?:[\s\"']|$)")
-_COMMITS = re.compile(r"\bgit\b[^;&|\n]*\scommit\b")
+_BETWEEN = re.compile(r"[;&|\n]")
+_GIT = re.compile(r"\bgit\b")
+_COMMIT = re.compile(r"\scommit\b")
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 _NONE_RAN = re.compile(r"\bno tests ran in \d")
 _EXIT = re.compile(r"Exit code (\d+)\s*")
@@ -74,12 +76,18 @@ def _of_result(command: str | None, result: ToolResult) -> Iterator[str]:
         elif is_error:
             yield clean_label(f"pytest: {_first_line(text) or 'failed'}")
         return
-    committed = list(_COMMITTED.finditer(text)) if command and _COMMITS.search(command) else []
+    committed = list(_COMMITTED.finditer(text)) if command and _commits(command) else []
     yield from (clean_label(f"commit: {one[1]}") for one in committed)
     if is_error and not committed:
         line = _first_line(text)
         if line:
             yield clean_label(f"error: {line}")
+
+
+def _commits(command: str) -> bool:
+    """True where git is told to commit. Reads each letter once or twice, however long the command is."""
+    gits = ((part, _GIT.search(part)) for part in _BETWEEN.split(command))
+    return any(git is not None and _COMMIT.search(part, git.end()) is not None for part, git in gits)
 
 
 def _first_line(text: str) -> str:

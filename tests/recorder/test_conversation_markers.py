@@ -120,6 +120,12 @@ def test_what_the_recording_has_is_not_marked_twice_and_a_secret_not_at_all(tmp_
         ]  # fmt: skip
 
 
+def test_a_command_of_any_length_is_no_burden() -> None:
+    steps = called("git " * 200_000 + "; git -C a commit -m b", "[main 0123abc] b")
+    assert [label for _, label in markers_of(steps)] == ["commit: b"]
+    assert markers_of(called("git log; echo commit", "[main 0123abc] b")) == []
+
+
 async def test_a_runs_recording_gets_them_when_its_agent_has_ended(world: World) -> None:
     run = OneAgentRun(world)
     launching = {"agent_id": run.member.agent_id, "name": run.member.name, "elapsed": 0.0, "boot": ""}
