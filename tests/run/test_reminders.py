@@ -40,3 +40,10 @@ def test_a_run_whose_folder_is_gone_and_a_pointer_that_cannot_be_read_are_none(t
     (registry / "torn.json").write_text('{"pa')
     (registry / "odd.json").write_text('{"path": 3}')
     assert ReminderReader({"HOME": str(tmp_path)}).read() == {}
+
+
+def test_a_registry_that_cannot_be_listed_knows_no_run(tmp_path: Path) -> None:
+    registry = runs_registry({"HOME": str(tmp_path)})
+    registry.parent.mkdir(parents=True)
+    registry.touch()
+    assert ReminderReader({"HOME": str(tmp_path)}).read() == {}

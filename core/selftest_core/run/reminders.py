@@ -72,8 +72,12 @@ class ReminderReader:
         stamp = _modified(self._registry)
         if stamp is None or stamp == self._registry_stamp:
             return
+        try:
+            names = os.listdir(self._registry)  # noqa: PTH208
+        except OSError:
+            return  # no run is known by it
         folders = {}
-        for name in sorted(os.listdir(self._registry), reverse=True)[:_MOST_RUNS]:  # noqa: PTH208
+        for name in sorted(names, reverse=True)[:_MOST_RUNS]:
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 with open(f"{self._registry}/{name}", "rb") as file:
                     folder = json.loads(file.read(_POINTER_LIMIT))["path"]
