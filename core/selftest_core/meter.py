@@ -41,6 +41,8 @@ _SEARCH_EVERY = 5
 """Files that appear (a transcript, those of sessions) are searched for at every fifth look."""
 _FORGET_AFTER = 60
 """Looks without a change after which the answers of an agent are forgotten; a change reads them anew."""
+_MOST_ANSWERS = 50_000
+"""Answers of one agent that are counted: what it writes behind them is not read."""
 _NO_STAMP = (0, 0, 0)
 
 type Stamp = tuple[int, int, int]
@@ -97,6 +99,8 @@ class AgentMeter:
         return self.usage
 
     def _read(self, file: str) -> None:
+        if file != REPORTS_FILE and sum(map(len, self._answers.values())) >= _MOST_ANSWERS:
+            return
         try:
             lines = read_appended(self._folder, file, self._places.get(file, BEGINNING))
         except (OSError, ValueError):

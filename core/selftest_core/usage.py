@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _MOST_USD = 1e9
+_LONGEST_ID = 200
 
 
 class Label(StrEnum):
@@ -105,7 +106,7 @@ def with_answers(answers: Mapping[str, Answer], steps: Iterable[Step]) -> dict[s
     counted = dict(answers)
     for step in steps:
         if step.source == "agent" and step.tokens is not None and not step.is_error:
-            counted[step.message_id or step.id] = Answer(step.model, step.tokens, step.at)
+            counted[(step.message_id or step.id)[:_LONGEST_ID]] = Answer(step.model, step.tokens, step.at)
     return counted
 
 

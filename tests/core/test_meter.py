@@ -178,6 +178,18 @@ def test_a_look_reads_what_is_new_and_gives_the_same_object_meanwhile(folder: Pa
     assert second.output == 202
 
 
+def test_no_agent_fills_our_memory_with_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meter, "_MOST_ANSWERS", 5)
+    one = AgentMeter(folder)
+    assert one.look(PRICES.of) is not None
+    step = {"type": "step", "source": "agent", "event_id": "x", "metrics": {"completion_tokens": 7}}
+    with (folder / TRANSCRIPT).open("a") as file:
+        file.write(f"{json.dumps(step)}\n")
+    usage = one.look(PRICES.of)
+    assert usage is not None
+    assert usage.output == 202
+
+
 def test_what_is_forgotten_is_read_anew_when_it_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meter, "_FORGET_AFTER", 2)
     one = AgentMeter(folder)

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import stat
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ _RETRYING = re.compile(
 )
 _ATTEMPT = re.compile(r"\battempt \d+/\d+")
 _SCREEN_LINES = 12
+_MOST_PROJECTS = 1_000
+"""Folders in which a conversation is looked for that is not in its own."""
 
 type _Stamp = tuple[int, int, int, int]
 
@@ -175,7 +178,7 @@ def _with_turn(config: Path, read: _Read) -> _Read:
 def _elsewhere(config: Path, name: str) -> str:
     """The conversation of that name in any folder of projects: long paths have shortened names."""
     with contextlib.suppress(OSError), os.scandir(config / "projects") as entries:
-        for entry in entries:
+        for entry in islice(entries, _MOST_PROJECTS):
             if entry.is_dir(follow_symlinks=False) and os.path.lexists(f"{entry.path}/{name}"):
                 return f"projects/{entry.name}/{name}"
     return ""
