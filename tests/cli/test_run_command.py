@@ -135,7 +135,7 @@ def test_arguments_that_mngr_refuses_cost_rows_and_leave_no_agent(world: World, 
     assert done.returncode == status, done.stderr
     summary = json.loads(done.stdout.splitlines()[-1])
     launch = summary["outcomes"]["failed"]["launch"]
-    assert launch == tests if on_cluster == "go" else 5 <= launch <= 8
+    assert launch == (tests if on_cluster == "go" else 5)
     assert summary["outcomes"]["not_started"] == tests - launch
     (cluster,) = summary["clusters"]
     assert "--bogus-flag" in cluster["signature"]

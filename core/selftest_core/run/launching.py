@@ -25,6 +25,8 @@ class LaunchGate:
     last_at: float = -1e9
     alike: int = 0
     signature: str = ""
+    refused: int = 0
+    """Launches refused for good since the last one that succeeded."""
 
     @property
     def interval(self) -> float:
@@ -53,9 +55,16 @@ class LaunchGate:
             not run.paused
             and not run.is_halted
             and run.running < run.plan.max_running
-            and making < self.policy.creates_at_once
+            and making < self._most_at_once(run)
             and elapsed >= max(self.next_at, self.last_at + self._limited_interval(run))
         )
+
+    def _most_at_once(self, run: Run) -> int:
+        """How many may be made at once: never more than a pause for failures that are alike still lets through."""
+        most = self.policy.creates_at_once
+        if not self.refused or run.plan.on_cluster == "go":
+            return most
+        return max(1, min(most, self.policy.cluster_alike - self.refused))
 
     def launched(self, elapsed: float) -> None:
         """A launch begins."""
@@ -63,7 +72,11 @@ class LaunchGate:
 
     def succeeded(self) -> None:
         """A launch succeeded."""
-        self.alike, self.signature = 0, ""
+        self.alike, self.signature, self.refused = 0, "", 0
+
+    def refuse(self) -> None:
+        """A launch failed in a way that no other try mends."""
+        self.refused += 1
 
     def failed(self, signature: str, elapsed: float) -> None:
         """A launch failed; `signature` is the same for failures that are alike."""

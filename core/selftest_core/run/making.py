@@ -277,6 +277,7 @@ class Maker:
     def _failed(self, row: RunRow, refusal: _Refusal) -> None:
         duty, text = self._duty, refusal.text
         if refusal.is_final:
+            self._gate.refuse()
             self._ending.end(row, End.LAUNCH, refusal.stage, text)
             return
         self._gate.failed(signature(text), duty.clock.elapsed())
