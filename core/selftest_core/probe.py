@@ -66,6 +66,7 @@ class _Seen:
     own: Condition | None = None
     has_begun: bool = False
     acted_at: float | None = None
+    wrote_at: float | None = None
     pane_pid: int = 0
 
 
@@ -198,7 +199,8 @@ class Probe:
         own = self._own.condition(program, agent_dir, pid)
         has_begun = pid is None and self._own.has_begun(program, agent_dir, seen.folder.started_at)
         acted_at = self._own.acted_at(agent_dir) if own is None and has_markers(data.type) else None
-        return replace(seen, own=own, has_begun=has_begun, acted_at=acted_at)
+        wrote_at = self._own.wrote_at(agent_dir) if pid is None else None
+        return replace(seen, own=own, has_begun=has_begun, acted_at=acted_at, wrote_at=wrote_at)
 
     def _look_at_screens(self, looked: dict[str, tuple[_Seen, list[_Found]]], now: float) -> None:
         """Look at the screens of agents that seem to work and say nothing: whether they only try again."""
@@ -273,7 +275,7 @@ def _agent(seen: _Seen, found: Sequence[_Found], default: str) -> LocalAgent:
             is_active=folder.is_active,
             is_blocked=folder.has_permission_marker,
             has_had_a_turn=seen.acted_at is not None and seen.acted_at >= (folder.started_at or 0.0),
-            since=seen.acted_at,
+            since=seen.wrote_at if judged.state is State.DONE else seen.acted_at,
         )
     if condition is not None:
         if condition is seen.own:

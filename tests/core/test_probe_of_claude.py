@@ -112,6 +112,18 @@ def test_a_program_killed_in_a_turn_has_crashed_though_helpers_live_on_in_its_pa
     assert claude.kind() is None
 
 
+def test_a_crash_is_as_old_as_its_last_words_though_mngr_marks_activity_after_it(claude: Claude) -> None:
+    (claude.folder / "active").touch()
+    (claude.folder / "stderr.log").write_text("Killed\n")
+    os.utime(claude.folder / "stderr.log", (5_000, 5_000))
+    os.kill(claude.pid, signal.SIGKILL)
+    eventually(lambda: claude.kind() is Kind.CRASHED, "the crash")
+    (claude.folder / "activity" / "agent").touch()
+    condition = claude.look().condition
+    assert condition is not None
+    assert condition.since == 5_000
+
+
 def test_a_request_that_is_sent_again_is_seen_on_the_screen_of_its_pane(claude: Claude) -> None:
     (claude.folder / "active").touch()
     claude.says("busy")

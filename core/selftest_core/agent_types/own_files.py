@@ -7,6 +7,7 @@ settings) is known by its program, since mngr names the subtype alone.
 # ruff: noqa: PTH116 -- asked at every look: a path for each would double its cost
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ _QUIET = 1.0
 """Seconds without a new line in its conversation after which the screen of a busy Claude Code is looked at."""
 _SCREENS_APART = 1.0
 _SCREEN_TIMEOUT = 2.0
+_WRITTEN = ("stderr.log", "logs/claude_transcript/events.jsonl")
+"""Below the agent's folder: its errors with the shell's word on how it ended, and mngr's copy of its session."""
 
 
 class OwnFiles:
@@ -67,6 +70,17 @@ class OwnFiles:
             return os.stat(f"{agent_dir}/activity/agent", follow_symlinks=False).st_mtime
         except OSError:
             return None
+
+    def wrote_at(self, agent_dir: str) -> float | None:
+        """When its program or the shell around it last wrote, seconds since the epoch: about when it ended.
+
+        mngr keeps its own mark of that young as long as `active` is there, after a crash too.
+        """
+        known = []
+        for name in _WRITTEN:
+            with contextlib.suppress(OSError):
+                known.append(os.stat(f"{agent_dir}/{name}", follow_symlinks=False).st_mtime)
+        return max(known, default=None)
 
     def look_at_screens(self, busy: Mapping[str, SessionRef], now: float) -> bool:
         """Look at the screens of those busy Claude Code agents whose conversation does not grow; by agent folder.
