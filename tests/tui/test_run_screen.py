@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ async def test_progress_clusters_and_states(tmp_path: Path) -> None:
         assert "● running" in one.head
         assert "✓ 42" in one.head
         assert "✗  6" in one.head
+        counts = re.findall(r"[✓=⊘✗◆●…■] +(\d+)", one.head)
+        assert sum(map(int, counts)) == 96, "each test is counted once"
         groups = titles(one)
         assert groups[0] == "◆ it asks something that only a person can answer", "what needs a person comes first"
         assert any(title.startswith("✗ ConnectionRefusedError") for title in groups)

@@ -46,13 +46,13 @@ def add_run(command: Command) -> None:
     who.add_argument("--transfer", choices=("mirror", "worktree"), help="how an agent gets its copy")
     who.add_argument(
         "--env", nargs="+", action="extend", type=_variable, metavar="NAME",
-        help="variables that agents get, by name; nothing else of yours reaches them",
+        help="variables that agents get, by name, besides those that the program of their type reads",
     )  # fmt: skip
     limits = run.add_argument_group("limits")
     limits.add_argument("--max-running", type=count, metavar="N", help="agents at once")
     limits.add_argument("--launch-rate", type=_positive, metavar="PER_SECOND", help="agents made in a second")
     limits.add_argument("--timeout", type=_positive, metavar="S", help="seconds that one agent may take")
-    limits.add_argument("--budget-usd", type=_money, metavar="X", help="stop starting agents at this estimate")
+    limits.add_argument("--budget-usd", type=_money, metavar="X", help="start no more agents once they spent this")
     limits.add_argument(
         "--on-cluster", choices=("ask", "pause", "go"), help="when many fail alike: ask, pause, or go on all the same"
     )

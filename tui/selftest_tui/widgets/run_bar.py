@@ -118,7 +118,7 @@ def _counts(made: Progress, width: int) -> list[list[Piece]]:
         ("⊘", made.ends.get(End.BLOCKED, 0), "blocked", run_words.STYLES[End.BLOCKED], True),
         ("✗", failed, "failed", run_words.STYLES[End.RED], True),
         ("◆", made.needing, "need you", "$text-warning", True),
-        ("●", made.running, "working", run_words.STYLES[Phase.WORKING], True),
+        ("●", made.running - made.needing, "working", run_words.STYLES[Phase.WORKING], True),
         ("…", made.waiting, "waiting", run_words.STYLES[Phase.WAITING], True),
         ("■", made.ends.get(End.STOPPED, 0), "stopped", run_words.STYLES[End.STOPPED], False),
         ("·", made.ends.get(End.NOT_STARTED, 0), "not started", run_words.STYLES[End.NOT_STARTED], False),
