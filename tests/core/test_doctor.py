@@ -162,6 +162,10 @@ async def test_an_agent_type_is_told_whole_without_its_login_being_shown(world: 
         assert part in found.says
     assert "hush" not in f"{found.says}{found.hint}"
 
+    (world.home / ".claude" / "settings.json").unlink()
+    found = (await checks(world.environment, world.root))["claude"]
+    assert "permissions: mode not set" in found.says, "Claude Code chooses the mode then, not we"
+
 
 @pytest.mark.parametrize(
     ("files", "says"),

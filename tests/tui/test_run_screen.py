@@ -169,7 +169,8 @@ async def test_a_smoke_agent_is_seen_and_its_failure_is_told(tmp_path: Path) -> 
             story.note(Event.LEFT, 1_421, why="smoke")
             await one.goes_on()
         await one.until(lambda: "nobody conducts" in one.head, "the conductor's end")
-        (failed,) = [problem for problem in one.screen.problems if problem.title == "The smoke agent on local failed"]
+        failed = one.screen.problems[0]
+        assert failed.title == "The smoke agent on local failed", "the cause of the end comes first"
         assert "[bold]Make auto mode your default?" in failed.detail
         assert "selftest-tui doctor" in failed.hint
 

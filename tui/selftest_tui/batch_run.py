@@ -64,6 +64,7 @@ def conduct_in_batch(
                 sys.stderr.write(f"  {plain(said)}\n")
         sys.stderr.write(
             "nothing else was started: `selftest-tui doctor` looks for a missing login, key or program; "
+            "where a dialog was open, start the program once yourself and answer it; "
             f"`selftest-tui resume {folder.run}` tries again, and `run --no-smoke` does without\n"
         )
     return exit_status(run)

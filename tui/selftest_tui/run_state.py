@@ -44,14 +44,17 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
     if news is None or is_starting:
         return ()
     run, found = news.run, []
-    if not news.is_live and not run.is_over:
+    failed = next((one for one in reversed(run.smoke) if one.is_ok is False), None)
+    if run.left == "smoke" and failed is not None:
+        hint = (
+            "`selftest-tui doctor` looks for what is missing. Where a dialog was open, start the program once yourself "
+            "and answer it. Then P takes the run up."
+        )
+        found.append(Problem("smoke", f"The smoke agent on {failed.place} failed", failed.says, hint))
+    elif not news.is_live and not run.is_over:
         left = f"the last conductor left: {run.left}" if run.left else "its conductor ended without a word"
         title = "Nobody conducts this run" if run.conductors else "This run was never begun"
         found.append(Problem("conductor", title, left if run.conductors else "", "P takes it up."))
-    failed = next((one for one in reversed(run.smoke) if one.is_ok is False), None)
-    if run.left == "smoke" and failed is not None:
-        hint = "`selftest-tui doctor` looks for what is missing; then P takes the run up."
-        found.append(Problem("smoke", f"The smoke agent on {failed.place} failed", failed.says, hint))
     if run.paused and not run.is_over:
         hint = "P goes on, and lets this cluster pass." if run.paused_by == "cluster" else "P goes on."
         found.append(Problem("paused", f"Launching rests: {run.paused}", f"by {run.paused_by}", hint))

@@ -115,8 +115,8 @@ async def _answer(argv: tuple[str, ...], environ: Mapping[str, str], cwd: Path, 
 
 
 def _permissions(environ: Mapping[str, str]) -> str:
-    """The permissions mode of the person's own settings of Claude Code."""
+    """The permissions mode of the person's own settings of Claude Code, which chooses one itself where none is set."""
     settings = read_json(Path(environ.get("HOME") or "/nonexistent") / ".claude" / "settings.json")
     permissions = settings.get("permissions")
     mode = permissions.get("defaultMode") if isinstance(permissions, dict) else None
-    return mode[:40] if isinstance(mode, str) and mode.isalnum() else "default"
+    return mode[:40] if isinstance(mode, str) and mode.isalnum() else "mode not set"
