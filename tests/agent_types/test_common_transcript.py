@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selftest_core.agent_types import appended_lines
 from selftest_core.agent_types.appended_lines import BEGINNING, Place, read_appended
+from selftest_core.agent_types.claude_session import parse_session
 from selftest_core.agent_types.common_transcript import (
     Reading,
     Step,
@@ -21,6 +22,7 @@ from selftest_core.agent_types.common_transcript import (
     read_transcript,
     transcript_of,
 )
+from selftest_core.agent_types.conversation import readable
 from worlds import ROOT
 
 if TYPE_CHECKING:
@@ -121,6 +123,31 @@ def test_odd_fields_are_empty() -> None:
     assert skipped == 0
     assert (step.id, step.source, step.at, step.text, step.tokens) == ("", "system", None, "", Tokens())
     assert [(call.name, dict(call.arguments)) for call in step.tool_calls] == [("", {})]
+
+
+NAMES = (
+    "source", "extra", "metrics", "tool_calls", "observation", "results", "message", "model_name", "event_id",
+    "message_id", "timestamp", "arguments", "content", "usage", "id", "model", "error", "apiErrorStatus", "input",
+)  # fmt: skip
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(("", "agent", "tool", "\ud800", "x" * 300)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    kind=st.sampled_from(("step", "observation", "assistant")), fields=st.dictionaries(st.sampled_from(NAMES), VALUES)
+)
+def test_json_of_any_shape_is_read_without_an_error(kind: str, fields: dict[str, object]) -> None:
+    line = json.dumps({"type": kind, **fields}).encode()
+    steps, _ = parse_lines([line])
+    readable((*steps, *parse_session([line]))).encode()
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-1", "true", '"12"', "1e300", "12.5", "9" * 30, "null", "[]"])

@@ -193,7 +193,7 @@ def instant_of(value: object) -> float | None:
 
 
 def _step(document: Mapping[str, object]) -> Step:
-    source = document.get("source")
+    source = text_of(document.get("source"))
     extra = _object(document.get("extra"))
     model = model_of(document.get("model_name"))
     return Step(
