@@ -21,7 +21,10 @@ def test_every_fact_of_an_agent_is_there() -> None:
     assert facts["name"] == "st-7f-login-redirect"
     assert facts["id"] == row.agent.id
     assert facts["type"] == "claude"
+    assert list(facts)[-1] == "command", "it may have thirty lines: all else comes before it"
     assert facts["command"] == "claude"
+    assert "idle" in facts
+    assert "it acted" not in facts
     assert facts["work dir"] == row.agent.work_dir
     assert facts["branch"] == "mngr/st-7f-login-redirect"
     assert facts["test"] == "tests/test_login.py::test_redirect"

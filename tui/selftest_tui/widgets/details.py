@@ -69,7 +69,6 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
     yield Fact("run", agent.run or "")
     yield Fact("project", agent.project or "")
     yield Fact("type", agent.type)
-    yield Fact("command", agent.command)
     yield Fact("work dir", agent.work_dir)
     yield Fact("branch", agent.branch or "")
     yield Fact("created", when(agent.created_at, now))
@@ -79,7 +78,8 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
         yield Fact("idle", f"{duration(now - row.idle_since)}{f'  ({agent.idle_mode})' if agent.idle_mode else ''}")
     yield Fact("used", used(row.usage))
     yield Fact("you acted", when(agent.user_activity_at, now))
-    yield Fact("it acted", when(agent.agent_activity_at, now))
+    # mngr keeps its mark young while a dialog is open: the idle time is the better answer.
+    yield Fact("it acted", when(agent.agent_activity_at if row.idle_since is None else None, now))
     yield Fact("pid", "" if agent.pid is None else str(agent.pid))
     yield Fact("url", agent.url or "")
     yield Fact("title", row.title)
@@ -97,6 +97,7 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
     yield Fact("on boot", "starts with its host" if agent.start_on_boot else "")
     yield from _pairs("labels", agent.labels.items())
     yield from _pairs("plugins", ((name, json.dumps(told, default=str)) for name, told in agent.plugin.items()))
+    yield Fact("command", agent.command)  # last: that of a Claude Code agent has thirty lines
 
 
 def session_facts(session: TmuxSession, view: FleetView, now: float) -> tuple[Fact, ...]:
