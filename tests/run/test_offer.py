@@ -59,7 +59,7 @@ def test_it_says_who_works_where_on_what_and_for_how_much() -> None:
     assert "3  tests/test_all.py" in parts["tests"]
     assert "claude on modal" in parts["agents"]
     assert "mngr create … -b timeout=900" in parts["agents"]
-    assert "2 at once, 1 made in a second, 4 min for each" in parts["limits"]
+    assert "2 at once, at most 1 made in a second, 4 min for each" in parts["limits"]
     assert "launching goes on" in parts["limits"]
     assert "about 10 min" in parts["time"]
     assert "the median of 9 agents of run r" in parts["time"]
@@ -70,7 +70,7 @@ def test_it_says_who_works_where_on_what_and_for_how_much() -> None:
     assert "with its history, and the prompts → modal" in parts["leaves"]
     assert "→ Anthropic" in parts["leaves"]
     assert "the values of TOKEN → the agents on modal" in parts["leaves"]
-    assert parts["env"].startswith("TOKEN:")
+    assert parts["env"].startswith("TOKEN: the values go to each agent and into mngr's files of it")
     assert "1 file cannot be collected" in parts["broken"]
     assert "ImportError: no x" in parts["broken"]
     assert "2 paths changed or untracked here" in parts["left out"]

@@ -185,7 +185,7 @@ def _limits(plan: RunPlan) -> list[str]:
         "go": "launching goes on",
     }[plan.on_cluster]
     return [
-        f"{plan.max_running} at once, {plan.launch_rate:g} made in a second, {span(plan.timeout)} for each",
+        f"{plan.max_running} at once, at most {plan.launch_rate:g} made in a second, {span(plan.timeout)} for each",
         f"when many fail alike: {many}",
     ]
 
@@ -215,7 +215,8 @@ def _env(offer: Offer) -> list[str]:
     plan = offer.plan
     lines = ["no variable of yours is handed to agents (--env NAME does)"]
     if plan.env_names:
-        lines = [f"{', '.join(plan.env_names)}: the values go to each agent, and into no file of a run"]
+        names = ", ".join(plan.env_names)
+        lines = [f"{names}: the values go to each agent and into mngr's files of it, and into no file of a run"]
     if plan.agent_env:
         lines.append(f"{', '.join(plan.agent_env)} is set for each agent")
     if offer.withheld:
