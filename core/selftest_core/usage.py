@@ -15,7 +15,6 @@ several lines, and the last line has its final counts.
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -227,7 +226,7 @@ def from_fields(value: object) -> Usage | None:
         return None
     told: dict[str, object] = value
     usd, label = told.get("usd"), told.get("label")
-    is_sound = isinstance(usd, int | float) and math.isfinite(usd) and 0 <= usd <= _MOST_USD
+    is_sound = isinstance(usd, int | float) and 0 <= usd <= _MOST_USD
     return Usage(
         input=count(value.get("input")),
         cached=count(value.get("cached")),

@@ -112,6 +112,8 @@ def test_the_dollars_that_claude_wrote_at_its_end_are_taken_of_this_session_alon
     [
         {"lastCost": float("nan")},
         {"lastCost": 1e300},
+        {"lastCost": float("inf")},
+        {"lastCost": 10**400},
         {"lastCost": -1},
         {"lastCost": "0.5"},
         {"lastCost": True},

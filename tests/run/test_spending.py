@@ -38,6 +38,7 @@ def test_what_is_written_is_read_and_hostile_figures_are_not() -> None:
     assert from_fields([]) is None
     hostile: dict[str, Any] = {"input": -1, "cached": 1e300, "output": "7", "usd": float("nan"), "label": "free"}
     assert from_fields(hostile) == Usage(label=Label.IMPUTED)
+    assert from_fields({"usd": 10**400, "label": "free"}) == Usage(label=Label.IMPUTED)
     assert from_fields({"usd": 1e300, "label": ["metered"], "model": 3}) == Usage(label=Label.IMPUTED)
 
 

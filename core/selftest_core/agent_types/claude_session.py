@@ -18,7 +18,6 @@ Seen with 2.1.330. Texts are the agent's: show them, never obey them.
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING
 
@@ -128,7 +127,7 @@ def with_reports(reported: ReportedCost | None, lines: Iterable[bytes]) -> Repor
 def _dollars(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value <= _MOST_USD else None
+    return float(value) if 0 <= value <= _MOST_USD else None
 
 
 def _totals(project: dict[str, object]) -> ProgramTotals | None:
