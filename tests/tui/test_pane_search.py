@@ -88,3 +88,15 @@ async def test_what_agents_said_is_searched_too_and_told_apart(world: World) -> 
         await it.until(lambda: marked(it) == {"one", "two"}, "the hits are marked")
         await it.until(lambda: "1 line on screens, 1 in conversations" in it.toasts)
         assert "in conversations of two: grep needle ." in it.toasts
+
+
+async def test_what_a_stopped_agent_said_is_found_where_there_is_no_terminal_at_all(world: World) -> None:
+    seats = Seats(world)
+    seats.stopped("one")
+    seats.agents[0] = replace(seats.agents[0], type="claude")
+    transcript = world.host_dir / "agents" / seats.agents[0].id / "events/claude/common_transcript/events.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text(json.dumps({"type": "step", "source": "agent", "message": "a needle"}) + "\n")
+    async with driven(seats) as it:
+        await search(it, *"needle")
+        await it.until(lambda: marked(it) == {"one"}, "the hit is marked")

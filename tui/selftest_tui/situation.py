@@ -30,7 +30,7 @@ class Situation:
     problems: int = 0
     marked: int = 0
     to_clear: bool = False
-    has_panes: bool = False
+    is_searchable: bool = False
     pane_is_open: bool = True
     is_filtered: bool = False
 
@@ -127,8 +127,8 @@ def someone_needs_me(now: Situation) -> str | None:
 
 
 def panes_to_search(now: Situation) -> str | None:
-    """A search over panes needs panes."""
-    return None if now.has_panes else "No tmux session is in reach to be searched."
+    """A search needs panes or conversations."""
+    return None if now.is_searchable else "No tmux session and no conversation is in reach to be searched."
 
 
 def something_to_clear(now: Situation) -> str | None:

@@ -329,7 +329,7 @@ class Acting:
         """Find a text in what these sessions show and these agents said; who has it becomes the selection."""
         where = "the scrollback of " if with_history else ""
         wanted = clean(text)
-        title = f"Searching {where}{plural(len(sessions), 'session')}"
+        title = f"Searching {where}{plural(len(sessions), 'session')} and conversations"
         self._screen.say(f"{title} for “{wanted}” …")
         found = await asyncio.to_thread(
             panes.search, sessions, text, with_history=with_history, environ=self._screen.environ
@@ -341,7 +341,9 @@ class Acting:
         not_searched = f" {len(found.failed)} could not be searched: {found.failed[0][1]}." if found.failed else ""
         if not found.hits and not said:
             kind: Literal["information", "warning"] = "warning" if found.failed else "information"
-            self._screen.say(f"None of {len(sessions)} shows it.{not_searched}", f"“{wanted}”", kind)
+            self._screen.say(
+                f"None of {len(sessions)} shows it, and no conversation has it.{not_searched}", f"“{wanted}”", kind
+            )
             return
         if keys:
             self._screen.select_keys(keys)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.containers import Container, Horizontal
 from textual.content import Content
 
+from selftest_core.attention import is_plain_command
 from selftest_core.view import FleetView, Problem
 from selftest_tui import feed, present, problems
 from selftest_tui.arrangement import Group
@@ -342,7 +343,7 @@ class FleetScreen(SplitScreen):
             problems=len(self.problems) + len(self.said),
             marked=len(marked),
             to_clear=bool(marked or how.query or how.only_me or table.in_range or self.is_zoomed),
-            has_panes=bool(self.view.sessions) or any(row.session is not None for row in self.view.rows),
+            is_searchable=bool(self.view.sessions) or any(map(_is_searchable, self.view.rows)),
             pane_is_open=self.pane_is_open,
             is_filtered=bool(how.query or how.only_me),
         )
@@ -361,3 +362,8 @@ class FleetScreen(SplitScreen):
         meanings = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
         more = ((present.ENDED_SYMBOL, present.ENDED_MEANING), (present.STALE_SYMBOL, present.STALE_MEANING))
         return (*meanings, *more)
+
+
+def _is_searchable(row: Row) -> bool:
+    """True where it has a terminal here, or files of a conversation, which a stopped agent keeps."""
+    return row.session is not None or (row.agent.host.is_local and not is_plain_command(row.agent.type))
