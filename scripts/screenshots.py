@@ -150,6 +150,7 @@ async def _draw(*, is_check: bool) -> list[str]:
             await one.press("d")
             await keep("light", one)
         async with driven(scenes.provider_down().view, sockets=sockets) as one:
+            await one.press("down", "down")  # to a local agent, whose terminal is shown
             await one.until(lambda: question in one.preview, "a terminal")
             await keep("provider-down", one)
         async with driven(scenes.empty().view, size=(100, 30)) as one:
