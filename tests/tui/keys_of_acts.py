@@ -46,6 +46,7 @@ async def _(one: Driven, key: str) -> None:
 
 @does("type")
 async def _(one: Driven, key: str) -> None:
+    assert one.table.go_to_key(next(row.key for row in one.app.fleet.view.rows if row.session is not None))
     await one.press(key)
     assert "TYPING" in one.key_line
     await one.press("ctrl+right_square_bracket")
