@@ -60,8 +60,13 @@ async def _(one: Driven, key: str) -> None:
     await one.until(lambda: isinstance(one.app.screen, Composer), "the composer")
 
 
+def _go_to(one: Driven, name: str) -> None:
+    assert one.table.go_to_key(next(row.key for row in one.app.fleet.view.rows if row.agent.name == name))
+
+
 @does("message")
 async def _(one: Driven, key: str) -> None:
+    _go_to(one, "st-7f-login-redirect")  # no dialog is open there, which would be asked about first
     await one.press(key)
     await one.until(lambda: isinstance(one.app.screen, Composer) or one.toasts, "the composer, or no mngr")
 
@@ -83,6 +88,7 @@ async def _(one: Driven, key: str) -> None:
 
 @does("start")
 async def _(one: Driven, key: str) -> None:
+    _go_to(one, "st-7f-login-redirect")
     await one.press(key)
     assert "Already running" in one.toasts
     await one.press("slash", *"fuzzy", "enter")
