@@ -53,6 +53,17 @@ def test_updates_are_off_and_nobody_is_asked_unless_a_person_wants_it() -> None:
     assert needed({}, agent_type="newcomer").settings == ("agent_ready_timeout=60",)
 
 
+def test_behind_another_address_the_permissions_mode_is_default_where_the_person_set_none(tmp_path: Path) -> None:
+    elsewhere = {"HOME": str(tmp_path), "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}
+    mode = "agent_types.claude.settings_overrides.permissions.defaultMode=default"
+    assert mode in needed(elsewhere).settings
+    assert mode not in needed({"HOME": str(tmp_path)}).settings
+    assert mode not in needed(elsewhere, auto_allow_permissions=False).settings
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text('{"permissions": {"defaultMode": "acceptEdits"}}')
+    assert mode not in needed(elsewhere).settings
+
+
 def test_the_login_stays_here_unless_it_is_asked_for(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
     prefix = "agent_types.claude"

@@ -144,6 +144,8 @@ def needs(
     for name in profile.unattended:
         if config.of_agent(agent_type, name) and (is_copy or set(places) != {LOCAL_PROVIDER}):
             settings.append(f"{prefix}{name}=true")
+    if agent_type == "claude" and f"{prefix}auto_allow_permissions=true" in settings:
+        settings += _mode_settings(prefix, environ)
     if agent_type == "claude" and set(places) != {LOCAL_PROVIDER}:
         may_leave = config.of_agent(agent_type, "sync_claude_credentials") is True
         settings += _login_settings(prefix, environ, may_leave=may_leave)
@@ -152,6 +154,22 @@ def needs(
         tuple(f"{name}={value}" for name, value in profile.fixed.items()),
         tuple(settings),
     )
+
+
+def _mode_settings(prefix: str, environ: Mapping[str, str]) -> list[str]:
+    """The permissions mode of Claude Code behind another address, where the person has set none.
+
+    Claude Code 2.1 begins in its mode "auto" there, whose check such an address may not answer: it then opens a dialog
+    that no hook hears of. In the mode "default" mngr's hook allows each request.
+    """
+    of_person = read_json(Path(environ.get("HOME", "/nonexistent")) / ".claude" / "settings.json")
+    permissions = of_person.get("permissions")
+    has_mode = isinstance(permissions, dict) and bool(permissions.get("defaultMode"))
+    own = of_person.get("env")
+    addresses = (environ.get("ANTHROPIC_BASE_URL"), own.get("ANTHROPIC_BASE_URL") if isinstance(own, dict) else None)
+    if has_mode or not any(addresses):
+        return []
+    return [f"{prefix}settings_overrides.permissions.defaultMode=default"]
 
 
 def _login_settings(prefix: str, environ: Mapping[str, str], *, may_leave: bool) -> list[str]:
