@@ -155,6 +155,8 @@ def test_a_session_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
         ("Timeout waiting for message submission evidence: no evidence probe confirmed", True),
         ("Timeout waiting for pasted content to appear (waited 5.0s)", True),
         ("tmux send-keys Enter failed: no server", True),
+        ("Traceback (most recent call last): KeyError: 'a newer mngr'", True),
+        ("Claude is waiting on something in its terminal that mngr does not recognize", False),
         ("Timeout waiting for TUI to be ready (waited 10.0s)", False),
         ("A dialog (permission dialog) is open in the agent's terminal. Clear it there.", False),
         ("Agent is not running (state: STOPPED)", False),
