@@ -357,7 +357,8 @@ async def test_of_an_agent_that_has_ended_the_last_screen_is_shown(tmp_path: Pat
     environ = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
     async with shown(told, view=replace(view, rows=rows), is_live=False, environ=environ) as one:
         await one.go_to(told.row(0).name)
-        await one.press("p")
+        await one.until(lambda: one.screen.right.back is not None and one.screen.right.back.screen, "what was kept")
+        await one.press("p")  # it was hidden when it was given its lines
         preview = one.screen.pane.query_one(Preview)
 
         def lines() -> list[str]:

@@ -127,6 +127,8 @@ class Preview(Widget):
         self._shown: Shown | None = None
         self._last_text = ""
         self._words = ""
+        self._kept: tuple[str, ...] = ()
+        """The lines of a screen that was captured elsewhere."""
         self._known: OrderedDict[PaneRef, Shown] = OrderedDict()
         self._back = 0
         self._left = 0
@@ -159,6 +161,7 @@ class Preview(Widget):
         if pane == self._pane and (pane is not None or words == self._words):
             return
         self._pane = pane
+        self._kept = ()
         self._back = self._left = 0
         self._last_text = ""
         self._interval = BUSY
@@ -174,7 +177,12 @@ class Preview(Widget):
     def show_text(self, text: str) -> None:
         """Show a screen that was captured elsewhere, once."""
         self.show(None, "")
-        lines = text.rstrip().split("\n")
+        self._kept = tuple(text.rstrip().split("\n"))
+        self._fit_kept()
+
+    def _fit_kept(self) -> None:
+        """Show the last lines that fit: a hidden widget has no height yet."""
+        lines = list(self._kept)
         self._shown = Shown(strips(lines, max(0, len(lines) - max(1, self.size.height))))
         self.refresh()
 
@@ -303,6 +311,8 @@ class Preview(Widget):
     def _resume(self) -> None:
         if self._pane is not None:
             self._look_in(0.0)
+        elif self._kept:
+            self._fit_kept()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
