@@ -25,6 +25,7 @@ from selftest_core.run.conversations import NO_CONVERSATION, Conversation, conve
 from selftest_core.run.deciding import Policy
 from selftest_core.run.events import End
 from selftest_core.run.far_transcript import LARGEST_FAR, parse_transcript_answer, transcript_script
+from selftest_core.run.mngr_conversations import local_transcript
 from selftest_core.run.mngr_crew import MngrCrew
 from selftest_core.run.store import RunFolder, Wish, WishKind, make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -211,6 +212,28 @@ case "$SELFTEST_TEST" in
 esac
 exec cat
 """
+
+
+def test_a_transcript_that_is_not_written_yet_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "plugin").mkdir()
+    events = tmp_path / "events/claude/common_transcript/events.jsonl"
+
+    async def read() -> Transcript:
+        reading = asyncio.create_task(local_transcript(tmp_path))
+        await asyncio.wait({reading}, timeout=0.3)
+        assert not reading.done()
+        events.parent.mkdir(parents=True)
+        events.write_bytes(said("late"))
+        return await reading
+
+    assert asyncio.run(read()).common == said("late")
+
+
+def test_no_transcript_is_waited_for_where_nothing_writes_one(tmp_path: Path) -> None:
+    async def read() -> Transcript:
+        return await asyncio.wait_for(local_transcript(tmp_path), 5)
+
+    assert asyncio.run(read()).common == b""
 
 
 @pytest.mark.real

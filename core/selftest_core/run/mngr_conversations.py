@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from selftest_core.tools.mngr import Mngr
 
 _TIMEOUT = 50.0
+_WRITTEN_WITHIN = 12.0
+_LOOK_AGAIN = 0.25
+"""Seconds. mngr's plugins for Claude Code and Codex write a transcript every five seconds: an agent may be done before
+its first line is there.
+"""
 _LAST_WORDS = 256 * 1024
 """Bytes of the end of an agent's own lines in which its last answer is looked for."""
 
@@ -52,7 +57,7 @@ class MngrConversations:
         variables = state_folder / "env" if is_local else None
         try:
             if is_local:
-                transcript = await asyncio.to_thread(read_whole, state_folder)
+                transcript = await local_transcript(state_folder)
             else:
                 transcript = await self._fetched(member)
             return await asyncio.to_thread(conversation_of, transcript, lambda text: mask(text, variables))
@@ -81,6 +86,20 @@ class MngrConversations:
                 return found
         done = await self._mngr.call(events_arguments(member), timeout=_TIMEOUT)
         return Transcript(done.stdout.encode("utf-8", "replace")) if done.ok else NO_TRANSCRIPT
+
+
+async def local_transcript(state_folder: Path) -> Transcript:
+    """Read the transcript of an agent of this machine, and wait for one that is not written yet. Raises OSError.
+
+    Only the plugins that write transcripts make a folder `plugin`: nothing is waited for without it.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _WRITTEN_WITHIN
+    while True:
+        found = await asyncio.to_thread(read_whole, state_folder)
+        if found.common or loop.time() >= deadline or not (state_folder / "plugin").is_dir():
+            return found
+        await asyncio.sleep(_LOOK_AGAIN)
 
 
 def _turned_away(folders: Mapping[str, Path], plugin: str) -> dict[str, str]:
