@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.measure import Result, Stopwatch, cpu_of_process, median, percentile, result
-from selftest_core.fleet import Fleet, apply, view
-from selftest_core.probe import Probe
+from selftest_core.fleet.fleet import Fleet, apply, view
+from selftest_core.fleet.sources.probe import Probe
 from selftest_core.tools.mngr import find_mngr
 from selftest_core.tools.process import run
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from bench.fleets import MeasuredFleet
 
 _IMPORT_BUDGET_MS = 150.0
-_FLEET = "selftest_core.watch, selftest_core.fleet, selftest_core.probe, selftest_core.view"
+_FLEET = (
+    "selftest_core.fleet.watch.watch, selftest_core.fleet.fleet, selftest_core.fleet.sources.probe, "
+    "selftest_core.fleet.view"
+)
 
 
 def machine() -> dict[str, Result]:

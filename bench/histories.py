@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from selftest_core.tools.git import Git, environment
+from selftest_core.git.command import Git, environment
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 
 from bench import replay_screen_rows
 from bench.measure import Result, Stopwatch, percentile, result
-from selftest_recorder.cast import read_cast
-from selftest_recorder.cast_shapes import OUTPUT, Header
-from selftest_recorder.cast_writing import write_cast
-from selftest_recorder.index_file import SWITCH, build
-from selftest_recorder.indexing import SPACING
-from selftest_recorder.spans import Position, read_span
-from selftest_recorder.terminal import open_terminal
-from selftest_recorder.timeline import open_timeline
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.events import OUTPUT, Header
+from selftest_recorder.cast.spans import Position, read_span
+from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.index.index_file import SWITCH, build
+from selftest_recorder.index.indexing import SPACING
+from selftest_recorder.index.timeline import open_timeline
+from selftest_recorder.terminal.terminal import open_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from selftest_recorder.timeline import Timeline
+    from selftest_recorder.index.timeline import Timeline
 
 COLUMNS, ROWS = 120, 40
 _INDEX_BUDGET = 100.0

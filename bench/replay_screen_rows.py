@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from bench.measure import Result, cpu_of_process, percentile, result
 from bench.pty_screen import PtyScreen
-from selftest_recorder.cast_shapes import OUTPUT, Header
-from selftest_recorder.cast_writing import write_cast
-from selftest_recorder.timeline import open_timeline
-from selftest_tui.playhead import clock_text
+from selftest_recorder.cast.events import OUTPUT, Header
+from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.index.timeline import open_timeline
+from selftest_tui.replay.playhead import clock_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def key_to_picture(path: Path, folder: Path) -> dict[str, Result]:
 
 async def delay_while_indexing(path: Path, folder: Path) -> dict[str, Result]:
     """How late the event loop of the player's screen is while a process indexes what it shows."""
-    from selftest_tui.replay_app import ReplayApp
+    from selftest_tui.app.replay_app import ReplayApp
 
     app = ReplayApp(path, {"XDG_CACHE_HOME": str(folder / "a third cache"), "HOME": str(folder)})
     late = []

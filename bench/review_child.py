@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from textual import events
 
 from bench.histories import history
-from selftest_core.integration.inputs import Request
-from selftest_tui.app import FleetApp
-from selftest_tui.screens.review import ReviewScreen
-from selftest_tui.world import StillWatch
+from selftest_core.review.changes.inputs import Request
+from selftest_tui.app.app import FleetApp
+from selftest_tui.review.screen import ReviewScreen
+from selftest_tui.shared.world import StillWatch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import scenes
 
 if TYPE_CHECKING:
     from bench.histories import History
-    from selftest_tui.review_lines import ReviewRow
+    from selftest_tui.review.lines import ReviewRow
 
 _PATIENCE = 120.0
 

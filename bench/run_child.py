@@ -14,7 +14,7 @@ from bench.run_rows import simulated_plan
 from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
 from selftest_core.demo.simulated_time import SimulatedClock, play
 from selftest_core.journal import Journal, read
-from selftest_core.run.conductor import Conductor
+from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.fold import apply, begin, fold
 from selftest_core.run.store import make_run_folder
 

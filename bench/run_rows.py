@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.fleets import a_world, base_environ
 from bench.measure import Result, Stopwatch, result
-from selftest_core.run.plan import PlannedTest, RunPlan
+from selftest_core.run.plan.plan import PlannedTest, RunPlan
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import find_mngr
 from selftest_core.tools.process import run
@@ -70,7 +70,7 @@ def conductor(agents: int) -> dict[str, Result]:
         folder = make_run_folder(_a_plan(agents, repository, base, agent, agents), environ)
         with Stopwatch() as watch:
             done = run(
-                (sys.executable, "-P", "-m", "selftest_tui.conducting", str(folder.path)),
+                (sys.executable, "-P", "-m", "selftest_tui.run.conducting", str(folder.path)),
                 timeout=3600, cwd=repository, env=environ,
             )  # fmt: skip
         ended = folder.read()

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from run import killing  # noqa: E402 -- the tests' own harness, from where it is
+from core.run import killing  # noqa: E402 -- the tests' own harness, from where it is
 from worlds import a_world  # noqa: E402
 
 LONGEST = 1.5
@@ -67,7 +67,7 @@ def _one_run(dice: random.Random, most: int) -> int:
 
 def _simulated() -> int:
     print("the same on the simulated crew, ten times as often as in `make test` …", flush=True)
-    argv = (sys.executable, "-m", "pytest", "tests/run/test_chaos.py", "-q", "-o", "timeout=7200")
+    argv = (sys.executable, "-m", "pytest", "tests/core/run/conduct/test_chaos.py", "-q", "-o", "timeout=7200")
     return subprocess.run(argv, cwd=ROOT, env={**os.environ, "CHAOS": "10"}, check=False).returncode
 
 

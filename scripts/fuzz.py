@@ -25,12 +25,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from integration.random_histories import CherryPicks, RandomHistory, make_history  # noqa: E402 -- the tests' own, from where it is
-from integration.repositories import Repository  # noqa: E402
-from integration.test_line_properties import Walk, check, items_of  # noqa: E402
-from selftest_core.integration.engine import Engine  # noqa: E402
-from selftest_core.integration.line import lay  # noqa: E402
-from selftest_core.integration.resolutions import is_changelog  # noqa: E402
+from core.review.random_histories import CherryPicks, RandomHistory, make_history  # noqa: E402 -- the tests' own, from where it is
+from core.review.repositories import Repository  # noqa: E402
+from core.review.test_line_properties import Walk, check, items_of  # noqa: E402
+from selftest_core.git.engine import Engine  # noqa: E402
+from selftest_core.review.line import lay  # noqa: E402
+from selftest_core.review.resolutions import is_changelog  # noqa: E402
 
 _LISTS = ("CHANGES", "CHANGELOG", "HISTORY", "NEWS")
 

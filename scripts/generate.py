@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from selftest_core.config import CONFIG_KEYS, shown_agent_keys
-from selftest_core.shapes import schema
-from selftest_tui.key_tables import readme_table
+from selftest_core.schema.registry import schema
+from selftest_tui.app.key_tables import readme_table
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

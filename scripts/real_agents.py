@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from selftest_core.demo import claude
-from selftest_core.view import Category, Row
-from selftest_core.watch import FleetWatch, WatchSettings
-from selftest_recorder.cast import read_cast
-from selftest_recorder.cast_shapes import MARKER
+from selftest_core.fleet.view import Category, Row
+from selftest_core.fleet.watch.watch import FleetWatch, WatchSettings
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.events import MARKER
 
 PROGRAM = Path(sys.executable).parent / "selftest-tui"
 TOLERANCE = 1.0

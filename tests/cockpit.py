@@ -16,12 +16,12 @@ from textual.notifications import Notification, Notify
 import scenes
 from selftest_core.agents import State
 from selftest_core.config import Config
-from selftest_core.observations import Probed, SessionRef, TmuxServer, TmuxSession
-from selftest_core.watch import FleetWatch, watch_settings
-from selftest_tui.app import FleetApp
-from selftest_tui.widgets.preview import Preview
-from selftest_tui.widgets.side_pane import SidePane
-from selftest_tui.world import StillWatch
+from selftest_core.fleet.observations import Probed, SessionRef, TmuxServer, TmuxSession
+from selftest_core.fleet.watch.watch import FleetWatch, watch_settings
+from selftest_tui.app.app import FleetApp
+from selftest_tui.fleet.pane.preview import Preview
+from selftest_tui.fleet.pane.side_pane import SidePane
+from selftest_tui.shared.world import StillWatch
 from tui.quiet import press, quiet
 from worlds import NUDGE_AFTER, PATIENCE, nudge_tmux
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from textual.message import Message
     from textual.pilot import Pilot
 
-    from selftest_core.observations import LocalAgent
-    from selftest_core.view import FleetView
+    from selftest_core.fleet.observations import LocalAgent
+    from selftest_core.fleet.view import FleetView
     from worlds import World
 
 

@@ -7,21 +7,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER, Agent, Host, Ssh, State
-from selftest_core.fleet import Fleet, apply, view
-from selftest_core.observations import (
-    Listed,
-    LocalAgent,
-    Probed,
-    SessionRef,
-    TmuxServer,
-    TmuxSession,
-)
+from selftest_core.fleet.fleet import Fleet, apply, view
+from selftest_core.fleet.observations import Listed, LocalAgent, Probed, SessionRef, TmuxServer, TmuxSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from selftest_core.observations import Observation
-    from selftest_core.view import FleetView, Row
+    from selftest_core.fleet.observations import Observation
+    from selftest_core.fleet.view import FleetView, Row
 
 NOW = 1_795_253_700.0
 """2026-11-21 09:35:00 UTC."""

@@ -28,14 +28,7 @@ from fleet_parts import (
     scene,
 )
 from selftest_core.agents import Agent, AgentKey, Host, State
-from selftest_core.observations import (
-    Listed,
-    ListFailed,
-    ListingError,
-    LocalAgent,
-    Remembered,
-    RememberedAgent,
-)
+from selftest_core.fleet.observations import Listed, ListFailed, ListingError, LocalAgent, Remembered, RememberedAgent
 
 __all__ = [
     "BOX",

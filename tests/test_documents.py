@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_tui.arguments import build_parser
+from selftest_tui.cli.arguments import build_parser
 from worlds import ROOT
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def test_what_is_stale_is_written_anew_and_nothing_else() -> None:
 
 def test_the_versions_that_are_asked_for_are_the_same_everywhere() -> None:
     """bootstrap, the README and doctor must not each want another tmux."""
-    from selftest_core.doctor import GIT_NEEDED, TMUX_NEEDED
+    from selftest_core.doctor.doctor import GIT_NEEDED, TMUX_NEEDED
 
     needed = {"tmux": TMUX_NEEDED, "git": GIT_NEEDED}
     bootstrap = (ROOT / "scripts" / "bootstrap").read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ def test_the_whole_core_loads_no_terminal_ui_and_nothing_heavy() -> None:
         for path in own_code()
         if path.is_relative_to(ROOT / "core") and path.stem != "__main__"
     )
-    assert "selftest_core.view" in modules
+    assert "selftest_core.fleet.view" in modules
     code = f"""
 import importlib, sys
 for name in {modules!r}: importlib.import_module(name)
@@ -68,7 +68,7 @@ print([name for name in ("textual", "rich", "modal", "git", "libtmux", "imbue", 
 def test_help_loads_neither_textual_nor_pydantic() -> None:
     code = """
 import sys
-from selftest_tui.cli import main
+from selftest_tui.cli.main import main
 try: main(["--help"])
 except SystemExit: pass
 print([name for name in ("textual", "rich", "pydantic", "asyncio", "libtmux") if name in sys.modules], file=sys.stderr)
@@ -234,9 +234,9 @@ def test_the_wheel_holds_the_three_packages_and_their_data(tmp_path: Path) -> No
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert names == expected
-    assert "selftest-tui = selftest_tui.cli:main" in entry_points
-    assert "selftest-tui-connect = selftest_recorder.connect:main" in entry_points
-    assert "selftest = selftest_recorder.pytest_plugin" in entry_points
+    assert "selftest-tui = selftest_tui.cli.main:main" in entry_points
+    assert "selftest-tui-connect = selftest_recorder.capture.connect:main" in entry_points
+    assert "selftest = selftest_recorder.e2e.pytest_plugin" in entry_points
     assert {"mngr", "claude", "codex", "modal", "asciinema"} == set(
         re.findall(r"^Provides-Extra: (\S+)", metadata, re.MULTILINE)
     )

@@ -1,7 +1,7 @@
 """An agent and its host, as mngr tells: light frozen values that everything passes around.
 
 Untrusted text (names, titles, labels) is kept as it came; whoever shows it makes it safe.
-Times are seconds since the epoch, UTC. `selftest_core.listing` makes these from `mngr list`.
+Times are seconds since the epoch, UTC. `selftest_core.fleet.sources.mngr_list` makes these from `mngr list`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from selftest_core.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.run.plan import OnCluster, Transfer
+    from selftest_core.run.plan.plan import OnCluster, Transfer
 
     type Notify = Literal["both", "bell", "osc9", "off"]
 

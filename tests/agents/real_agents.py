@@ -17,20 +17,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.programs import by_name, listed
 from selftest_core.agents import State
 from selftest_core.demo import claude
 from selftest_core.demo.scripted_model.server import ModelServer, listening
-from selftest_core.view import Category
-from selftest_core.watch import FleetWatch, WatchSettings
+from selftest_core.fleet.view import Category
+from selftest_core.fleet.watch.watch import FleetWatch, WatchSettings
+from tui.cli.programs import by_name, listed
 from worlds import BIN, PATIENCE, ROOT, World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from selftest_core.condition import Kind
+    from selftest_core.agent_types.condition import Kind
     from selftest_core.demo.scripted_model.testers import Stage
-    from selftest_core.view import FleetView, Row
+    from selftest_core.fleet.view import FleetView, Row
 
 PROGRAMS = ROOT / ".agents" / "node_modules" / ".bin"
 FIGURES = ROOT / ".agents" / "figures.jsonl"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agents.real_agents import PROGRAMS, Real, as_it_is, real_agents
+from selftest_core.agent_types.condition import Kind
 from selftest_core.agents import State
-from selftest_core.condition import Kind
-from selftest_core.view import Category
+from selftest_core.fleet.view import Category
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

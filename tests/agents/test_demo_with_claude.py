@@ -14,7 +14,7 @@ from agents.real_agents import PROGRAMS
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:
-    from selftest_recorder.end_to_end import EndToEnd
+    from selftest_recorder.e2e.end_to_end import EndToEnd
     from worlds import World
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(900)]

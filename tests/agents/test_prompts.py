@@ -11,7 +11,7 @@ import pytest
 
 from agents.real_agents import real_agents
 from selftest_core.journal import read
-from selftest_core.run.prompt import PROMPT_LINE
+from selftest_core.run.plan.prompt import PROMPT_LINE
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents.real_agents import Real, note, real_agents
-from run.shop import commit
+from core.run.shop import commit
 from selftest_core.demo.scripted_model.testers import Stage
-from selftest_recorder.cast import read_cast
-from selftest_recorder.cast_shapes import MARKER
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.events import MARKER
 from worlds import BIN, PATIENCE, eventually
 
 if TYPE_CHECKING:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from selftest_core.agent_types.condition import Kind
 from selftest_core.agents import State
-from selftest_core.condition import Kind
-from selftest_core.probe import Probe
+from selftest_core.fleet.sources.probe import Probe
 from worlds import World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from selftest_core.observations import LocalAgent
+    from selftest_core.fleet.observations import LocalAgent
 
 pytestmark = [
     pytest.mark.real,

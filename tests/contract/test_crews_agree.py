@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from run.rehearsals import a_plan
+from core.run.rehearsals import a_plan
 from selftest_core.demo.simulated_crew import Role, SimulatedCrew, SimulatedWorld
 from selftest_core.demo.simulated_time import SimulatedClock, play
 from selftest_core.errors import ToolError
-from selftest_core.run.clock import WallClock
-from selftest_core.run.clone import make_clone
-from selftest_core.run.crew import BUNDLE, OUTCOME, Life
+from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Life
+from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.fold import RunRow
-from selftest_core.run.mngr_crew import MngrCrew
+from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from selftest_core.run.clock import Clock
-    from selftest_core.run.crew import Crew, Seen
+    from selftest_core.run.conduct.clock import Clock
+    from selftest_core.run.crew.crew import Crew, Seen
     from selftest_core.run.fold import Member
-    from selftest_core.run.plan import RunPlan
+    from selftest_core.run.plan.plan import RunPlan
     from worlds import World
 
 # A deadline for a hang, far beyond what a busy machine needs for thirty calls of mngr.

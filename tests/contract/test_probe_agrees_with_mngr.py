@@ -20,14 +20,14 @@ from uuid import uuid4
 import pytest
 
 from selftest_core.agents import State
-from selftest_core.observations import SessionRef
-from selftest_core.probe import Probe
+from selftest_core.fleet.observations import SessionRef
+from selftest_core.fleet.sources.probe import Probe
 from worlds import World, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.observations import LocalAgent, Probed
+    from selftest_core.fleet.observations import LocalAgent, Probed
 
 # Some twenty calls of mngr, each of several seconds where the machine is busy.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]

@@ -9,7 +9,7 @@ import pytest
 
 from selftest_core.config import CONFIG_KEYS, Config, as_variables, load_config, shown_agent_keys, toml_text
 from selftest_core.errors import ConfigError
-from selftest_core.prices import ModelPrice, prices_of
+from selftest_core.usage.prices import ModelPrice, prices_of
 
 if TYPE_CHECKING:
     from pathlib import Path

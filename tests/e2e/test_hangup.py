@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from core.run.shop import commit
 from pseudo_terminal import Terminal
-from run.shop import commit
 from worlds import BIN, a_world, eventually
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ import os, pathlib, sys
 sys.path.insert(0, {tests!r})
 import run_scenes
 from selftest_core.config import Config
-from selftest_tui import app
+from selftest_tui.app import app
 made = run_scenes.over(pathlib.Path({root!r}) / str(os.getpid())).write()
 raise SystemExit(app.run(Config(remote=False), dict(os.environ), run=made))
 """
@@ -38,8 +38,8 @@ EDITOR = "#!/bin/sh\necho edits\nexec sleep 1000\n"
 PILOT = """
 import os, pathlib, sys
 from selftest_core.config import Config
-from selftest_tui import app
-from selftest_tui.hangup import ending_with_the_terminal
+from selftest_tui.app import app
+from selftest_tui.app.hangup import ending_with_the_terminal
 made = app._make(Config(remote=False), dict(os.environ), pathlib.Path.cwd())
 async def press(pilot):
     await pilot.pause()
@@ -53,7 +53,7 @@ with ending_with_the_terminal():
 CONTINUED = """
 import os, pathlib, signal, sys, threading
 from selftest_core.config import Config
-from selftest_tui import app
+from selftest_tui.app import app
 made = app._make(Config(remote=False), dict(os.environ), pathlib.Path.cwd())
 async def press(pilot):
     await pilot.pause()

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.desks import AGENTS, make_desk
-from selftest_recorder.session import open_session
+from core.review.desks import AGENTS, make_desk
+from selftest_recorder.e2e.session import open_session
 from standins import EMPTY, mngr_that
 from worlds import a_world
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from selftest_recorder.session import Session
+    from selftest_recorder.e2e.session import Session
     from worlds import World
 
 pytestmark = pytest.mark.real

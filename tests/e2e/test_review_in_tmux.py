@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_recorder.session import open_session
+from selftest_recorder.e2e.session import open_session
 from worlds import a_world, eventually
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from selftest_recorder.session import Session
+    from selftest_recorder.e2e.session import Session
     from worlds import World
 
 pytestmark = pytest.mark.real

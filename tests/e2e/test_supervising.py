@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selftest_recorder.session import open_session
+from selftest_recorder.e2e.session import open_session
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ import jsonschema
 import pytest
 
 from selftest_core import __version__
-from selftest_core.check import check
-from selftest_core.tutorial import parse_blocks
-from selftest_tui.arguments import build_parser
+from selftest_core.tutorial.check import check
+from selftest_core.tutorial.tutorial import parse_blocks
+from selftest_tui.cli.arguments import build_parser
 from worlds import ROOT, World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from selftest_core.tools.process import Completed
-    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
 
 # A deadline for a hang, far beyond what a busy machine needs for a demo of one agent.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]

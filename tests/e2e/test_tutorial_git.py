@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.repositories import Repository
+from core.review.repositories import Repository
 from worlds import World, a_world
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.tools.process import Completed
-    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from recorder.collecting import Collecting
-from selftest_recorder.cast import read_cast
+from recorder.onhost.collecting import Collecting
+from selftest_recorder.cast.cast import read_cast
 from worlds import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from selftest_recorder.end_to_end import EndToEnd
+    from selftest_recorder.e2e.end_to_end import EndToEnd
     from worlds import World
 
 

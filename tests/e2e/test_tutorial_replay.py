@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recorder.collecting import Collecting
-from selftest_recorder.cast_shapes import Header
-from selftest_recorder.cast_writing import write_cast
-from selftest_recorder.session import open_session
+from recorder.onhost.collecting import Collecting
+from selftest_recorder.cast.events import Header
+from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.e2e.session import open_session
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from selftest_recorder.end_to_end import EndToEnd
-    from selftest_recorder.session import Session
+    from selftest_recorder.e2e.end_to_end import EndToEnd
+    from selftest_recorder.e2e.session import Session
     from worlds import World
 
 AGENT = """#!/bin/sh

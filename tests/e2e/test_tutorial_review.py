@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import run_scenes
-from integration.desks import make_desk
+from core.review.desks import make_desk
 from selftest_core.run.events import End
 from standins import EMPTY, mngr_that
 from worlds import World, eventually
@@ -18,9 +18,9 @@ from worlds import World, eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from integration.repositories import Repository
+    from core.review.repositories import Repository
     from selftest_core.tools.process import Completed
-    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
 
 
 SETTLING = re.compile(r"^│ *\S … ", re.MULTILINE)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from run.shop import FILES, commit
-from selftest_recorder.cast import read_cast
-from selftest_recorder.cast_shapes import MARKER
+from core.run.shop import FILES, commit
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.events import MARKER
 from worlds import BIN, World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from selftest_core.tools.process import Completed
-    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
 
 pytestmark = pytest.mark.real
 TEST = "tests/test_tax.py::test_tax"

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from run.rehearsals import a_plan
+from core.run.rehearsals import a_plan
 from selftest_core.journal import Journal
 from selftest_core.run.store import Wish, WishKind, make_run_folder
-from selftest_recorder.session import open_session
+from selftest_recorder.e2e.session import open_session
 from worlds import BIN
 
 if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
     from selftest_core.tools.process import Completed
-    from selftest_recorder.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
     from worlds import World
 
 BEGUN = "20261121-0931-7f3a"

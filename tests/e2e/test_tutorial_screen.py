@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from run.shop import FILES, commit
+from core.run.shop import FILES, commit
 from selftest_core.journal import read
 from selftest_core.run.overview import own_folders
-from selftest_recorder.session import open_session
+from selftest_recorder.e2e.session import open_session
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.run.store import RunFolder
-    from selftest_recorder.end_to_end import EndToEnd
+    from selftest_recorder.e2e.end_to_end import EndToEnd
     from worlds import World
 
 # A deadline for a hang, far beyond what a busy machine needs for two agents.

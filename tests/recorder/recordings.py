@@ -6,18 +6,18 @@ import random
 import shutil
 from typing import TYPE_CHECKING
 
-from selftest_recorder.cast import read_cast
-from selftest_recorder.cast_shapes import OUTPUT, RESIZE, Header, size_of
-from selftest_recorder.cast_writing import write_cast
-from selftest_recorder.session import open_session
-from selftest_recorder.terminal import open_terminal, text_of
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.events import OUTPUT, RESIZE, Header, size_of
+from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.e2e.session import open_session
+from selftest_recorder.terminal.terminal import open_terminal, text_of
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from selftest_recorder.terminal import Look
+    from selftest_recorder.terminal.terminal import Look
     from worlds import World
 
 PIECES = (

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import scenes
-from selftest_core.observations import SessionRef
-from selftest_tui.app import FleetApp
-from selftest_tui.widgets.agent_table import AgentTable
-from selftest_tui.widgets.key_bar import KeyBar
-from selftest_tui.widgets.preview import Preview
-from selftest_tui.widgets.status_bar import StatusBar
-from selftest_tui.world import StillWatch
+from selftest_core.fleet.observations import SessionRef
+from selftest_tui.app.app import FleetApp
+from selftest_tui.fleet.agent_table import AgentTable
+from selftest_tui.fleet.pane.preview import Preview
+from selftest_tui.fleet.status_bar import StatusBar
+from selftest_tui.shared.widgets.key_bar import KeyBar
+from selftest_tui.shared.world import StillWatch
 from tui.quiet import PATIENCE, press, until
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-    from selftest_core.run.offer import Offer
-    from selftest_core.view import FleetView, Row
-    from selftest_tui.app import Begin
-    from selftest_tui.feed import Publish
-    from selftest_tui.screens.fleet import FleetScreen
+    from selftest_core.fleet.view import FleetView, Row
+    from selftest_core.run.plan.offer import Offer
+    from selftest_tui.app.app import Begin
+    from selftest_tui.fleet.feed import Publish
+    from selftest_tui.fleet.screen import FleetScreen
 
 __all__ = ["PATIENCE", "Driven", "compare", "driven", "elsewhere", "normalised", "text_of"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from textual import events
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 
-from selftest_tui.held_keys import HoldingApp
+from selftest_tui.app.held_keys import HoldingApp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

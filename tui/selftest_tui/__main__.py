@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from selftest_tui.cli import main
+from selftest_tui.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

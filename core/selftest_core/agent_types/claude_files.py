@@ -17,7 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.agent_types.appended_lines import open_below
 from selftest_core.agent_types.claude_status import (
     SESSION_LIMIT,
     ClaudeSession,
@@ -26,7 +25,8 @@ from selftest_core.agent_types.claude_status import (
     transcript_name,
 )
 from selftest_core.agent_types.claude_turns import NO_TURN, LastTurn, last_turn
-from selftest_core.condition import Condition, from_claude
+from selftest_core.agent_types.condition import Condition, from_claude
+from selftest_core.conversation.appended_lines import open_below
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from selftest_core.agent_types.appended_lines import read_small
-from selftest_core.agent_types.common_transcript import (
+from selftest_core.conversation.appended_lines import read_small
+from selftest_core.conversation.common_transcript import (
     SYNTHETIC_MODEL,
     Step,
     Tokens,
@@ -32,7 +32,7 @@ from selftest_core.agent_types.common_transcript import (
     parse_object,
     text_of,
 )
-from selftest_core.usage import ProgramTotals, ReportedCost
+from selftest_core.usage.tokens import ProgramTotals, ReportedCost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

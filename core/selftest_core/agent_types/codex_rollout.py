@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from selftest_core.agent_types.appended_lines import open_below
-from selftest_core.condition import Condition, Kind, one_line
+from selftest_core.agent_types.condition import Condition, Kind, one_line
+from selftest_core.conversation.appended_lines import open_below
 from selftest_core.frozen import dataclass
 
 SOURCE = "Codex's rollout"

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, UsageError
-from selftest_core.integration.conflict_files import choose
-from selftest_core.integration.inputs import Request
-from selftest_core.integration.line import Decision, Status
-from selftest_core.integration.publishing import own_ref
-from selftest_core.integration.session import ReviewSession
+from selftest_core.review.changes.inputs import Request
+from selftest_core.review.conflict_files import choose
+from selftest_core.review.line import Decision, Status
+from selftest_core.review.publishing import own_ref
+from selftest_core.review.session.session import ReviewSession
 from selftest_core.run.events import End
 from selftest_core.run.store import passing
 from selftest_core.tools.process import run
@@ -25,8 +25,8 @@ from selftest_core.tools.process import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from selftest_core.integration.review_shapes import ReviewDocument
     from selftest_core.run.store import RunFolder
+    from selftest_core.schema.review import ReviewDocument
 
 BRANCH = "reviewed"
 """What is published in the demo's repository."""
@@ -35,7 +35,7 @@ _DEADLINE = 300.0
 
 def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> ReviewDocument | None:
     """Review the run in `folder` to its published branch; None where no agent left a commit."""
-    from selftest_core.integration.review_shapes import review_document
+    from selftest_core.schema.review import review_document
 
     try:
         session = ReviewSession.open(Request(run=folder.run), folder.path, environ, lambda text: None)

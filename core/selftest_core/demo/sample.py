@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selftest_core.demo.sample_tests import (
+from selftest_core.demo.sample_tests import (  # fmt: skip
     CONFTEST,
     TEST_CART,
     TEST_HELP,
@@ -18,7 +18,7 @@ from selftest_core.demo.sample_tests import (
     TEST_RECEIPT,
     TEST_TILL,
     TUTORIAL,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

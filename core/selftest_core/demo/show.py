@@ -1,8 +1,8 @@
 """A demo from its start to its end around something that conducts or shows it, with nothing left behind.
 
 Who interrupts (Ctrl-C, a closed terminal, a request to end) does so by KeyboardInterrupt in the main thread, as
-`selftest_tui.cli` arranges. The clearing up is then not interrupted by a second one: it takes a second, and what it
-did not reach would stay. It must not know what shows the demo.
+`selftest_tui.cli.main` arranges. The clearing up is then not interrupted by a second one: it takes a second, and what
+it did not reach would stay. It must not know what shows the demo.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
+from selftest_core.cleanup.sweep import sweep_dead_demos
 from selftest_core.demo.world import POLICY, DemoWorld
-from selftest_core.sweep import sweep_dead_demos
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import FrameType
 
-    from selftest_core.run.deciding import Policy
+    from selftest_core.run.conduct.decide import Policy
     from selftest_core.run.store import RunFolder
 
 

@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from selftest_core.clusters import limit_line
 from selftest_core.errors import ToolFailedError
-from selftest_core.run.bundles import Taken, UnusableBundleError
-from selftest_core.run.conversations import NO_CONVERSATION
-from selftest_core.run.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
-from selftest_core.run.prompt import PROMPT_LINE
-from selftest_core.run.smoke import report_of
+from selftest_core.fleet.clusters import limit_line
+from selftest_core.run.conduct.smoke import report_of
+from selftest_core.run.crew.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
+from selftest_core.run.fetch.bundles import Taken, UnusableBundleError
+from selftest_core.run.fetch.conversations import NO_CONVERSATION
+from selftest_core.run.plan.prompt import PROMPT_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.demo.simulated_time import SimulatedClock
-    from selftest_core.run.conversations import Conversation
+    from selftest_core.run.fetch.conversations import Conversation
     from selftest_core.run.fold import Member
 
 _BUNDLE_WORDS = "simulated bundle"

@@ -15,7 +15,7 @@ from selftest_core.demo.private import PrivateWorld
 from selftest_core.demo.scenarios import CAST, cast, files
 from selftest_core.demo.staging import lay_out, short_timeout, write_settings, write_stage
 from selftest_core.errors import ConfigError, UsageError
-from selftest_core.run.deciding import Policy
+from selftest_core.run.conduct.decide import Policy
 from selftest_core.tools.mngr import find_mngr
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class DemoWorld:
 
     def begin(self, say: Callable[[str], None]) -> RunFolder:
         """Plan the run of the cast's tests and make its folder; no agent yet. Raises what `prepare` raises."""
-        from selftest_core.run.preparing import Wanted, begin, prepare  # not needed for a first paint
+        from selftest_core.run.plan.preparing import Wanted, begin, prepare  # not needed for a first paint
 
         environ = self.tools_environ
         config = load_config(self.repository, environ)

@@ -11,18 +11,18 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.condition import Kind, urgency
 from selftest_core.agents import AgentKey
-from selftest_core.clusters import signature
-from selftest_core.condition import Kind, urgency
+from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
-from selftest_core.run.alarm import cluster_key
+from selftest_core.run.conduct.circuit_breaker import cluster_key
 from selftest_core.run.events import FAILURES, End, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from selftest_core.actions.agent_actions import ActResult, Target
     from selftest_core.run.fold import Run, RunRow
-    from selftest_core.steering import ActResult, Target
     from selftest_core.tools.mngr import Mngr
 
 ASKING_STAGE = "waiting"
@@ -92,8 +92,8 @@ def unreachable(row: RunRow) -> str:
 
 
 def message_targets(rows: Iterable[RunRow]) -> tuple[Target, ...]:
-    """The agents of these tests that can be sent a message, as `steering.steer` takes them."""
-    from selftest_core.steering import Target
+    """The agents of these tests that can be sent a message, as `actions.agent_actions.steer` takes them."""
+    from selftest_core.actions.agent_actions import Target
 
     members = [row.member for row in rows if not unreachable(row) and row.member is not None]
     return tuple(Target(AgentKey(one.host_id, one.agent_id), one.address, one.name, one.provider) for one in members)
@@ -103,7 +103,7 @@ async def message_members(
     mngr: Mngr, rows: Sequence[RunRow], text: str, on_result: Callable[[ActResult], None] | None = None
 ) -> tuple[ActResult, ...]:
     """Send one message to the agents of these tests that can be reached; one result for each of them."""
-    from selftest_core.steering import Act, steer
+    from selftest_core.actions.agent_actions import Act, steer
 
     return await steer(mngr, Act.MESSAGE, message_targets(rows), text, on_result)
 

@@ -17,17 +17,17 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.clusters import Failure, cluster
 from selftest_core.errors import UsageError
+from selftest_core.fleet.clusters import Failure, cluster
 from selftest_core.frozen import dataclass
-from selftest_core.outcome import LARGEST, UnreadableOutcomeError, parse_outcome, verdict
 from selftest_core.run.events import FAILURES, End
+from selftest_core.run.outcome import LARGEST, UnreadableOutcomeError, parse_outcome, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from selftest_core.clusters import Cluster
-    from selftest_core.outcome import Outcome
+    from selftest_core.fleet.clusters import Cluster
+    from selftest_core.run.outcome import Outcome
 
 OUTCOME = "outcome.json"
 MOST_FILES = 20_000

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import SelftestError, UsageError
 from selftest_core.frozen import dataclass
+from selftest_core.git.command import find_place
 from selftest_core.run.store import FOLDER, RunFolder, run_folders
-from selftest_core.tools.git import find_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from selftest_core.run.events import End
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.spending import Spending
-    from selftest_core.usage import Usage
+    from selftest_core.usage.tokens import Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`tests` = `ended` + `running` + `waiting`, where `running` are those that have an agent, stopping ones too.
+    """`tests` = `ended` + `cli.run` + `waiting`, where `cli.run` are those that have an agent, stopping ones too.
 
     `launched`: tests that an agent was made for. `ends`: how those that ended did, only the kinds that there are.
     `seconds_left`: None where nothing ended yet, where it is over, and where launching rests. `spent`: what the

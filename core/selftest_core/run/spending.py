@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import Phase
-from selftest_core.usage import Label, Usage, total_of
+from selftest_core.usage.tokens import Label, Usage, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from selftest_core.run.deciding import Policy
+    from selftest_core.run.conduct.decide import Policy
     from selftest_core.run.fold import Run, RunRow
 
 _NOTHING: Mapping[str, Usage] = MappingProxyType({})

@@ -4,7 +4,7 @@
     .selftest/runs/<run>/plan.json             written once
                          journal.jsonl         the one truth about what happened
                          wishes/<n>.json       what a person asked the conductor for; taken one by one
-                         reminded/<agent id>       who had its reminder: see `run.reminders`
+                         reminded/<agent id>       who had its reminder: see `fleet.sources.reminders`
                          agents/<agent>/attempt-N/   what came back, whole: renamed into place
     <state folder>/runs/<run>.json             where that run is: a pointer, so that `runs` sees other repositories
 
@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import RefusedError, UsageError
+from selftest_core.fleet.sources.reminders import runs_registry
 from selftest_core.frozen import dataclass
 from selftest_core.journal import is_held, read
 from selftest_core.run.fold import Run, fold
-from selftest_core.run.plan import RunPlan, plan_from_json, plan_json
-from selftest_core.run.reminders import runs_registry
+from selftest_core.run.plan.plan import RunPlan, plan_from_json, plan_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.run.estimates import dollars
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fold import end_of
+from selftest_core.run.plan.estimates import dollars
 from selftest_core.run.spending import spending
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import ToolBrokenError, ToolMissingError, ToolOutputError
+from selftest_core.fleet.sources.mngr_list import parse_listing
 from selftest_core.frozen import dataclass
-from selftest_core.listing import parse_listing
 from selftest_core.tools.installing import MNGR_WANTED, install_hint
 from selftest_core.tools.process import run_async
 from selftest_core.tools.tmux import default_socket
@@ -26,7 +26,7 @@ from selftest_core.tools.tmux import default_socket
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from selftest_core.observations import Listed
+    from selftest_core.fleet.observations import Listed
     from selftest_core.tools.process import Completed
 
 LIST_TIMEOUT = 60.0

@@ -1,6 +1,7 @@
 """What mngr says of an act on agents: the JSON of `message`, `stop`, `start` and `destroy`, read agent by agent.
 
-It answers with names, not ids, and only with those that it found. What its answer is worth is for `steering` to judge.
+It answers with names, not ids, and only with those that it found. What its answer is worth is for
+`actions.agent_actions` to judge.
 """
 
 from __future__ import annotations

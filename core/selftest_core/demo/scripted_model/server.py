@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.demo.scripted_model.answers import FOR_EVER
 from selftest_core.demo.scripted_model.conversation import read_messages, read_responses
 from selftest_core.demo.scripted_model.plays import answer
-from selftest_core.demo.scripted_model.streams import (
+from selftest_core.demo.scripted_model.streams import (  # fmt: skip
     message_document,
     message_events,
     response_events,
     usage_of,
-)  # fmt: skip
+)
 from selftest_core.demo.scripted_model.testers import Stage, read_stage
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Actions on agents: message, stop, start, destroy, attach, type, preview."""

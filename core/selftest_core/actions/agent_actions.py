@@ -1,0 +1,386 @@
+"""Doing something to agents: message, stop, start, destroy, each target with a result of its own.
+
+mngr acts on many agents in one call, but a call is not to be trusted whole: one address that it does not know makes
+it skip all others (with exit status 0 for `message` and `destroy`), a large `destroy` was seen killed half-way, and
+`start` says "started" of an agent that it left as it was. So: at most ten targets in a call; one call never mixes
+tmux servers or providers (each runs against the server that has the agents, where mngr would else start duplicates);
+what mngr says is read from its JSON; a call that did nothing is taken apart; and whether an agent is stopped or gone
+is judged by listing again. A message that may have been delivered is never sent twice.
+
+It asks nothing and confirms nothing: whoever calls it has shown the exact targets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import State
+from selftest_core.errors import ToolError, ToolTimeoutError
+from selftest_core.fleet.sources.mngr_list import failure
+from selftest_core.frozen import dataclass
+from selftest_core.tools.mngr import destroy_arguments, message_arguments, start_arguments, stop_arguments
+from selftest_core.tools.mngr_answers import DONE_WORD, Act, Answer, read_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from selftest_core.agents import AgentKey
+    from selftest_core.fleet.observations import Listed
+    from selftest_core.fleet.view import Row
+    from selftest_core.tools.mngr import Mngr
+    from selftest_core.tools.process import Completed
+
+__all__ = ["BATCH", "Act", "ActResult", "Target", "failed_targets", "steer", "target_of"]
+
+BATCH = 10
+"""Targets in one call of mngr."""
+TIMEOUT = 180.0
+"""Seconds for one call: a message waits until each agent has taken it, a start until a remote host is up."""
+_AT_ONCE = 3
+_DOUBT_HINT = "Wait a moment; if a tmux server does not answer, mend or end that first."
+
+MAY_HAVE_ARRIVED = "It may have arrived: look at the agent before sending again."
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One agent to act on. `socket`: the tmux server that has its session, None for mngr's default or none.
+
+    `doubt`: why it is not known whether it has a session: mngr could then start it twice, or take its work dir away
+    from under it, so that it is not stopped, started or destroyed.
+    """
+
+    key: AgentKey
+    address: str
+    name: str
+    provider: str
+    socket: str | None = None
+    state: State = State.UNKNOWN
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ActResult:
+    """How it went for one target: in words, and what to do where it did not."""
+
+    target: Target
+    ok: bool
+    says: str
+    hint: str = ""
+
+
+def target_of(row: Row) -> Target:
+    """The target that a row stands for."""
+    agent = row.agent
+    socket = row.session.socket if row.session is not None and agent.host.is_local else None
+    is_unseen = agent.host.is_local and row.session is None and agent.state is State.UNKNOWN
+    doubt = "no tmux session of it was seen, but it may have one" if is_unseen else ""
+    return Target(row.key, agent.address, agent.name, agent.host.provider, socket, agent.state, doubt)
+
+
+def failed_targets(results: Sequence[ActResult]) -> tuple[Target, ...]:
+    """The targets to try again."""
+    return tuple(result.target for result in results if not result.ok)
+
+
+async def steer(
+    mngr: Mngr,
+    act: Act,
+    targets: Sequence[Target],
+    text: str = "",
+    on_result: Callable[[ActResult], None] | None = None,
+    *,
+    timeout: float = TIMEOUT,
+) -> tuple[ActResult, ...]:
+    """Do it to each target, and return one result per target, in their order. Raises no ToolError: results say all.
+
+    `timeout` is in seconds, for one call of mngr.
+    `on_result` is called as soon as mngr has answered for a target, and again where listing again says otherwise.
+    Cancelling ends the running mngr; agents that it had reached by then stay as they are.
+    """
+    import asyncio
+
+    unique = tuple({target.key: target for target in targets}.values())
+    results = _Results(unique, on_result)
+    if act is Act.MESSAGE and not text.strip():
+        return tuple(results.put(ActResult(target, False, "the message is empty")) for target in unique)
+    try:
+        await mngr.check()
+    except ToolError as error:
+        return tuple(results.put(_failed(target, error)) for target in unique)
+    known = unique if act is Act.MESSAGE else tuple(target for target in unique if not target.doubt)
+    for target in unique:
+        if target not in known:
+            results.put(ActResult(target, False, target.doubt, _DOUBT_HINT))
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one_group(group: tuple[Target, ...]) -> None:
+        async with turns:
+            await _Steering(mngr, act, text, group, results, timeout).run()
+
+    async with asyncio.TaskGroup() as tasks:
+        for group in _groups(act, known, mngr):
+            tasks.create_task(one_group(group))
+    return tuple(results.of(target) for target in unique)
+
+
+class _Results:
+    """The results so far; tells each new one."""
+
+    def __init__(self, targets: Sequence[Target], on_result: Callable[[ActResult], None] | None) -> None:
+        self._asked = {target.key: target for target in targets}
+        self._on_result = on_result
+        self._by_key: dict[AgentKey, ActResult] = {}
+
+    def put(self, result: ActResult) -> ActResult:
+        result = replace(result, target=self._asked[result.target.key])
+        if self._by_key.get(result.target.key) != result:
+            self._by_key[result.target.key] = result
+            if self._on_result is not None:
+                self._on_result(result)
+        return result
+
+    def of(self, target: Target) -> ActResult:
+        return self._by_key[target.key]
+
+
+def _groups(act: Act, targets: Sequence[Target], mngr: Mngr) -> Iterator[tuple[Target, ...]]:
+    """Targets that may share a call: of one tmux server, one provider, and restarted or not."""
+
+    def place(target: Target) -> tuple[str, str, bool]:
+        return target.socket or "", target.provider, _needs_restart(act, target)
+
+    own = [replace(t, socket=None) if t.socket == mngr.default_socket else t for t in targets]
+    for _, group in groupby(sorted(own, key=place), key=place):
+        yield tuple(group)
+
+
+def _batches(targets: Sequence[Target]) -> Iterator[tuple[Target, ...]]:
+    """At most ten, and no name twice: mngr answers with names, which hosts may share."""
+    left = list(targets)
+    while left:
+        batch: dict[str, Target] = {}
+        for target in left:
+            if len(batch) < BATCH:
+                batch.setdefault(target.name, target)
+        taken = {target.key for target in batch.values()}
+        left = [target for target in left if target.key not in taken]
+        yield tuple(batch.values())
+
+
+def _needs_restart(act: Act, target: Target) -> bool:
+    return act is Act.START and target.state is State.DONE
+
+
+class _Steering:
+    """One act on the targets of one group, call after call."""
+
+    def __init__(
+        self, mngr: Mngr, act: Act, text: str, targets: tuple[Target, ...], results: _Results, timeout: float
+    ) -> None:
+        self._mngr = mngr
+        self._act = act
+        self._text = text
+        self._targets = targets
+        self._results = results
+        self._timeout = timeout
+        self._settled: set[AgentKey] = set()
+        self._socket = targets[0].socket
+        self._provider = targets[0].provider
+
+    async def run(self) -> None:
+        for batch in _batches(self._targets):
+            await self._batch(batch)
+        if self._act in (Act.STOP, Act.DESTROY):
+            await self._verify(self._targets)
+
+    async def _batch(self, batch: tuple[Target, ...]) -> None:
+        try:
+            done = await self._call(batch)
+        except ToolTimeoutError as error:
+            await self._doubt(batch, error)
+            return
+        except ToolError as error:
+            self._fail(batch, error)
+            return
+        answers = read_answer(self._act, done.stdout)
+        if answers is None and done.exit_status < 0:
+            await self._doubt(batch, failure(f"mngr {self._act}", stderr=done.stderr, exit_status=done.exit_status))
+            return
+        unanswered = self._take(batch, answers or {})
+        if unanswered and answers and answers.keys() - {target.name for target in batch}:
+            unanswered = self._take(await self._renamed(unanswered), answers)
+        if not unanswered:
+            return
+        if len(unanswered) < len(batch) or len(batch) == 1:
+            await self._explain(unanswered, done)
+        elif answers is None and done.exit_status > 0 and self._act is Act.MESSAGE and not _is_unknown(done):
+            # It may have died after some were sent, so nothing is sent again.
+            self._fail(batch, failure("mngr message", stderr=done.stderr, exit_status=done.exit_status))
+        else:
+            await self._take_apart(unanswered)
+
+    async def _call(self, batch: Sequence[Target]) -> Completed:
+        addresses = [target.address for target in batch]
+        match self._act:
+            case Act.MESSAGE:
+                arguments = message_arguments(addresses)
+            case Act.STOP:
+                arguments = stop_arguments(addresses)
+            case Act.START:
+                arguments = start_arguments(addresses, restart=_needs_restart(self._act, batch[0]))
+            case Act.DESTROY:
+                arguments = destroy_arguments(addresses)
+        text = self._text if self._act is Act.MESSAGE else None
+        return await self._mngr.call(arguments, timeout=self._timeout, text=text, tmux_socket=self._socket)
+
+    def _take(self, batch: Sequence[Target], answers: Mapping[str, Answer]) -> tuple[Target, ...]:
+        """Note what mngr answered; returns the targets that it said nothing of."""
+        left = []
+        for target in batch:
+            answer = answers.get(target.name)
+            if answer is None:
+                left.append(target)
+            elif self._act is Act.START and answer.ok and target.state is State.REPLACED:
+                # mngr says "started" of whatever has a session, and leaves it as it is.
+                says = "left as it is: another program runs in its place"
+                self._results.put(ActResult(target, False, says, "Stop it first, then start it."))
+            else:
+                self._results.put(ActResult(target, answer.ok, answer.says, answer.hint))
+        return tuple(left)
+
+    async def _renamed(self, targets: Sequence[Target]) -> tuple[Target, ...]:
+        """The targets by the names that they have now; mngr answers with these."""
+        try:
+            names = {agent.key: agent.name for agent in (await self._list()).agents}
+        except ToolError:
+            return tuple(targets)
+        return tuple(replace(target, name=names.get(target.key, target.name)) for target in targets)
+
+    async def _take_apart(self, targets: Sequence[Target]) -> None:
+        """mngr did nothing for any of them, most likely since one is gone: without that, or each by itself."""
+        try:
+            listed = await self._list()
+        except ToolError:
+            left = tuple(targets)  # the calls themselves will say what is wrong
+        else:
+            left = tuple(target for target in targets if not self._settle_from(listed, target))
+        if len(left) == len(targets):
+            for target in left:
+                await self._batch((target,))
+        elif left:
+            await self._batch(left)
+
+    def _settle_from(self, listed: Listed, target: Target) -> bool:
+        """Note what the listing decides without another call: that it is gone, or already as wanted."""
+        agent = {agent.key: agent for agent in listed.agents}.get(target.key)
+        if agent is None:
+            if _may_hide(listed, target):
+                return False
+            self._results.put(_gone(self._act, target))
+            self._settled.add(target.key)
+            return True
+        # Of one that is as wanted already nothing is asked again.
+        is_restarted = _needs_restart(self._act, target) and agent.state in (State.RUNNING, State.WAITING)
+        if is_restarted or (self._act is Act.STOP and agent.state is State.STOPPED):
+            self._results.put(ActResult(target, True, DONE_WORD[self._act]))
+            self._settled.add(target.key)
+            return True
+        return False
+
+    async def _explain(self, targets: Sequence[Target], done: Completed) -> None:
+        """mngr said nothing of these: gone, or it says why on stderr."""
+        if done.exit_status == 0 or _is_unknown(done):
+            for target in targets:
+                self._results.put(_gone(self._act, target))
+        else:
+            self._fail(targets, failure(f"mngr {self._act}", stderr=done.stderr, exit_status=done.exit_status))
+
+    async def _doubt(self, batch: Sequence[Target], error: ToolError) -> None:
+        """mngr was ended before it answered: who was reached is not known from it."""
+        if self._act is Act.MESSAGE:
+            for target in batch:
+                self._results.put(ActResult(target, False, error.title, MAY_HAVE_ARRIVED))
+        else:
+            self._fail(batch, error)
+            if self._act is Act.START:
+                await self._verify(batch)
+
+    def _fail(self, targets: Sequence[Target], error: ToolError) -> None:
+        for target in targets:
+            self._results.put(_failed(target, error))
+
+    async def _list(self) -> Listed:
+        return await self._mngr.list(self._provider, tmux_socket=self._socket)
+
+    async def _verify(self, targets: Sequence[Target]) -> None:
+        """Judge each by a new listing: what mngr shows now outweighs what it said that it did."""
+        targets = [target for target in targets if target.key not in self._settled]
+        if not targets:
+            return
+        try:
+            listed = await self._list()
+        except ToolError as error:
+            for target in targets:
+                result = self._results.of(target)
+                if result.ok:
+                    self._results.put(replace(result, hint=result.hint or f"Not verified: {error.title}."))
+            return
+        now = {agent.key: agent for agent in listed.agents}
+        for target in targets:
+            agent = now.get(target.key)
+            if agent is None and _may_hide(listed, target):
+                continue
+            self._results.put(_judged(self._act, self._results.of(target), None if agent is None else agent.state))
+
+
+def _judged(act: Act, said: ActResult, state: State | None) -> ActResult:
+    """What a result is worth, given the agent's state after it (None: it is not there any more)."""
+    again = "Try again: mngr may have been interrupted."
+    if state is None:
+        return said if said.ok and act is Act.DESTROY else _gone(act, said.target)
+    match act:
+        case Act.DESTROY:
+            return replace(said, ok=False, says=_despite(said, f"it is still there ({state})"), hint=said.hint or again)
+        case Act.STOP if state is State.STOPPED:
+            return said if said.ok else replace(said, ok=True, says="stopped", hint="")
+        case Act.STOP:
+            return replace(said, ok=False, says=_despite(said, f"it is still {state}"), hint=said.hint or again)
+        case Act.START if not said.ok and state in (State.RUNNING, State.WAITING):
+            return replace(said, ok=True, says="started", hint="")
+        case _:
+            return said
+
+
+def _despite(said: ActResult, fact: str) -> str:
+    return f"mngr says {said.says}, but {fact}" if said.ok else f"{said.says}; {fact}"
+
+
+def _gone(act: Act, target: Target) -> ActResult:
+    if act is Act.DESTROY:
+        return ActResult(target, True, "gone")
+    return ActResult(target, False, "it is not there any more", "It was destroyed meanwhile; nothing was done.")
+
+
+def _failed(target: Target, error: ToolError) -> ActResult:
+    detail = error.detail.strip().splitlines()
+    return ActResult(target, False, ": ".join(part for part in (error.title, *detail[:3]) if part), error.hint)
+
+
+def _may_hide(listed: Listed, target: Target) -> bool:
+    """True where an error of the listing may be the reason why the agent is not in it."""
+    host_id, agent_id = target.key
+    for error in listed.errors:
+        if error.agent_id is not None or error.host_id is not None:
+            if error.agent_id in (None, agent_id) and error.host_id in (None, host_id):
+                return True
+        elif error.provider in (None, target.provider):
+            return True
+    return False
+
+
+def _is_unknown(done: Completed) -> bool:
+    """True where mngr says that it found no agent of such an address (exit status 8, or those words)."""
+    return done.exit_status == 8 or "Agent not found" in done.stderr or "Could not find agent" in done.stderr

@@ -1,0 +1,166 @@
+"""How a person gets into a session: the command that shows it on their terminal, and what to know before.
+
+Outside tmux the terminal is handed over to a tmux client. Inside tmux a new window of the person's own session runs
+that client, so that the supervisor stays where it is; switching the person's client instead would throw them out of
+tmux when the agent ends, and linking the agent's window would let them close it for good. A remote agent is reached
+by its host's ssh command. TMUX is never passed on, since a client would refuse to nest. Plans only: `terminal` runs.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from selftest_core.errors import RefusedError, ToolError, UsageError
+from selftest_core.fleet.observations import SessionRef, TmuxSession
+from selftest_core.frozen import dataclass
+from selftest_core.tools.mngr_files import host_dir_of, prefix_of
+from selftest_core.tools.tmux import Tmux, escaped, exact_session, own_server, tmux_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.agents import Ssh
+    from selftest_core.fleet.view import Row
+
+_DEFAULT_PREFIX_KEY = "C-b"
+_QUESTION_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class AttachPlan:
+    """What to run. `kind` "hand over": on our terminal until it ends; "window": returns at once, a window opens.
+
+    `warning` says what it does and how one comes back. `socket` is the server whose keys the person will press, and
+    `session` the one shown there; None where it is on another host.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    kind: Literal["hand over", "window"]
+    warning: str
+    title: str = ""
+    socket: str | None = None
+    session: SessionRef | None = None
+
+
+def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]) -> AttachPlan:
+    """How to attach to an agent or to any session. Raises RefusedError where it makes no sense, saying why."""
+    if isinstance(what, SessionRef):
+        return _local(what, what.name, environ)
+    if isinstance(what, TmuxSession):
+        return _local(what.ref, what.ref.name, environ, others=what.attached)
+    agent = what.agent
+    if what.session is not None:
+        return _local(what.session, agent.name, environ)
+    if agent.host.is_local:
+        raise RefusedError(
+            f"{agent.name} has no tmux session", "It is stopped, so there is nothing to attach to.", "Start it first."
+        )
+    if agent.host.ssh is None:
+        raise RefusedError(
+            f"{agent.name} cannot be reached",
+            f"mngr gives no ssh command for its host {agent.host.name} ({agent.host.state or 'state unknown'}).",
+            f"Try `mngr connect {shlex.quote(agent.name)}`.",
+        )
+    return _remote(agent.host.ssh, f"{prefix_of(environ, host_dir_of(environ))}{agent.name}", agent.name, environ)
+
+
+def attach_argv(ref: SessionRef, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The client that shows a session of this machine."""
+    tmux = shutil.which("tmux", path=environ.get("PATH")) or "tmux"
+    return (tmux, "-u", "-N", "-S", ref.socket, "attach-session", "-t", escaped(exact_session(ref.name)))
+
+
+def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:
+    """The client that shows a session of another host.
+
+    Two shells read it: ours, which `ssh.command` is written for, and the one over there, of which nothing is known;
+    so that one gets a single `sh -c`. A terminal that the other host has never heard of becomes a common one.
+    """
+    script = (
+        "tput longname >/dev/null 2>&1 || { TERM=xterm-256color; export TERM; }; "
+        f"exec tmux -u attach-session -t {shlex.quote(exact_session(session))}"
+    )
+    there = f"exec sh -c {shlex.quote(script)}"
+    return ("/bin/sh", "-c", f"{ssh.command} -t {shlex.quote(there)}")
+
+
+def new_window_argv(
+    own: tuple[str, str], name: str, inner: tuple[str, ...], environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """A new window behind our own (`own` as `own_server` tells), with `inner` in it and TMUX forgotten.
+
+    The window is named by ids, as a session's name can look like anything, and a pane's id is no place for a window.
+    """
+    where = _answer(own[0], environ, *_at(own), "#{session_id}:#{window_id}")
+    behind = ("-a", "-t", where) if where else ()
+    command = ("env", "-u", "TMUX", "-u", "TMUX_PANE", *inner)
+    return ("tmux", "-u", "-N", "-S", own[0], "new-window", *behind, "-n", *map(escaped, (name, *command)))
+
+
+def _local(ref: SessionRef, name: str, environ: Mapping[str, str], others: int = 0) -> AttachPlan:
+    own = own_server(environ)
+    if (
+        own is not None
+        and _is_same(own[0], ref.socket)
+        and _answer(own[0], environ, *_at(own), "#{session_name}") == ref.name
+    ):
+        raise RefusedError(f"You are in {ref.name} already", "Attaching it to itself would show it in itself.")
+    shared = "Somebody else is attached too: you share its size and its keys. " if others else ""
+    return _placed(attach_argv(ref, environ), name, environ, shared, _prefix_key(ref.socket, environ), ref)
+
+
+def _remote(ssh: Ssh, session: str, name: str, environ: Mapping[str, str]) -> AttachPlan:
+    if not ssh.command.strip():
+        raise UsageError(f"{name} cannot be reached", "mngr gives an empty ssh command for its host.")
+    far = "On another host, over ssh. "
+    return _placed(ssh_argv(ssh, session), name, environ, far, _DEFAULT_PREFIX_KEY, None)
+
+
+def _placed(
+    inner: tuple[str, ...], name: str, environ: Mapping[str, str], note: str, key: str, ref: SessionRef | None
+) -> AttachPlan:
+    env = tmux_environment(environ)
+    own = own_server(environ)
+    socket = ref.socket if ref else None
+    if own is None:
+        warning = f"{note}Your terminal shows {name} until you detach with {key} d; the agent goes on without you."
+        return AttachPlan(inner, env, "hand over", warning, name, socket, ref)
+    outer = _prefix_key(own[0], environ)
+    detach = f"{outer} {key} d" if outer != key else f"{key} {key} d"
+    warning = (
+        f"{note}{name} opens in a new window of your tmux, beside this one. Come back with {outer} l, "
+        f"leave it with {detach}; closing that window only detaches."
+    )
+    return AttachPlan(
+        new_window_argv(own, _window_name(name), inner, environ), env, "window", warning, name, socket, ref
+    )
+
+
+def _window_name(name: str) -> str:
+    """Without what tmux would read as a format or show badly."""
+    return "".join(char for char in name if char.isprintable() and char != "#")[:40] or "agent"
+
+
+def _is_same(one: str, other: str) -> bool:
+    return Path(one).resolve() == Path(other).resolve()
+
+
+def _at(own: tuple[str, str]) -> tuple[str, ...]:
+    """The question about the pane that we are in; what is asked for comes behind."""
+    return ("display-message", "-p", *(("-t", own[1]) if own[1] else ()))
+
+
+def _prefix_key(socket: str, environ: Mapping[str, str]) -> str:
+    return _answer(socket, environ, "show-options", "-gv", "prefix") or _DEFAULT_PREFIX_KEY
+
+
+def _answer(socket: str, environ: Mapping[str, str], *arguments: str) -> str:
+    """A server's answer to a question that only makes a text better: "" where it has none."""
+    try:
+        return Tmux(socket, environ).run(*arguments, timeout=_QUESTION_TIMEOUT).strip()
+    except ToolError:
+        return ""

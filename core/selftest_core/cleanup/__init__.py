@@ -1,0 +1,1 @@
+"""Removal of what ended runs, reviews and demos left behind."""

@@ -1,0 +1,140 @@
+"""What reviews left: folders of reviews that are long over, and refs of reviews whose folder is gone.
+
+A review that somebody has open is never touched, nor one in which something was decided that was never published:
+that is a person's work. Each is looked at once more before it goes, with its log held, so that nobody can open it
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING, Literal
+
+from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import Git, find_place
+from selftest_core.journal import is_held, read
+from selftest_core.review.changes.inputs import OWN_FOLDER
+from selftest_core.review.publishing import own_ref
+from selftest_core.review.session.log import ACTS
+from selftest_core.review.session.opening import LOG, hold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+type Kind = Literal["review", "refs"]
+
+OLD = 30 * 24 * 3600.0
+"""Seconds after which nobody is taken to come back to a review that is done."""
+_NAME = re.compile(r"review-[0-9a-f]{8}-[0-9a-f]{8}")
+_DECIDED = ACTS | {"undone", "redone"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewLeftover:
+    """One thing that a review left. `names`: exactly what goes; `refs` of them with the ids that they were seen at.
+
+    `path`: the review's folder, or the repository where that is gone.
+    """
+
+    kind: Kind
+    review: str
+    path: Path
+    says: str
+    names: tuple[str, ...]
+    refs: tuple[tuple[str, str], ...]
+    git_dir: Path
+
+
+def review_leftovers(
+    environ: Mapping[str, str], repository: Path | None, now: float
+) -> tuple[tuple[ReviewLeftover, ...], tuple[str, ...]]:
+    """What reviews of this repository left, by looking only; and what could not be looked at, in words.
+
+    `now`: seconds since the epoch.
+    """
+    if repository is None:
+        return (), ()
+    try:
+        place = find_place(repository, environ)
+        git = Git(place.git_dir, environ)
+        refs = git.refs("refs/selftest/")
+        # Work trees of one repository have their refs in common, and each its own folder.
+        tops = dict.fromkeys([repository, *git.worktrees()])
+    except (SelftestError, OSError) as error:
+        return (), (f"the reviews of {repository} were not looked for: {' '.join(str(error).split())}",)
+    found: list[ReviewLeftover] = []
+    homes = {path.name: path for top in tops for path in (top / OWN_FOLDER / "runs").glob("review-*")}
+    for name, home in sorted(homes.items()):
+        if home.is_relative_to(repository) and _NAME.fullmatch(name) and _is_over(home, now):
+            own = _refs_of(refs, name)
+            says = f"review {name}: its folder, and the refs that keep its commits (nobody was in it for 30 days)"
+            names = (str(home), *(ref for ref, _ in own))
+            found.append(ReviewLeftover("review", name, home, says, names, own, place.git_dir))
+    for name in dict.fromkeys(_names_in(refs)):
+        if name not in homes:
+            own = _refs_of(refs, name)
+            count = f"{len(own)} ref{'' if len(own) == 1 else 's'}"
+            says = f"review {name}: {count} of it, whose folder is gone"
+            names = tuple(ref for ref, _ in own)
+            found.append(ReviewLeftover("refs", name, repository, says, names, own, place.git_dir))
+    return tuple(found), ()
+
+
+def remove_review(leftover: ReviewLeftover, environ: Mapping[str, str], now: float) -> tuple[str, ...]:
+    """Remove one; what could not be done, in words."""
+    try:
+        if leftover.kind == "refs":
+            _remove_refs(leftover, environ)
+            return ()
+        with hold(leftover.path):
+            # Whoever waited for us finds that it is gone, and nothing of it is left to be half of something.
+            if not _is_done_with(leftover.path, now):
+                return (f"{leftover.review} is in use again: left alone",)
+            _remove_refs(leftover, environ)
+            shutil.rmtree(leftover.path)
+    except (SelftestError, OSError) as error:
+        return (" ".join(str(error).split("\n")),)
+    return ()
+
+
+def _is_over(home: Path, now: float) -> bool:
+    return _is_done_with(home, now) and not is_held(home / LOG)
+
+
+def _is_done_with(home: Path, now: float) -> bool:
+    """Nobody acted in it for long, and nothing was decided since it was published last."""
+    log = home / LOG
+    try:
+        if home.is_symlink() or now - log.stat().st_mtime <= OLD:
+            return False
+        reading = read(log.read_bytes())
+    except OSError:
+        return False
+    if reading.is_damaged:
+        return False
+    events = [entry.event for entry in reading.entries]
+    decided = max((at for at, event in enumerate(events) if event in _DECIDED), default=-1)
+    published = max((at for at, event in enumerate(events) if event == "published"), default=-1)
+    return decided < 0 or published > decided
+
+
+def _names_in(refs: Mapping[str, str]) -> Iterator[str]:
+    for ref in refs:
+        name = ref.split("/")[2]
+        if _NAME.fullmatch(name):
+            yield name
+
+
+def _refs_of(refs: Mapping[str, str], name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((ref, oid) for ref, oid in refs.items() if ref.startswith(own_ref(name, "")))
+
+
+def _remove_refs(leftover: ReviewLeftover, environ: Mapping[str, str]) -> None:
+    """All of them or none, and each only where it is what was shown."""
+    if leftover.refs:
+        commands = "".join(f"delete {ref} {oid}\n" for ref, oid in leftover.refs)
+        git = Git(leftover.git_dir, environ)
+        git.ask("update-ref", "--no-deref", "--stdin", text=f"start\n{commands}commit\n")

@@ -1,0 +1,254 @@
+"""Which tests a change affects, and why: so that a run need not pay an agent for each test that nothing touched.
+
+A test is affected when its own file, a conftest.py of its folders, or a tutorial block that it cites is not as it was
+at a base commit, or when its file imports a changed module itself. Imports of imports do not count: they would soon
+be everything. Compared are the base commit and the work tree as it stands, so what is uncommitted counts, new files
+included.
+
+It reads files and asks git; it imports nothing of the project and changes nothing. Where it errs, it picks too many.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from selftest_core.errors import ToolOutputError
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import Git
+from selftest_core.tutorial.coverage import cover
+from selftest_core.tutorial.tutorial import parse_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from selftest_core.collect.collection import CollectedTest, Collection
+    from selftest_core.tutorial.citations import Citation
+    from selftest_core.tutorial.tutorial import Block
+
+_CALLS = frozenset({"import_module", "importorskip", "__import__"})
+_LARGEST = 16 * 1024 * 1024
+
+
+class Affected(NamedTuple):
+    """A test and every reason why it is affected, as sentences without a full stop."""
+
+    test: CollectedTest
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Imports:
+    """What a file imports: dotted names, and for relative imports paths without an ending."""
+
+    names: frozenset[str]
+    paths: frozenset[str]
+
+
+def affected(
+    root: Path,
+    base: str,
+    collection: Collection,
+    citations: Sequence[Citation],
+    git: Git,
+    tutorial: str = "tutorial.sh",
+) -> tuple[Affected, ...]:
+    """The affected tests, in the order of the collection. `root`: the top of the work tree, where it was collected.
+
+    `base` is any name of a commit; `citations` are those of the test files as they are now; `tutorial` is relative to
+    `root`. Raises UsageError where `base` names no commit, and ToolError where git fails.
+    """
+    oid = _of_work_tree(root, git).resolve(base)
+    changes = changed_paths(root, oid, git)
+    modules = _modules(root, changes)
+    cited = _cited(root, oid, citations, git, tutorial) if tutorial in changes else {}
+    by_file: dict[str, tuple[str, ...]] = {}
+    picked: list[Affected] = []
+    for test in collection.tests:
+        if test.file not in by_file:
+            by_file[test.file] = tuple(_reasons_of_file(root, test.file, changes, modules))
+        reasons = (*by_file[test.file], *cited.get(test.without_parameters, ()))
+        if reasons:
+            picked.append(Affected(test, reasons))
+    return tuple(picked)
+
+
+def changed_paths(root: Path, oid: str, git: Git) -> dict[str, str]:
+    """Each path that differs between a commit and the work tree, and what became of it: "changed", "is new", …
+
+    Both names of a renamed file are in it.
+    """
+    tree = _of_work_tree(root, git)
+    place = ("-C", str(root), f"--work-tree={root}")
+    options = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames")
+    with tempfile.TemporaryDirectory(prefix="selftest-index-") as folder:
+        # `git diff` writes what it learnt about unchanged files into the index, and the index is the person's. The
+        # copy keeps its time, by which git knows what may have changed in the moment of its writing.
+        index = Path(folder) / "index"
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy2(tree.git_dir / "index", index)
+        tree.environment["GIT_INDEX_FILE"] = str(index)
+        listed = tree.ask(*place, "diff", "--name-status", "-z", *options, oid, "--")
+        others = tree.ask(*place, "ls-files", "--others", "--exclude-standard", "-z")
+    changes = dict(_compared(listed))
+    for path in others.split("\0"):
+        if path:
+            # What the index does not know is deleted for `diff`, though it may stand there.
+            changes[path] = "changed" if changes.get(path) == "was deleted" else "is new and not committed"
+    return changes
+
+
+def _compared(listed: str) -> Iterator[tuple[str, str]]:
+    words = iter(listed.split("\0"))
+    for status in words:
+        if not status:
+            continue
+        path = next(words)
+        match status[0]:
+            case "A":
+                yield path, "is new"
+            case "D":
+                yield path, "was deleted"
+            case "R" | "C":
+                made = next(words)
+                yield made, f"was {path}" if status[0] == "R" else f"was copied from {path}"
+                if status[0] == "R":
+                    yield path, f"is {made} now"
+            case _:
+                yield path, "changed"
+
+
+def _of_work_tree(root: Path, git: Git) -> Git:
+    """git with the index of this work tree: a linked one has an index and a HEAD of its own."""
+    link = root / ".git"
+    if not link.is_file():
+        return Git(git.git_dir, git.environment)
+    word, _, path = link.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n").partition(": ")
+    if word != "gitdir":
+        raise ToolOutputError(f"{link} names no git folder", "It should say `gitdir: …`.")
+    return Git((root / path).resolve(), git.environment)
+
+
+def _reasons_of_file(
+    root: Path, path: str, changes: Mapping[str, str], modules: Mapping[str, tuple[str, ...]]
+) -> Iterator[str]:
+    if path in changes:
+        yield f"{path} {changes[path]}"
+    for folder in reversed(PurePosixPath(path).parents):
+        conftest = str(folder / "conftest.py")
+        if conftest in changes and conftest != path:
+            yield f"{conftest} {changes[conftest]}"
+    if not modules or not path.endswith(".py"):
+        return
+    imports = _imports(_text(root / path), path)
+    found: dict[str, None] = {}
+    for name in sorted(imports.names):
+        found.update(dict.fromkeys(modules.get(name, ())))
+    for stem in sorted(imports.paths):
+        found.update(dict.fromkeys(one for one in (f"{stem}.py", f"{stem}/__init__.py") if one in changes))
+    for one in found:
+        if one != path and PurePosixPath(one).name != "conftest.py":
+            yield f"it imports {one}, which {changes[one]}"
+
+
+def _text(path: Path) -> str:
+    """A file's text; empty where it cannot be read, whose tests pytest could not have collected."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            return ""
+        return path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError:
+        return ""
+
+
+def _modules(root: Path, changes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The dotted names by which each changed Python file can be imported.
+
+    Which folders are on sys.path is the project's affair (src layouts, `pythonpath`, folders of tests), so each
+    folder above the outermost package counts as one. Inside a package a file has no shorter name.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for path in changes:
+        if not path.endswith(".py"):
+            continue
+        whole = PurePosixPath(path)
+        parts = whole.parts[:-1] if whole.name == "__init__.py" else (*whole.parts[:-1], whole.stem)
+        folder = whole.parent
+        outermost = len(folder.parts)
+        while outermost and _is_package(root, PurePosixPath(*folder.parts[:outermost]), changes):
+            outermost -= 1
+        for start in range(outermost + 1):
+            name = ".".join(parts[start:])
+            # A script `types.py` somewhere is not what a test means by `import types`.
+            if name and name not in sys.stdlib_module_names:
+                found[name].append(path)
+    return {name: tuple(paths) for name, paths in found.items()}
+
+
+def _is_package(root: Path, folder: PurePosixPath, changes: Mapping[str, str]) -> bool:
+    marker = str(folder / "__init__.py")
+    return (root / marker).is_file() or changes.get(marker, "") == "was deleted"
+
+
+def _imports(source: str, path: str) -> _Imports:
+    """All that a file names in imports, inside functions too."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return _Imports(frozenset(), frozenset())
+    names: set[str] = set()
+    paths: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                names.update(alias.name for alias in aliases)
+            case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                names.update((module, *(f"{module}.{alias.name}" for alias in aliases)))
+            case ast.ImportFrom(module=module, names=aliases, level=int(level)) if level:
+                paths.update(_relative(path, level, module, [alias.name for alias in aliases]))
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[ast.Constant(str(name)), *_]):
+                if called in _CALLS:
+                    names.add(name)
+            case _:
+                continue
+    return _Imports(frozenset(names), frozenset(paths))
+
+
+def _relative(path: str, level: int, module: str | None, names: Sequence[str]) -> Iterator[str]:
+    folders = PurePosixPath(path).parts[:-1]
+    if level > len(folders) + 1:
+        return
+    place = (*folders[: len(folders) + 1 - level], *(module.split(".") if module else ()))
+    if place:
+        yield "/".join(place)
+    for name in names:
+        yield "/".join((*place, name))
+
+
+def _cited(root: Path, oid: str, citations: Sequence[Citation], git: Git, tutorial: str) -> dict[str, tuple[str, ...]]:
+    """For each test function, what happened to the blocks that it cites."""
+    shown = git.run("cat-file", "blob", f"{oid}:{tutorial}")
+    before = parse_blocks(shown.stdout if shown.ok else "").blocks
+    after = parse_blocks(_text(root / tutorial)).blocks
+    reasons: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for blocks, others, what in (
+        (after, before, "it cites the block at {}:{}, which changed"),
+        (before, after, "it cites the block that was at {}:{}, which changed"),
+    ):
+        known = {_lines(block) for block in others}
+        # Against all blocks, though few matter: a citation that matches none of them costs a search for the nearest.
+        for cited in cover(blocks, citations).blocks:
+            if _lines(cited.block) not in known:
+                for test in cited.tests:
+                    reasons[test][what.format(tutorial, cited.block.line)] = None
+    return {test: tuple(found) for test, found in reasons.items()}
+
+
+def _lines(block: Block) -> tuple[str, ...]:
+    return tuple(line.strip() for line in block.text.splitlines() if line.strip())

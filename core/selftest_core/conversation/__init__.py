@@ -1,0 +1,1 @@
+"""Conversations of agents: transcripts read, made readable, and searched."""

@@ -1,0 +1,182 @@
+"""Read the lines that Claude Code itself writes: its API errors, and the steps that mngr has not converted yet.
+
+mngr copies them from Claude's session file to `agents/ID/logs/claude_transcript/events.jsonl`, at once; its common
+transcript (`common_transcript`) follows up to five seconds later, without the answer that Claude is at, and without the
+kind of an error. An error is an `assistant` line with `isApiErrorMessage`, `error` (billing_error, rate_limit, …) and
+`apiErrorStatus`. A request that Claude retries leaves no line: only the screen shows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.claude_session import parse_session
+from selftest_core.conversation.common_transcript import (
+    SYNTHETIC_MODEL,
+    Step,
+    ToolCall,
+    ToolResult,
+    instant_of,
+    parse_object,
+    text_of,
+)
+from selftest_core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_TURNED_AWAY = frozenset(
+    {"rate_limit", "overloaded", "billing_error", "authentication_failed", "oauth_org_not_allowed"}
+)
+_TURNED_AWAY_STATUS = frozenset({401, 402, 403, 429, 529})
+_NOT_SAID = ("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-caveat>")
+"""What Claude writes for slash commands, which mngr leaves out too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiError:
+    """An error in the place of an answer. `kind` is Claude's word (`rate_limit`); `status` 0 where none is told."""
+
+    text: str
+    kind: str = ""
+    status: int = 0
+    at: float | None = None
+
+    @property
+    def is_turned_away(self) -> bool:
+        """True where the service takes nothing of this account for now: a limit, an overload, a key, a credit."""
+        return self.kind in _TURNED_AWAY or self.status in _TURNED_AWAY_STATUS
+
+    @property
+    def says(self) -> str:
+        """The error in one line: its text, with the kind and the status where the text has neither."""
+        told = [self.kind.replace("_", " ")] if self.kind else []
+        told += [str(self.status)] if self.status and str(self.status) not in self.text else []
+        text = " ".join(self.text.split())
+        return f"{text} ({', '.join(told)})" if told else text
+
+
+def last_error(lines: Iterable[bytes]) -> ApiError | None:
+    """The error that the conversation ended with; None where an answer came after it, or there is none."""
+    found: ApiError | None = None
+    for step in parse_session(lines):
+        if step.is_error and not step.is_subagent:
+            found = ApiError(step.text, step.error_kind, step.error_status or 0, step.at)
+        elif step.model and not step.is_subagent:
+            found = None
+    return found
+
+
+def later_steps(lines: Iterable[bytes], known: Iterable[Step]) -> tuple[Step, ...]:
+    """The steps of the main conversation that these lines have behind the last one that is `known`."""
+    ids: set[str] = set()
+    for step in known:
+        ids.update((step.id, step.message_id), (result.call_id for result in step.results))
+    steps: list[Step] = []
+    for step in _steps(lines):
+        names = {step.id, step.message_id, *(result.call_id for result in step.results)} - {""}
+        if names & ids:
+            steps = []
+        else:
+            steps.append(step)
+    return tuple(steps)
+
+
+def _steps(lines: Iterable[bytes]) -> Iterator[Step]:
+    """The steps, as mngr's converter would write them; the lines of one answer are one step."""
+    answer: Step | None = None
+    for record in _records(lines):
+        if record.get("isSidechain"):
+            continue
+        told = _answer(record) if record["type"] == "assistant" else None
+        if answer is not None and told is not None and told.message_id and told.message_id == answer.message_id:
+            answer = _joined(answer, told)
+            continue
+        results = [] if told is not None else list(_results(record))
+        if answer is not None and (told is not None or not results):
+            yield answer
+            answer = None
+        if told is not None:
+            answer = told
+        elif results:
+            # Further lines of the same answer may follow the result of its first call.
+            if answer is not None:
+                yield answer
+                answer = None
+            yield from results
+        else:
+            yield from _said(record)
+    if answer is not None:
+        yield answer
+
+
+def _records(lines: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
+    for line in lines:
+        # Most bytes are of lines about requests and files, which hold no words of anybody.
+        if b'"assistant"' not in line and b'"user"' not in line:
+            continue
+        record = parse_object(line)
+        if record is not None and record.get("type") in ("assistant", "user"):
+            yield record
+
+
+def _answer(record: Mapping[str, object]) -> Step:
+    message = _object(record.get("message"))
+    parts = [part for part in _list(message.get("content")) if isinstance(part, dict)]
+    calls = tuple(
+        ToolCall(text_of(part.get("id")), text_of(part.get("name")), dict(_object(part.get("input"))))
+        for part in parts
+        if part.get("type") == "tool_use"
+    )
+    model = text_of(message.get("model"))
+    return Step(
+        id=f"{text_of(record.get('uuid'))}-assistant",
+        source="agent",
+        at=instant_of(record.get("timestamp")),
+        text=_text(message.get("content")),
+        tool_calls=calls,
+        model="" if model == SYNTHETIC_MODEL else model,
+        message_id=text_of(message.get("id")),
+        is_error=record.get("isApiErrorMessage") is True,
+    )
+
+
+def _joined(one: Step, other: Step) -> Step:
+    return Step(
+        id=one.id, source=one.source, at=one.at, text="\n".join(filter(None, (one.text, other.text))),
+        tool_calls=(*one.tool_calls, *other.tool_calls), model=one.model, message_id=one.message_id,
+        is_error=one.is_error,
+    )  # fmt: skip
+
+
+def _results(record: Mapping[str, object]) -> Iterator[Step]:
+    for part in _list(_object(record.get("message")).get("content")):
+        if isinstance(part, dict) and part.get("type") == "tool_result":
+            call_id = text_of(part.get("tool_use_id"))
+            result = ToolResult(call_id, _text(part.get("content")), part.get("is_error") is True)
+            step_id = f"{text_of(record.get('uuid'))}-tool_result-{call_id}"
+            yield Step(step_id, "tool", instant_of(record.get("timestamp")), results=(result,))
+
+
+def _said(record: Mapping[str, object]) -> Iterator[Step]:
+    text = _text(_object(record.get("message")).get("content"))
+    if text and not text.lstrip().startswith(_NOT_SAID):
+        is_meta = record.get("isMeta") is True
+        step_id = f"{text_of(record.get('uuid'))}-{'meta' if is_meta else 'user'}"
+        yield Step(step_id, "system" if is_meta else "user", instant_of(record.get("timestamp")), text)
+
+
+def _text(content: object) -> str:
+    """The text of a message, which is a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in _list(content) if isinstance(part, dict) and part.get("type") == "text"]
+    return "\n".join(text for part in parts if (text := text_of(part.get("text"))))
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,1 @@
+"""Checks of this machine, with the command that repairs each problem."""

@@ -1,0 +1,299 @@
+"""What is missing or misconfigured on this machine, and the command that mends it.
+
+Each check stands alone: one that fails never hides the others. Nothing is changed, and no agent is touched; the one
+mngr that is run lists hosts of this machine only, and only where mngr has been used before, as its first run writes
+its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from selftest_core.doctor.agent_programs import TYPES, look_at_type
+from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
+from selftest_core.fleet.sources.mngr_list import failure
+from selftest_core.frozen import dataclass
+from selftest_core.tools.installing import install_hint
+from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, find_mngr, parse_version
+from selftest_core.tools.mngr_files import host_dir_of
+from selftest_core.tools.process import run_async
+from selftest_core.tools.tmux import default_socket, own_server, sockets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+type Status = Literal["ok", "warning", "failed"]
+
+PYTHON_NEEDED = (3, 12)
+TMUX_NEEDED = (3, 2)
+GIT_NEEDED = (2, 38)
+_TIMEOUT = 15.0
+_MNGR_TIMEOUT = 30.0
+_NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*[a-z]?")
+_SMALLEST = (80, 24)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. `hint` is the command or the act that mends it, "" where nothing is to do."""
+
+    name: str
+    status: Status
+    says: str
+    hint: str = ""
+
+
+async def diagnose(
+    environ: Mapping[str, str], cwd: Path, *, mngr_timeout: float = _MNGR_TIMEOUT, timeout: float = _TIMEOUT
+) -> tuple[Check, ...]:
+    """Look at everything that we need, for a program started in `cwd` with `environ`.
+
+    `mngr_timeout` is how many seconds mngr gets to answer, `timeout` how many each other program.
+    """
+    import asyncio
+
+    found = await asyncio.gather(
+        _single(_python()),
+        _mngr(environ, cwd, mngr_timeout),
+        _single(_tool("tmux", ("-V",), TMUX_NEEDED, environ, cwd, timeout)),
+        _single(_tool("git", ("--version",), GIT_NEEDED, environ, cwd, timeout)),
+        _single(_tool("rsync", ("--version",), None, environ, cwd, timeout)),
+        _single(_asciinema(environ, cwd, timeout)),
+        _tmux_servers(environ, cwd, timeout),
+        _single(_host_folder(environ)),
+        *(_single(_agent_type(name, environ, cwd, timeout)) for name in TYPES),
+        _single(_configuration(environ, cwd)),
+        _single(_state_folder(environ)),
+        _single(_terminal(environ)),
+    )
+    return tuple(check for checks in found for check in checks)
+
+
+async def _single(check: Awaitable[Check]) -> tuple[Check, ...]:
+    return (await check,)
+
+
+async def _python() -> Check:
+    says = f"{platform.python_version()} at {sys.executable}"
+    if sys.version_info[:2] < PYTHON_NEEDED:
+        return Check("python", "failed", f"{says}; 3.12 or newer is needed", "`uv python install 3.13`")
+    return Check("python", "ok", says)
+
+
+async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[Check, ...]:
+    try:
+        program = find_mngr(environ)
+        mngr = Mngr(program, environ, cwd)
+        version = await mngr.check()
+        number = parse_version(version)
+    except ToolError as error:
+        return (_of_error("mngr", error),)
+    where = "on PATH" if program.source == "PATH" else "beside our own Python; none is on PATH"
+    says = f"{version} at {program.path} ({where})"
+    if number[:2] != (0, 3):
+        known = Check("mngr", "warning", f"{says}; 0.3 is the one that is known to work", UPGRADE_HINT)
+    else:
+        known = Check("mngr", "ok", says)
+    if not host_dir_of(environ).is_dir():
+        return (known,)
+    return (known, await _mngr_settings(mngr, timeout))
+
+
+async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:
+    """Whether mngr starts at all with the settings that it has."""
+    arguments = ("list", "--hosts", "--provider=local", "--format", "json")
+    try:
+        done = await mngr.call(arguments, timeout=timeout)
+        if not done.stdout.strip():
+            raise failure("mngr list --hosts", stderr=done.stderr, exit_status=done.exit_status)
+    except ToolTimeoutError as error:
+        by_hand = shlex.join(("mngr", *arguments))
+        hint = f"`{by_hand}` shows where it hangs; mngr's settings are in {host_dir_of(mngr.environ)}."
+        return replace(_of_error("mngr settings", error), hint=error.hint or hint)
+    except ToolError as error:
+        mended = f"Mend what it names; mngr's settings are in {host_dir_of(mngr.environ)}."
+        return replace(_of_error("mngr settings", error), hint=error.hint or mended)
+    return Check("mngr settings", "ok", f"mngr answered in {done.seconds:.1f} s")
+
+
+async def _tool(
+    name: str,
+    arguments: tuple[str, ...],
+    needed: tuple[int, int] | None,
+    environ: Mapping[str, str],
+    cwd: Path,
+    timeout: float,
+) -> Check:
+    try:
+        done = await run_async((name, *arguments), timeout=timeout, cwd=_folder(cwd), env=environ)
+    except ToolError as error:
+        return _of_error(name, error)
+    first = (done.stdout.strip() or done.stderr.strip() or "it said nothing").splitlines()[0][:100]
+    if not done.ok:
+        return Check(name, "failed", f"{name} ended with {done.exit_status}: {first}", install_hint(name))
+    number = _NUMBER.search(first)
+    at = shutil.which(name, path=environ.get("PATH", ""))
+    says = f"{number[0]} at {at}" if number is not None else f"{first}, at {at}"
+    if needed is None:
+        return Check(name, "ok", says)
+    wanted = ".".join(map(str, needed))
+    if number is None:
+        return Check(name, "warning", f"{says}; {wanted} or newer is needed", install_hint(name))
+    if (int(number[1]), int(number[2])) < needed:
+        return Check(name, "failed", f"{says}; {wanted} or newer is needed", install_hint(name))
+    return Check(name, "ok", says)
+
+
+async def _asciinema(environ: Mapping[str, str], cwd: Path, timeout: float) -> Check:
+    if shutil.which("asciinema", path=environ.get("PATH", "")) is None:
+        return Check(
+            "asciinema", "warning", "not installed: single attaches are not recorded", install_hint("asciinema")
+        )
+    return await _tool("asciinema", ("--version",), None, environ, cwd, timeout)
+
+
+async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[Check, ...]:
+    """The servers of this user that answer; mngr by itself sees the agents of one only."""
+    default = default_socket(environ)
+    live: list[str] = []
+    dead: list[str] = []
+    for socket in sockets_of(environ):
+        if not Path(socket).exists():
+            continue
+        argv = ("tmux", "-S", socket, "list-sessions", "-F", "#{session_name}")
+        try:
+            done = await run_async(argv, timeout=timeout, cwd=_folder(cwd), env=environ)
+        except ToolMissingError:
+            return ()  # the check of tmux itself says so
+        except ToolError as error:
+            return (_of_error("tmux servers", error),)
+        (live if done.ok else dead).append(socket)
+    checks = []
+    others = [socket for socket in live if socket != default]
+    if others:
+        says = f"{len(live)} answer; agents of each are shown, also those of {', '.join(others)}"
+    else:
+        says = "mngr's own answers" if live else "none runs yet: mngr starts one with the first agent"
+    if dead:
+        says += f"; no server behind {', '.join(dead)}"
+    checks.append(Check("tmux servers", "ok", says))
+    own = own_server(environ)
+    if own is not None and str(Path(own[0]).resolve()) != default:
+        checks.append(
+            Check(
+                "TMUX", "warning",
+                f"this is inside the tmux server {own[0]}, which is not mngr's: mngr run in this shell shows agents "
+                "of the other server as STOPPED, and starts them twice",
+                "Run mngr as `env -u TMUX mngr …`; selftest-tui does so by itself.",
+            )
+        )  # fmt: skip
+    return tuple(checks)
+
+
+async def _host_folder(environ: Mapping[str, str]) -> Check:
+    folder = host_dir_of(environ)
+    nearest = _nearest(folder)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        says = f"{folder} cannot be written: mngr keeps its settings and its agents there, and fails without"
+        return Check("agents", "failed", says, "Set HOME or MNGR_HOST_DIR to a folder of your own that can be written.")
+    if not folder.exists():
+        hint = "`selftest-tui demo` shows some, or `mngr create` makes the first."
+        return Check("agents", "ok", f"{folder} is not there yet: no agent was made so far", hint)
+    if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
+        return Check("agents", "failed", f"{folder} cannot be read", f"`ls -ld {folder}` shows whose it is.")
+    agents = folder / "agents"
+    try:
+        count = sum(1 for entry in agents.iterdir() if entry.is_dir()) if agents.is_dir() else 0
+    except OSError as error:
+        return Check("agents", "failed", f"{agents} cannot be read: {error}", f"`ls -ld {agents}` shows whose it is.")
+    return Check("agents", "ok", f"{count} in {folder}")
+
+
+async def _agent_type(name: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> Check:
+    """What agents of this type need. Only of the type that the settings name is anything missing a failure."""
+    found = await look_at_type(name, environ, _folder(cwd), timeout)
+    wanted, is_chosen = _agent_of_runs(environ, cwd)
+    lacks = "; ".join(what for what, _ in found.missing)
+    if not found.missing:
+        return Check(name, "ok", found.says)
+    hint = " ".join(dict.fromkeys(how for _, how in found.missing))
+    if wanted != name and not found.is_installed:
+        return Check(name, "ok", "not installed")
+    status: Status = "failed" if wanted == name and is_chosen else "warning"
+    return Check(name, status, "; ".join(part for part in (lacks, found.says) if part), hint)
+
+
+def _agent_of_runs(environ: Mapping[str, str], cwd: Path) -> tuple[str, bool]:
+    """The type of a run's agents, and whether a person chose it; the default where the settings cannot be read."""
+    from selftest_core.config import Config, load_config
+
+    try:
+        config = load_config(cwd, environ)
+    except SelftestError:
+        return Config().agent, False
+    return config.agent, "agent" in config.sources
+
+
+async def _configuration(environ: Mapping[str, str], cwd: Path) -> Check:
+    from selftest_core.config import load_config
+
+    try:
+        load_config(cwd, environ)
+    except SelftestError as error:
+        return _of_error("settings", error)
+    return Check("settings", "ok", "all known and valid")
+
+
+async def _state_folder(environ: Mapping[str, str]) -> Check:
+    home = environ.get("HOME", "")
+    base = Path(environ.get("XDG_STATE_HOME") or Path(home) / ".local" / "state")
+    folder = base / "selftest-tui"
+    if not os.access(_nearest(folder), os.W_OK | os.X_OK):
+        says = f"{folder} cannot be written: rows of silent hosts are forgotten at the end"
+        return Check("state folder", "warning", says, "Set XDG_STATE_HOME to a folder of your own.")
+    return Check("state folder", "ok", str(folder))
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the one above it that is there."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+async def _terminal(environ: Mapping[str, str]) -> Check:
+    term = environ.get("TERM", "")
+    if not term or term == "dumb":
+        hint = "Start it in a terminal; `selftest-tui list --json` needs none."
+        return Check("terminal", "warning", f"TERM is {term or 'not set'}: no screen can be drawn here", hint)
+    if environ.get("NO_COLOR"):
+        colours = "no colours, as NO_COLOR asks"
+    elif environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        colours = "16 million colours"
+    else:
+        colours = "256 colours" if "256" in term else "16 colours, perhaps more"
+    try:
+        size = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+    except (OSError, ValueError):
+        return Check("terminal", "ok", f"{term}, {colours}; this output is no terminal, so its size is not known")
+    says = f"{term}, {colours}, {size.columns}x{size.lines}"
+    if size.columns < _SMALLEST[0] or size.lines < _SMALLEST[1]:
+        return Check("terminal", "warning", f"{says}; at 80x24 and more all is shown", "Make the window larger.")
+    return Check("terminal", "ok", says)
+
+
+def _folder(cwd: Path) -> Path:
+    return cwd if cwd.is_dir() else Path("/")
+
+
+def _of_error(name: str, error: SelftestError) -> Check:
+    detail = error.detail.strip().splitlines()
+    return Check(name, "failed", ": ".join(part for part in (error.title, *detail[:2]) if part), error.hint)

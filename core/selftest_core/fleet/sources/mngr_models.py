@@ -1,0 +1,153 @@
+"""What `mngr list --format json` says, field by field: the pydantic models of the edge, for `mngr_list` alone.
+
+Strict where we decide: an agent without a plain id, a name, a host id or a provider is no agent, since every address
+is made of these. Lenient everywhere else, for mngr grows: a field that is missing, null, unknown or of another type
+is as good as not said. Apart from `mngr_list`, since pydantic costs a tenth of a second that most starts never need.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+
+from selftest_core.fleet.sources.listed_text import whole_text
+
+_PLAIN_ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+
+def _text(value: object) -> object:
+    return whole_text(value) if isinstance(value, str) else value
+
+
+def _text_or_nothing(value: object) -> str | None:
+    return whole_text(value) if isinstance(value, str) else None
+
+
+def _text_or_empty(value: object) -> str:
+    return _text_or_nothing(value) or ""
+
+
+def _word(value: object) -> str:
+    """A word that mngr may change: kept, whatever it is."""
+    return "" if value is None else whole_text(value if isinstance(value, str) else repr(value))
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _whole_number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _truth(value: object) -> bool:
+    return value is True
+
+
+def _instant(value: object) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time; one without a zone is UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _labels(value: object) -> dict[str, str]:
+    return {whole_text(str(k)): _word(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+type Identity = Annotated[str, Field(strict=True, pattern=_PLAIN_ID, max_length=200)]
+type Name = Annotated[str, BeforeValidator(_text), Field(strict=True, min_length=1)]
+type Word = Annotated[str, BeforeValidator(_word)]
+type Text = Annotated[str, BeforeValidator(_text_or_empty)]
+type OptionalText = Annotated[str | None, BeforeValidator(_text_or_nothing)]
+type OptionalNumber = Annotated[float | None, BeforeValidator(_number)]
+type OptionalWholeNumber = Annotated[int | None, BeforeValidator(_whole_number)]
+type OptionalInstant = Annotated[float | None, BeforeValidator(_instant)]
+type Truth = Annotated[bool, BeforeValidator(_truth)]
+type Labels = Annotated[dict[str, str], BeforeValidator(_labels)]
+type AnyMapping = Annotated[dict[str, Any], BeforeValidator(_mapping)]
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class SaidSsh(_Said):
+    """`host.ssh`."""
+
+    command: Name
+    user: OptionalText = None
+    host: OptionalText = None
+    port: OptionalWholeNumber = None
+    key_path: OptionalText = None
+    known_hosts_path: OptionalText = None
+
+
+class SaidHost(_Said):
+    """`host`. The JSON calls the provider `provider_name`, other views of mngr `provider`."""
+
+    id: Identity
+    name: Text = ""
+    provider: Name = Field(validation_alias=AliasChoices("provider_name", "provider"))
+    state: OptionalText = None
+    ssh: AnyMapping = {}
+    image: OptionalText = None
+    boot_time: OptionalInstant = None
+    is_locked: Truth = False
+    failure_reason: OptionalText = None
+
+
+class SaidAgent(_Said):
+    """One of `agents`."""
+
+    id: Identity
+    name: Name
+    host: SaidHost
+    type: Text = ""
+    state: Word = ""
+    command: Text = ""
+    work_dir: Text = ""
+    initial_branch: OptionalText = None
+    create_time: OptionalInstant = None
+    start_time: OptionalInstant = None
+    pid: OptionalWholeNumber = None
+    url: OptionalText = None
+    user_activity_time: OptionalInstant = None
+    agent_activity_time: OptionalInstant = None
+    idle_seconds: OptionalNumber = None
+    idle_mode: OptionalText = None
+    start_on_boot: Truth = False
+    labels: Labels = {}
+    plugin: AnyMapping = {}
+
+
+class SaidError(_Said):
+    """One of `errors`."""
+
+    exception_type: Text = ""
+    message: Text = ""
+    is_provider_inaccessible: Truth = False
+    help_text: Text = ""
+    provider_name: OptionalText = None
+    short_reason: Text = ""
+    short_remediation: Text = ""
+    host_id: OptionalText = None
+    agent_id: OptionalText = None

@@ -1,0 +1,322 @@
+"""The local probe: the state of every agent of this machine in milliseconds, without asking mngr.
+
+It joins what mngr's files say, what every tmux server of this user holds and which processes there are, and judges by
+mngr's own rules (`fleet.state_rules`). What it cannot tell it leaves to mngr by saying None. What did not change since
+the last look is neither read nor judged again. It never raises for one agent's or one server's trouble: that is said in
+`problems`, `unreadable`, or the agent's `says`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.condition import ASKING, BUSY, of_local
+from selftest_core.agent_types.own_files import OwnFiles
+from selftest_core.agents import State
+from selftest_core.errors import ToolError
+from selftest_core.fleet.observations import LocalAgent, Probed, SessionRef
+from selftest_core.fleet.sources.reminders import ReminderReader
+from selftest_core.fleet.sources.tmux_servers import Server, TmuxServers
+from selftest_core.fleet.state_rules import DEAD_PANE, Judged, has_markers, judge, program_of
+from selftest_core.frozen import dataclass
+from selftest_core.tools.mngr_files import AgentFiles, AgentFolder, prefix_of
+from selftest_core.tools.process_table import ProcessTable, process_reader
+from selftest_core.tools.tmux import Pane, tmux_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from selftest_core.agent_types.condition import Condition
+
+_WINDOW = "agent"
+_NONE_BELOW: tuple[tuple[int, str], ...] = ()
+_SETTLING = 2.0
+"""Seconds after its creation or start in which an agent that seems stopped or done may only be on its way."""
+
+
+class _Found:
+    """A session that is an agent's, and how that is known."""
+
+    __slots__ = ("is_stamped", "own", "panes", "primary", "ref")
+
+    def __init__(self, ref: SessionRef, panes: tuple[Pane, ...], is_stamped: bool) -> None:
+        self.ref = ref
+        self.panes = panes
+        self.is_stamped = is_stamped
+        # What mngr judges by: the first pane of the window "agent", else of the first window.
+        self.primary = next((pane for pane in panes if pane.window == _WINDOW), panes[0])
+        # Where the agent was started, and so where to type.
+        stamped = self.primary.agent_pane
+        self.own = next((pane for pane in panes if pane.pane_id == stamped), self.primary)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All that an agent's values are made of; equal ones make equal agents."""
+
+    folder: AgentFolder
+    sessions: tuple[tuple[SessionRef, tuple[Pane, ...]], ...] = ()
+    shell: str = ""
+    below: tuple[tuple[int, str], ...] = _NONE_BELOW
+    blind: str = ""
+    own: Condition | None = None
+    has_begun: bool = False
+    acted_at: float | None = None
+    wrote_at: float | None = None
+    pane_pid: int = 0
+
+
+class Probe:
+    """Looks at all agents and all tmux servers of this user. For one thread; keeps caches between looks."""
+
+    def __init__(self, environ: Mapping[str, str], sockets: Sequence[str] = ()) -> None:
+        self._environ = dict(environ)
+        self._files = AgentFiles(environ)
+        self._own = OwnFiles(environ)
+        self._reminders = ReminderReader(environ)
+        self._servers = TmuxServers(environ, sockets)
+        self._reader = process_reader()
+        self._made: dict[str, tuple[_Seen, LocalAgent]] = {}
+        self._pids: frozenset[int] = frozenset()
+        self._pane_pids: dict[int, Pane] = {}
+        self._unmade: tuple[str, ...] = ()
+        self._watched: tuple[tuple[tuple[str, bool, bool], ...], tuple[Path, ...]] = ((), ())
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes whose end changes a state: each agent's own, or where it has none its pane's."""
+        return self._pids
+
+    def watched_paths(self) -> tuple[Path, ...]:
+        """The folders in which a change means that it is time to look again, each to be watched without those below.
+
+        Only folders that existed at the last look. An agent with a session writes a heartbeat into its `activity`
+        folder, so that one is named only where there is no session, and a start is what would be written.
+        """
+        agents_dir = self._files.agents_dir
+        # Built anew only when there are others: a path is not cheap, and this is asked at every look.
+        agents = (
+            *(
+                (agent_id, made[1].session is not None, made[0].own is not None)
+                for agent_id, made in self._made.items()
+            ),
+            *((agent_id, True, False) for agent_id in self._unmade),
+        )
+        if agents != self._watched[0]:
+            folders = [agents_dir / agent_id for agent_id in self._made]
+            starts = [agents_dir / agent_id / "activity" for agent_id, has_session, _ in agents if not has_session]
+            unmade = [agents_dir / agent_id for agent_id in self._unmade]
+            own = [Path(each) for agent_id, made in self._made.items() if (each := self._own_folder(agent_id, made[0]))]
+            self._watched = (agents, (*folders, *(each for each in (*starts, *unmade, *own) if each.is_dir())))
+        roots = (_nearest(self._files.host_dir), _nearest(agents_dir), _nearest(tmux_folder(self._environ)))
+        return (*dict.fromkeys(roots), *self._watched[1])
+
+    def _own_folder(self, agent_id: str, seen: _Seen) -> str:
+        """The folder in which the agent's program writes what it does; "" where there is none."""
+        if seen.own is None:
+            return ""
+        program, _ = program_of(seen.folder.data.type, ((seen.pane_pid, seen.shell), *seen.below))
+        return self._own.watched(program, f"{self._files.host_dir}/agents/{agent_id}")
+
+    def look(self, now: float) -> Probed:
+        """One look, at the time `now`. Blocks for some milliseconds; five seconds for a server that hangs."""
+        began = time.perf_counter()
+        idle = frozenset(agent_id for agent_id, (_, agent) in self._made.items() if agent.session is not None)
+        folders = self._files.look(now, idle)
+        self._unmade = (*folders.making, *(each.agent_id for each in folders.unreadable))
+        servers, tmux_trouble = self._servers.ask(now)
+        problems = [*folders.problems]
+        if tmux_trouble:
+            problems.append(tmux_trouble)
+        try:
+            table = self._reader.read(self._changed(servers))
+        except ToolError as error:
+            table = ProcessTable()
+            problems.append("\n".join(filter(None, (error.title, error.hint))))
+        silent = "; ".join(f"{server.socket}: {server.error}" for server in servers if server.error)
+        blind = tmux_trouble.partition("\n")[0] or silent
+        agents = self._join(folders.agents, servers, table, blind, now)
+        shared = Counter(agent.work_dir for agent in agents)
+        return Probed(
+            at=now,
+            host_id=folders.host_id,
+            host_name="localhost",
+            agents=tuple(self._with_end(agent, now, shared[agent.work_dir] == 1) for agent in agents),
+            servers=tuple(self._servers.told(server) for server in servers),
+            problems=tuple(problems),
+            unreadable=folders.unreadable,
+            seconds=time.perf_counter() - began,
+            reminders=self._reminders.read(),
+        )
+
+    def _changed(self, servers: Iterable[Server]) -> frozenset[int]:
+        """The panes' own processes whose panes tell something new: what runs below them may be new, too."""
+        before = self._pane_pids
+        self._pane_pids = {pane.pid: pane for server in servers for panes in server.panes.values() for pane in panes}
+        return frozenset(pid for pid, pane in self._pane_pids.items() if before.get(pid) is not pane)
+
+    def _join(
+        self, folders: Sequence[AgentFolder], servers: Sequence[Server], table: ProcessTable, blind: str, now: float
+    ) -> list[LocalAgent]:
+        prefix = prefix_of(self._environ, self._files.host_dir)
+        by_stamp, by_name = _sessions(servers)
+        default = servers[0].socket if servers else ""
+        looked: dict[str, tuple[_Seen, list[_Found]]] = {}
+        for folder in folders:
+            data = folder.data
+            found = by_stamp.get(data.id, []) + by_name.get(f"{prefix}{data.name}", [])
+            if not found:
+                looked[data.id] = (_Seen(folder, blind=blind), found)
+                continue
+            pane_pid = found[0].primary.pid
+            shell, below = table.names.get(pane_pid, ""), table.named_descendants(pane_pid)
+            sessions = tuple((each.ref, each.panes) for each in found)
+            looked[data.id] = (self._with_own(_Seen(folder, sessions, shell, below, pane_pid=pane_pid)), found)
+        self._look_at_screens(looked, now)
+        agents, pids = [], []
+        before, self._made = self._made, {}
+        for agent_id, (seen, found) in looked.items():
+            kept = before.get(agent_id)
+            agent = kept[1] if kept is not None and kept[0] == seen else _agent(seen, found, default)
+            self._made[agent_id] = (seen, agent)
+            agents.append(agent)
+            if found:
+                pids.append(agent.pid or found[0].own.pid)
+        self._pids = frozenset(pids)
+        return agents
+
+    def _with_own(self, seen: _Seen) -> _Seen:
+        """With what the agent's program says of itself, and what that needs from mngr's files."""
+        data = seen.folder.data
+        program, pid = program_of(data.type, ((seen.pane_pid, seen.shell), *seen.below))
+        if not program:
+            return seen
+        agent_dir = f"{self._files.host_dir}/agents/{data.id}"
+        own = self._own.condition(program, agent_dir, pid)
+        has_begun = pid is None and self._own.has_begun(program, agent_dir, seen.folder.started_at)
+        acted_at = self._own.acted_at(agent_dir) if own is None and has_markers(data.type) else None
+        wrote_at = self._own.wrote_at(agent_dir) if pid is None else None
+        return replace(seen, own=own, has_begun=has_begun, acted_at=acted_at, wrote_at=wrote_at)
+
+    def _look_at_screens(self, looked: dict[str, tuple[_Seen, list[_Found]]], now: float) -> None:
+        """Look at the screens of agents that seem to work and say nothing: whether they only try again."""
+        busy = {
+            f"{self._files.host_dir}/agents/{agent_id}": found[0].ref
+            for agent_id, (seen, found) in looked.items()
+            if seen.own is not None and seen.own.kind in BUSY and seen.folder.data.type != "codex"
+        }
+        if busy and self._own.look_at_screens(busy, now):
+            for agent_id, (seen, found) in looked.items():
+                if f"{self._files.host_dir}/agents/{agent_id}" in busy:
+                    looked[agent_id] = (self._with_own(seen), found)
+
+    def _with_end(self, agent: LocalAgent, now: float, has_own_work_dir: bool) -> LocalAgent:
+        """With the exit status that a wrapper left, and without a state that only flashes by."""
+        if agent.state in (State.RUNNING, State.WAITING):
+            return agent
+        status = self._files.exit_status(agent.work_dir) if agent.work_dir and has_own_work_dir else None
+        if status is not None:
+            says = (*agent.says, f"its wrapper wrote exit status {status}")
+            agent = replace(agent, exit_status=status, says=says)
+        return _unless_settling(agent, now)
+
+
+def _sessions(servers: Iterable[Server]) -> tuple[dict[str, list[_Found]], dict[str, list[_Found]]]:
+    """The sessions with an agent's stamp, by its id, and those without any, by their own names."""
+    by_stamp: dict[str, list[_Found]] = {}
+    by_name: dict[str, list[_Found]] = {}
+    for server in servers:
+        for name, panes in server.panes.items():
+            stamp = panes[0].agent_id
+            found = _Found(SessionRef(server.socket, name), panes, bool(stamp))
+            (by_stamp if stamp else by_name).setdefault(stamp or name, []).append(found)
+    return by_stamp, by_name
+
+
+def _agent(seen: _Seen, found: Sequence[_Found], default: str) -> LocalAgent:
+    """What is true of one agent."""
+    folder, data = seen.folder, seen.folder.data
+    says = [data.trouble] if data.trouble else []
+    chosen = found[0] if found else None
+    if chosen is None:
+        judged = Judged(None if seen.blind else State.STOPPED, None, "no tmux server of this user has a session of it")
+        if seen.blind:
+            judged = replace(
+                judged, says=f"no session of it was found, but not every tmux server answered ({seen.blind})"
+            )
+    else:
+        how = "stamped with its id" if chosen.is_stamped else "named after it"
+        says.append(f"session {chosen.ref.name} ({how}) on the tmux server {chosen.ref.socket}")
+        if chosen.ref.socket != default:
+            says.append("not mngr's default server: mngr shows it as STOPPED unless TMUX points there")
+        if len(found) > 1:
+            others = ", ".join(f"{each.ref.name} on {each.ref.socket}" for each in found[1:])
+            says.append(f"other sessions that claim to be it: {others}")
+        judged = judge(
+            data.type,
+            data.command,
+            chosen.primary,
+            seen.shell,
+            seen.below,
+            is_active=folder.is_active,
+            is_blocked=folder.has_permission_marker,
+            has_begun=seen.has_begun,
+        )
+    condition = None
+    if chosen is not None:
+        condition = of_local(
+            judged.state,
+            seen.own,
+            has_markers=has_markers(data.type),
+            is_active=folder.is_active,
+            is_blocked=folder.has_permission_marker,
+            has_had_a_turn=seen.acted_at is not None and seen.acted_at >= (folder.started_at or 0.0),
+            since=seen.wrote_at if judged.state is State.DONE else seen.acted_at,
+        )
+    if condition is not None:
+        if condition is seen.own:
+            judged = replace(judged, state=condition.state)
+        says.append(f"{condition.source}: {condition.says}")
+    return LocalAgent(
+        id=data.id,
+        name=data.name,
+        type=data.type,
+        state=judged.state,
+        says=(*says, judged.says),
+        command=data.command,
+        work_dir=data.work_dir,
+        branch=data.branch,
+        created_at=data.created_at,
+        started_at=folder.started_at,
+        pid=judged.pid,
+        labels=data.labels,
+        session=chosen.ref if chosen else None,
+        pane_id=chosen.own.pane_id if chosen else None,
+        other_sessions=tuple(each.ref for each in found[1:]),
+        activity_at=chosen.own.window_activity if chosen else None,
+        waits_for_permission=condition is not None and condition.kind in ASKING,
+        bell=chosen is not None and any(pane.bell for pane in chosen.panes),
+        title=chosen.own.title if chosen else "",
+        condition=condition,
+    )
+
+
+def _unless_settling(agent: LocalAgent, now: float) -> LocalAgent:
+    """mngr writes an agent's files, then makes its session, then types its command: no state is to flash by meanwhile.
+
+    An exit status or an end of the pane itself is no such flash.
+    """
+    began = max(agent.created_at or 0.0, agent.started_at or 0.0)
+    is_flash = agent.state is State.STOPPED or (agent.state is State.DONE and agent.exit_status is None)
+    if not is_flash or not 0.0 <= now - began < _SETTLING or DEAD_PANE in agent.says:
+        return agent
+    return replace(agent, state=None, says=(*agent.says, "but it was made or started a moment ago"))
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists: where it would appear."""
+    return next((each for each in (path, *path.parents) if each.is_dir()), path)

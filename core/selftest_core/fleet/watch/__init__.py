@@ -1,0 +1,1 @@
+"""Polling: when each source is asked again, and the thread that asks."""

@@ -1,1 +1,0 @@
-"""From many agents' commits to one linear branch: read, classify, rank, lay, decide, publish."""

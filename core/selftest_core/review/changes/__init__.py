@@ -1,0 +1,1 @@
+"""The changes of a review: collected from branches, classified, and ranked."""

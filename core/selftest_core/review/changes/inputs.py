@@ -1,0 +1,213 @@
+"""What a review is of: a run, agents, a range, or branches, each resolved to ids once.
+
+A run's branches are its refs, `refs/selftest/<run>/agents/<agent>`, which a conductor may still be adding to; all that
+its agents said comes along as evidence. Nothing is changed here but `.selftest/`, which is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import Git, find_place
+from selftest_core.review.changes.collect_changes import Branch
+from selftest_core.review.review import Targets, resolve_branches, resolve_range, split_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from selftest_core.git.command import Place
+    from selftest_core.review.session.state import Evidence
+    from selftest_core.run.store import RunFolder
+
+OWN_FOLDER = ".selftest"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+USUAL = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master")
+_HINT = "Write a run, BASE..BRANCH, `--base REF BRANCH…` for several branches, or `--agents NAME…`."
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asked for: one of a run, `agents`, one `BASE..BRANCH`, or branches beside `base`.
+
+    `targets`: the words that were given, of which one without `..` is a run; none at all is the newest run here.
+    `agents`: names, ids or addresses. `pr`: open a pull request of what is published.
+    """
+
+    targets: tuple[str, ...] = ()
+    base: str | None = None
+    onto: str | None = None
+    decisions: Path | None = None
+    publish: str | None = None
+    pr: bool = False
+    run: str | None = None
+    agents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """A request, resolved. `name` is the review's id where it is a new one; `key` finds it again under another tip.
+
+    `base_name`: what `base` was called, empty for an id. `folder`: the run's, None for other reviews. `left_out`: what
+    could not be taken and why. `clusters`: what failed alike in a run, and in how many tests.
+    """
+
+    kind: str
+    key: str
+    place: Place
+    targets: Targets
+    base_name: str = ""
+    folder: RunFolder | None = None
+    evidence: Mapping[str, Evidence] = field(default_factory=lambda: _NOTHING)
+    left_out: tuple[tuple[str, str], ...] = ()
+    clusters: tuple[tuple[str, int], ...] = ()
+    is_live: bool = False
+
+    @property
+    def name(self) -> str:
+        """The id of a new review of this."""
+        return self.targets.name
+
+    @property
+    def stamp(self) -> int:
+        """Changes whenever a run goes on: the bytes of its journal; 0 for other reviews."""
+        return 0 if self.folder is None else self.folder.journal.stat().st_size
+
+
+def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None]) -> Inputs:
+    """Resolve a request. `say` gets words of what takes long. Raises UsageError, ToolError."""
+    run = _run_of(request)
+    if run is not None:
+        return run_inputs(run or None, cwd, environ, request.onto)
+    place = find_place(cwd, environ)
+    user = Git(place.git_dir, environ)
+    if request.agents:
+        from selftest_core.review.changes.agents_branches import agents_inputs
+
+        return agents_inputs(request.agents, place, environ, request.onto, say)
+    if request.base is not None:
+        if not request.targets:
+            raise UsageError("No branch to review", "", "Name one or more: `review --base main BRANCH…`.")
+        targets = resolve_branches(user, request.base, request.targets, request.onto)
+        return Inputs("branches", _key(request.base, request.targets), place, targets, request.base)
+    if len(request.targets) != 1:
+        raise UsageError("What is to be reviewed?", "", _HINT)
+    base, branch = split_range(request.targets[0])
+    return Inputs("range", f"{base}..{branch}", place, resolve_range(user, base, branch, request.onto), base)
+
+
+def words_of(request: Request) -> tuple[str, str] | None:
+    """The kind and key of a review of branches that a request's words name; None where they are found otherwise."""
+    if _run_of(request) is not None or request.agents:
+        return None
+    if request.base is not None:
+        return ("branches", _key(request.base, request.targets)) if request.targets else None
+    return ("range", "..".join(split_range(request.targets[0]))) if len(request.targets) == 1 else None
+
+
+def _key(base: str, branches: Iterable[str]) -> str:
+    return " ".join((base, *sorted(set(branches))))
+
+
+def _run_of(request: Request) -> str | None:
+    """The run that is asked for, empty for the newest, None where something else is."""
+    others = [bool(request.agents), request.base is not None, bool(request.targets) and request.base is None]
+    if sum(others) + (request.run is not None) > 1:
+        raise UsageError("One review is of one thing", "", _HINT)
+    if request.run is not None:
+        return request.run
+    if request.agents or request.base is not None or len(request.targets) > 1:
+        return None
+    if not request.targets:
+        return ""
+    return None if ".." in request.targets[0] else request.targets[0]
+
+
+def run_inputs(
+    run: str | None,
+    cwd: Path,
+    environ: Mapping[str, str],
+    onto: str | None = None,
+    known: Mapping[str, Evidence] | None = None,
+) -> Inputs:
+    """The branches of a run as they are there now. Raises UsageError where there is no such run.
+
+    `known`: evidence that was read before, which is not read again.
+    """
+    from selftest_core.run.fetch.bundles import agent_ref
+    from selftest_core.run.store import find_run
+
+    try:
+        here: Path | None = find_place(cwd, environ).top
+    except UsageError:
+        if run is None:
+            raise
+        here = None
+    try:
+        folder = find_run(environ, here, run)
+    except UsageError as error:
+        raise UsageError(error.title, error.detail, f"{error.hint} Or: {_HINT[0].lower()}{_HINT[1:]}") from error
+    standing = folder.read()
+    plan = standing.plan
+    place = find_place(Path(plan.repository), environ)
+    user = Git(place.git_dir, environ)
+    refs = user.refs(agent_ref(plan.run, ""))
+    named = ((name, refs.get(agent_ref(plan.run, name))) for name in standing.rows)
+    branches = tuple(Branch(name, tip) for name, tip in named if tip is not None)
+    ground = plan.base if onto is None else user.resolve(onto)
+    targets = Targets(user.resolve(plan.base), ground, branches, is_linear=False, id=plan.run)
+    from selftest_core.review.session.evidence import read_evidence
+    from selftest_core.run.conduct.circuit_breaker import run_clusters
+
+    clusters = tuple((one.signature, len(one.tests)) for one in run_clusters(standing))
+    evidence = read_evidence(folder, standing, known)
+    return Inputs(
+        "run", plan.run, place, targets, "", folder, evidence, clusters=clusters, is_live=not standing.is_over
+    )
+
+
+def renewed(inputs: Inputs, environ: Mapping[str, str]) -> Inputs:
+    """The same as it stands now, where that costs little: of a run. Raises as `run_inputs` does."""
+    if inputs.folder is None:
+        return inputs
+    return run_inputs(inputs.folder.run, inputs.place.top, environ, known=inputs.evidence)
+
+
+def find_main(user: Git, base_name: str, base: str) -> str:
+    """The branch that the work is meant for: the one that was named as the base, what is checked out, or the usual.
+
+    Empty where none of them builds on `base`.
+    """
+    refs = user.refs()
+    head = user.head()
+    named = [ref for ref in (f"refs/heads/{base_name}", f"refs/remotes/{base_name}") if base_name]
+    for ref in (*named, head, *USUAL):
+        if ref in refs and user.run("merge-base", "--is-ancestor", base, refs[ref]).ok:
+            return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+    return ""
+
+
+def own_folder(top: Path) -> Path:
+    """`.selftest/` at the top of a work tree, made where it is missing and ignored by git from its first moment."""
+    folder = top / OWN_FOLDER
+    ignore = folder / ".gitignore"
+    if not ignore.is_file():
+        folder.mkdir(exist_ok=True)
+        ignore.write_text("*\n")
+    return folder
+
+
+def home_of(inputs: Inputs, name: str) -> Path:
+    """The folder of a review, made where it is missing: the run's own, else one beside the runs."""
+    home = inputs.folder.path if inputs.folder is not None else own_folder(inputs.place.top) / "runs" / name
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def laid_onto(inputs: Inputs, ground: str) -> Inputs:
+    """The same inputs with another commit to lay on."""
+    return replace(inputs, targets=replace(inputs.targets, ground=ground))

@@ -1,0 +1,150 @@
+"""In which order changes are laid, with the reason of each place in words.
+
+Tests, docs and build files come first, together; then each implementation fix, by the importance that its agent
+stated, and by how many agents made the same change. What these leave level is told apart by the tests that it turns
+green by its agents' word, by how much of their later work stands in the same files, by how few other agents' changes
+it meets in its files, by its size, and by id, so that the same input gives the same order.
+The order of the commits within a branch is never broken: what builds on a change comes after it.
+
+Nothing is tried out for it: whom a change really needs, and what it is in conflict with, is known of a line, and a
+line has an order already.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.review.changes.collect_changes import Change
+
+LEVELS = ("critical", "high", "normal", "low")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A change at its place. `why` is said beside it."""
+
+    change: Change
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What an agent said beside its commits: how much they matter, and the tests that were red and are green now."""
+
+    importance: str | None = None
+    turned_green: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a change is weighed by. Counts: agents, tests, changes that build on it or meet it, files and lines."""
+
+    level: int
+    votes: int
+    turned_green: int
+    built_on: int
+    meets: int
+    files: int
+    lines: int
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The smaller, the earlier."""
+        return (self.level, -self.votes, -self.turned_green, -self.built_on, self.meets, self.files, self.lines)
+
+    @property
+    def why(self) -> str:
+        """The same in words; what is nothing is not said."""
+        parts = [f"{LEVELS[self.level]} importance", _count(self.votes, "agent")]
+        if self.turned_green:
+            tests = "test goes" if self.turned_green == 1 else "tests go"
+            parts.append(f"{self.turned_green} {tests} green by their word")
+        if self.built_on:
+            parts.append(f"{self.built_on} later {'builds' if self.built_on == 1 else 'build'} on it")
+        if self.meets:
+            parts.append(f"{_count(self.meets, 'other')} in its files")
+        return ", ".join([*parts, _count(self.files, "file"), _count(self.lines, "line")])
+
+
+def rank(changes: Sequence[Change], claims: Mapping[str, Claims] = _NOTHING) -> tuple[Ranked, ...]:
+    """Put changes in order. `changes` of one agent keep theirs, whatever their rank; `claims` by agent."""
+    branches: dict[str, list[tuple[int, int]]] = {}
+    for index, change in enumerate(changes):
+        for source in change.sources:
+            branches.setdefault(source.agent, []).append((source.position, index))
+    before = [_needed(change, changes, branches) for change in changes]
+    after: list[list[int]] = [[] for _ in changes]
+    for index, needed in enumerate(before):
+        for other in needed:
+            after[other].append(index)
+    waiting = [len(needed) for needed in before]
+    facts = _facts(changes, branches, claims)
+    keys = [(change.kind.is_implementation, one.key, change.oid) for change, one in zip(changes, facts, strict=True)]
+    ready = [(keys[index], index) for index, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    ranked: list[Ranked] = []
+    while ready:
+        _, index = heapq.heappop(ready)
+        ranked.append(Ranked(changes[index], facts[index].why))
+        for later in after[index]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                heapq.heappush(ready, (keys[later], later))
+    return tuple(ranked)
+
+
+def _needed(change: Change, changes: Sequence[Change], branches: Mapping[str, list[tuple[int, int]]]) -> set[int]:
+    """The changes that stand before the laid source in its own branch, of the same half of the line.
+
+    Positions grow along a branch and each change is laid from the source that stands earliest anywhere, so these
+    constraints never form a circle.
+    """
+    laid = next(source for source in change.sources if source.oid == change.oid)
+    earlier = (index for position, index in branches[laid.agent] if position < laid.position)
+    return {index for index in earlier if changes[index].kind.is_implementation <= change.kind.is_implementation}
+
+
+def _facts(
+    changes: Sequence[Change], branches: Mapping[str, list[tuple[int, int]]], claims: Mapping[str, Claims]
+) -> list[_Facts]:
+    touching: defaultdict[str, set[int]] = defaultdict(set)
+    for index, change in enumerate(changes):
+        for path in change.paths:
+            touching[path.path].add(index)
+    found = []
+    for index, change in enumerate(changes):
+        agents = set(change.agents)
+        beside = {other for path in change.paths for other in touching[path.path]} - {index}
+        own = {source.agent: source.position for source in reversed(change.sources)}
+        later = {other for agent, at in own.items() for position, other in branches[agent] if position > at}
+        turned_green = {test for agent in agents if agent in claims for test in claims[agent].turned_green}
+        found.append(
+            _Facts(
+                level=_level(change),
+                votes=len(agents),
+                turned_green=len(turned_green) if change.kind.is_implementation else 0,
+                built_on=len(beside & later),
+                meets=sum(agents.isdisjoint(changes[other].agents) for other in beside),
+                files=len(change.paths),
+                lines=change.lines,
+            )
+        )
+    return found
+
+
+def _level(change: Change) -> int:
+    stated = [LEVELS.index(said) for source in change.sources if (said := (source.importance or "").lower()) in LEVELS]
+    return min(stated, default=LEVELS.index("normal"))
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count} {word if count == 1 else word + 's'}"

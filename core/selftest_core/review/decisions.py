@@ -1,0 +1,187 @@
+"""The decisions file: what a person decided, in a form that a re-run and a build server can repeat.
+
+It is read strictly, since a decision that is silently ignored is lost work: unknown keys, unknown words and ids that
+are not in the plan are refused and named. Any source of a change names it; a file may not decide one change twice
+in two ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.journal import unwritten
+from selftest_core.review.line import Decision
+from selftest_core.review.resolutions import Resolution, resolution_from_json, resolution_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.review.changes.collect_changes import Change
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_HINT = (
+    'Such a file is {"default": "undecided", "on_conflict": "hold", "items": {"<full oid>": "keep|revert|undecided"}}.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What was decided. `items`, `notes`, `resolutions` by the oid of any source; `order` lists oids, first laid first.
+
+    `resolutions`: how a change's conflicts were resolved.
+    """
+
+    default: Decision = Decision.UNDECIDED
+    on_conflict: Literal["hold", "fail"] = "hold"
+    items: Mapping[str, Decision] = field(default_factory=lambda: _NONE)
+    order: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    resolutions: Mapping[str, Resolution] = field(default_factory=lambda: _NONE)
+
+
+def read_decisions(path: Path) -> Decisions:
+    """Read a decisions file. Raises UsageError naming what is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the decisions in {path}", str(error)) from error
+    try:
+        return parse_decisions(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{path} is not JSON", str(error), _HINT) from error
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.title}", error.detail, error.hint) from error
+
+
+def parse_decisions(document: object) -> Decisions:
+    """Decisions from a JSON document. Raises UsageError."""
+    body = _mapping(document, "the file")
+    known = {"default", "on_conflict", "items", "order", "notes", "resolutions"}
+    unknown = sorted(set(body) - known)
+    if unknown:
+        raise UsageError(f"Unknown key {unknown[0]!r} in the decisions", f"Known: {', '.join(sorted(known))}.", _HINT)
+    on_conflict = body.get("on_conflict", "hold")
+    if on_conflict not in ("hold", "fail"):
+        raise UsageError(f"on_conflict is {on_conflict!r}", 'It is "hold" or "fail".', _HINT)
+    order = body.get("order", [])
+    if not isinstance(order, list) or not all(isinstance(oid, str) for oid in order) or len(set(order)) != len(order):
+        raise UsageError("order must be a list of oids, each once", "", _HINT)
+    return Decisions(
+        _decision(body.get("default", "undecided"), "default"),
+        on_conflict,
+        {oid: _decision(word, oid) for oid, word in _mapping(body.get("items", {}), "items").items()},
+        tuple(order),
+        {oid: str(note) for oid, note in _mapping(body.get("notes", {}), "notes").items()},
+        {oid: _resolution(value, oid) for oid, value in _mapping(body.get("resolutions", {}), "resolutions").items()},
+    )
+
+
+def decisions_json(decisions: Decisions) -> dict[str, Any]:
+    """Decisions as the JSON of their file. `parse_decisions` gives the same decisions back."""
+    document: dict[str, Any] = {
+        "default": decisions.default.value,
+        "on_conflict": decisions.on_conflict,
+        "items": {oid: decision.value for oid, decision in decisions.items.items()},
+    }
+    if decisions.order:
+        document["order"] = list(decisions.order)
+    if decisions.notes:
+        document["notes"] = dict(decisions.notes)
+    if decisions.resolutions:
+        document["resolutions"] = {oid: resolution_json(one) for oid, one in decisions.resolutions.items()}
+    return document
+
+
+def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decision]:
+    """The decision that holds for each change, by its own oid.
+
+    Tests, docs and build files count as kept unless somebody decided otherwise; a `default` of revert is such a word.
+    Raises UsageError for an oid that is in no change, and for two words about one change.
+    """
+    named = {source.oid: change.oid for change in changes for source in change.sources}
+    missing = [oid for oid in _named_in(decisions) if oid not in named]
+    if missing:
+        detail = "The decisions name a commit that none of the branches has, or that the base has already."
+        raise UsageError(f"{missing[0]} is not in the plan", detail, "Take it out, or review the branch that has it.")
+    told: dict[str, Decision] = {}
+    for oid, decision in decisions.items.items():
+        if told.setdefault(named[oid], decision) is not decision:
+            raise UsageError(f"Two decisions for one change: {named[oid]}", f"{oid} makes the same change.")
+    return {change.oid: told.get(change.oid, _default(change, decisions.default)) for change in changes}
+
+
+def without_missing(changes: Sequence[Change], decisions: Decisions) -> tuple[Decisions, tuple[str, ...]]:
+    """The decisions that fit the changes, and the ids of the others: of commits that are not there any more."""
+    named = {source.oid for change in changes for source in change.sources}
+    gone = tuple(dict.fromkeys(oid for oid in _named_in(decisions) if oid not in named))
+    if not gone:
+        return decisions, ()
+    fitting = replace(
+        decisions,
+        items={oid: decision for oid, decision in decisions.items.items() if oid in named},
+        order=tuple(oid for oid in decisions.order if oid in named),
+        notes={oid: note for oid, note in decisions.notes.items() if oid in named},
+        resolutions={oid: resolution for oid, resolution in decisions.resolutions.items() if oid in named},
+    )
+    return fitting, gone
+
+
+def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
+    """The changes with those that `order` lists put in its order, each in a place that one of them had."""
+    named = {source.oid: change for change in changes for source in change.sources}
+    listed = list({named[oid].oid: named[oid] for oid in decisions.order}.values())
+    moved = {change.oid for change in listed}
+    rest = iter(listed)
+    return [next(rest) if change.oid in moved else change for change in changes]
+
+
+def write_decisions(path: Path, decisions: Decisions) -> None:
+    """Put them into a file, whole or as it was. It needs no sync: they follow from the review's log.
+
+    Raises JournalWriteError where the disk is full or read-only.
+    """
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        draft.write_text(json.dumps(decisions_json(decisions), indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise unwritten(path, error) from error
+
+
+def _named_in(decisions: Decisions) -> tuple[str, ...]:
+    return (*decisions.items, *decisions.order, *decisions.notes, *decisions.resolutions)
+
+
+def _default(change: Change, default: Decision) -> Decision:
+    if default is Decision.UNDECIDED and not change.kind.is_implementation:
+        return Decision.KEEP
+    return default
+
+
+def _decision(word: object, where: str) -> Decision:
+    for decision in Decision:
+        if decision == word:
+            return decision
+    raise UsageError(f"{word!r} is no decision (at {where})", "A decision is keep, revert or undecided.", _HINT)
+
+
+def _resolution(value: object, oid: str) -> Resolution:
+    try:
+        return resolution_from_json(value)
+    except ValueError as error:
+        raise UsageError(f"The resolution of {oid} cannot be read", str(error), _HINT) from error
+
+
+def _mapping(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} must be an object of JSON", "", _HINT)
+    return value

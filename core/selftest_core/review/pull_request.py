@@ -1,0 +1,174 @@
+"""The text of a pull request, and the way to open one.
+
+The text says what the branch holds, who made it, what the agents say of their tests (and that nobody ran them again),
+what was reverted and why, and what is held or open. What agents wrote stands in code spans, where it can call nobody
+(`@name`), close nothing (`fixes #1`) and draw nothing; the person's notes stand as they wrote them.
+
+Opening it pushes that one branch, without hooks, and runs the person's own `gh` with their own environment.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import RefusedError, ToolFailedError
+from selftest_core.frozen import dataclass
+from selftest_core.git.patches import shown
+from selftest_core.review.line import Decision, Status
+from selftest_core.tools.process import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.line import Line
+    from selftest_core.review.review import Reviewed
+    from selftest_core.review.session.state import Evidence
+
+LONGEST_TITLE = 72
+LONGEST_BODY = 60_000
+"""Characters; GitHub takes 65,536."""
+_TIMEOUT = 120.0
+_TAG = re.compile(r"^\[[A-Za-z_]+\]\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """What is opened: a title of one line, and a body in Markdown."""
+
+    title: str
+    body: str
+
+
+def write_pull_request(
+    reviewed: Reviewed,
+    kept: Line,
+    *,
+    notes: Mapping[str, str] | None = None,
+    evidence: Mapping[str, Evidence] | None = None,
+    clusters: Sequence[tuple[str, int]] = (),
+) -> PullRequest:
+    """The text for the line of what is kept. `notes` by oid; `clusters`: what failed alike, and in how many tests."""
+    notes, evidence = notes or {}, evidence or {}
+    changes = {change.oid: change for change in reviewed.order}
+    laid = [changes[one.item.oid] for one in kept.items if one.status is Status.LAID]
+    fixes = [change for change in laid if change.kind.is_implementation]
+    others = [change for change in laid if not change.kind.is_implementation]
+    agents = list(dict.fromkeys(agent for change in laid for agent in change.agents))
+    status = {one.item.oid: one.status for one in reviewed.line.items}
+    reverted = [change for change in reviewed.order if reviewed.decided[change.oid] is Decision.REVERT]
+    open_still = [change for change in reviewed.open if status[change.oid] is not Status.HELD]
+    held = [change for change in reviewed.order if status[change.oid] is Status.HELD]
+    void = sum(one is Status.VOID for one in status.values())
+
+    parts = [_summary(laid, agents)]
+    parts += _section("Fixes", [_row(change, notes) for change in fixes])
+    parts += _section("Tests, docs and build files", [_row(change, notes) for change in others])
+    parts += _section("Tests", _tests(agents, evidence))
+    parts += _section("What failed alike", [f"- {_code(sign)}: {_count(count, 'test')}" for sign, count in clusters])
+    parts += _section("Reverted", [_row(change, notes) for change in reverted])
+    parts += _section("Held: in conflict with what is laid", [_row(change, notes) for change in held])
+    parts += _section("Not decided yet, so not in here", [_row(change, notes) for change in open_still])
+    if void:
+        parts.append(f"{_count(void, 'change')} of the agents {'is' if void == 1 else 'are'} on the base already.")
+    body = "\n\n".join(parts) + "\n"
+    if len(body) > LONGEST_BODY:
+        body = body[:LONGEST_BODY].rpartition("\n")[0] + "\n\n… cut here: the whole is in the review.\n"
+    return PullRequest(_title(fixes or others, agents), body)
+
+
+def open_pull_request(
+    top: Path, environ: Mapping[str, str], ref: str, base: str, pull_request: PullRequest, remote: str | None = None
+) -> str:
+    """Push the published branch and open a pull request for it with `gh`; returns what `gh` answers, its address.
+
+    `ref` is the full ref, `base` the branch that it is meant for, as the remote names it; `remote` None takes the
+    only one, or `origin`. Raises RefusedError where there is no remote, ToolError where git or gh fails: the branch
+    may be pushed then.
+    """
+    name = ref.removeprefix("refs/heads/")
+    remote = remote or _remote(top, environ)
+    # Without hooks: what is pushed was made by agents, and nothing is to be run on its account.
+    push = ("git", "-c", "core.hooksPath=/dev/null", "push", "--no-verify", "--", remote, f"{ref}:{ref}")
+    _run(push, top, environ, "The branch could not be pushed")
+    argv = (
+        "gh", "pr", "create", f"--head={name}", f"--base={base}", f"--title={pull_request.title}", "--body-file=-",
+    )  # fmt: skip
+    return _run(argv, top, environ, "gh could not open the pull request", pull_request.body).strip()
+
+
+def _remote(top: Path, environ: Mapping[str, str]) -> str:
+    names = _run(("git", "remote"), top, environ, "git cannot tell the remotes").split()
+    if not names:
+        hint = "Add one (`git remote add origin URL`), or publish the branch and open it elsewhere."
+        raise RefusedError("There is no remote to open a pull request at", "", hint)
+    return "origin" if "origin" in names else names[0]
+
+
+def _run(argv: Sequence[str], top: Path, environ: Mapping[str, str], title: str, text: str | None = None) -> str:
+    # A question on the terminal would hang: they fail instead, and say what is missing.
+    quiet = {**environ, "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
+    done = run(argv, timeout=_TIMEOUT, cwd=top, env=quiet, input=text)
+    if not done.ok:
+        detail = done.stderr_end
+        raise ToolFailedError(title, detail, argv=done.argv, exit_status=done.exit_status, stderr=done.stderr)
+    return done.stdout
+
+
+def _title(changes: Sequence[Change], agents: Sequence[str]) -> str:
+    if not changes:
+        return "Nothing is kept yet"
+    first = _TAG.sub("", shown(changes[0].subject).strip()) or "a change"
+    more = f" and {_count(len(changes) - 1, 'more change')}" if len(changes) > 1 else ""
+    by = f" by {_count(len(agents), 'agent')}"
+    room = LONGEST_TITLE - len(more) - len(by)
+    return (first if len(first) <= room else first[: room - 1].rstrip() + "…") + more + by
+
+
+def _summary(laid: Sequence[Change], agents: Sequence[str]) -> str:
+    if not laid:
+        return "Nothing is kept yet."
+    fixes = sum(change.kind.is_implementation for change in laid)
+    parts = [
+        _count(fixes, "fix", "fixes") if fixes else "",
+        _count(len(laid) - fixes, "change") + " of tests, docs and build files" if len(laid) > fixes else "",
+    ]
+    made = " and ".join(part for part in parts if part)
+    return f"{made}, made by {_count(len(agents), 'agent')} and picked one by one by a person."
+
+
+def _section(heading: str, rows: Sequence[str]) -> list[str]:
+    return [f"## {heading}\n\n" + "\n".join(rows)] if rows else []
+
+
+def _row(change: Change, notes: Mapping[str, str]) -> str:
+    names = ", ".join(_code(agent) for agent in change.agents[:5])
+    more = f" and {len(change.agents) - 5} more" if len(change.agents) > 5 else ""
+    row = f"- {_code(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')})"
+    note = notes.get(change.oid, "").strip()
+    # A note of several lines stays inside its row of the list.
+    return row + "".join(f"\n  > {line}" for line in note.splitlines())
+
+
+def _tests(agents: Sequence[str], evidence: Mapping[str, Evidence]) -> list[str]:
+    """What the agents say of their tests. Claimed: nobody ran them again."""
+    rows = []
+    for agent in agents:
+        for test, claim in evidence[agent].tests if agent in evidence else ():
+            word = {True: "passes", False: "fails", None: "nothing is said"}[claim]
+            rows.append(f"- {_code(test)}: {word}, says {_code(agent)}")
+    return [*rows, "", "Claimed by the agents; not run again."] if rows else []
+
+
+def _code(text: str) -> str:
+    """Text of an agent as a code span: nothing in it is obeyed, whatever backticks it has."""
+    text = " ".join(shown(text[:300]).split()) or "(empty)"
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    gap = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{gap}{text}{gap}{fence}"
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,192 @@
+"""Resolutions: what becomes of a path where three certain contents meet, by whoever answered first.
+
+An answer is remembered by content: the same base, line and change give the same conflict wherever and whenever they
+meet, so it holds in another order, after a restart and in the next run. It carries the resolved content itself, so
+that a decisions file can be replayed where that content was never stored.
+
+Only clashes within a path can be answered. Where paths themselves clash (two renames of one file, a file where
+another needs a folder), the ways out are another order or a revert. Changelogs are answered without asking: both
+sides only add to a list, so both are kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from selftest_core.frozen import dataclass
+from selftest_core.git.merge_tree import Side
+from selftest_core.git.objects import is_oid, object_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from selftest_core.git.merge_tree import Conflict
+
+type Meeting = tuple[Side | None, Side | None, Side | None]
+"""What meets at a path: base, ours (the line so far), theirs (the change); None where there is nothing."""
+type Author = Literal["person", "memory", "union"]
+"""Who answered: a person just now, a person in an earlier review, or the rule for changelogs."""
+
+_FILE_MODES = ("100644", "100755", "120000")
+_WITHIN_A_PATH = frozenset({"content", "contents", "add/add", "modify/delete"})
+_KIND = re.compile(r"CONFLICT \(([^)]*)\)")
+_CHANGELOG = re.compile(r"(?i)(.*/)?(changelog|changes|news|history|release[-_]?notes)(\.(md|rst|txt|adoc))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What becomes of a path where these three meet. `content` None: the file goes; `mode` as git writes it.
+
+    `path` is where it was first answered; it is told to people and never compared.
+    """
+
+    path: str
+    base: Side | None
+    ours: Side | None
+    theirs: Side | None
+    mode: str | None
+    content: bytes | None
+    by: Author = "person"
+
+    @property
+    def meeting(self) -> Meeting:
+        """What it is an answer to."""
+        return self.base, self.ours, self.theirs
+
+    @property
+    def result(self) -> Side | None:
+        """What the path has afterwards."""
+        if self.content is None or self.mode is None:
+            return None
+        return Side(self.mode, object_id(b"blob", self.content))
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The answers to all conflicts of one change, as they were when they were given."""
+
+    answers: tuple[Answer, ...]
+
+
+type Answers = Mapping[Meeting, Answer]
+NO_ANSWERS: Answers = MappingProxyType({})
+
+
+def answers_of(resolutions: Iterable[Resolution]) -> Answers:
+    """All answers by what they answer; of two answers to the same, the later."""
+    return {answer.meeting: answer for resolution in resolutions for answer in resolution.answers}
+
+
+def why_unanswerable(conflicts: Sequence[Conflict]) -> str:
+    """Why no answer within the paths can settle these; empty where one can."""
+    for conflict in conflicts:
+        kinds = {found[1] for word in conflict.says if (found := _KIND.search(word))}
+        if not kinds or kinds - _WITHIN_A_PATH:
+            what = ", ".join(sorted(kinds)) or "unknown"
+            return f"The paths themselves clash ({what}): move the change, or revert one of the two."
+        sides = [side for side in (conflict.base, conflict.ours, conflict.theirs) if side is not None]
+        if len(sides) < 2 or any(side.mode not in _FILE_MODES for side in sides):
+            return "It is not a file on both sides: move the change, or revert one of the two."
+    return "" if conflicts else "There is no conflict."
+
+
+def settle(
+    conflicts: Sequence[Conflict], answers: Answers, unite: Callable[[str, str, str], bytes | None]
+) -> tuple[Answer, ...] | None:
+    """An answer to each conflict, or None where one has none: half an answer is none.
+
+    `unite` keeps the lines of both sides of a text (blob ids of base, ours and theirs), None where it is none.
+    """
+    if why_unanswerable(conflicts):
+        return None
+    found: list[Answer] = []
+    for conflict in conflicts:
+        answer = answers.get((conflict.base, conflict.ours, conflict.theirs)) or _united(conflict, unite)
+        if answer is None:
+            return None
+        found.append(answer)
+    return tuple(found)
+
+
+def is_changelog(path: str) -> bool:
+    """True for a file that is a list which everybody adds to: both additions are wanted, in either order."""
+    return _CHANGELOG.fullmatch(path) is not None
+
+
+def _united(conflict: Conflict, unite: Callable[[str, str, str], bytes | None]) -> Answer | None:
+    base, ours, theirs = conflict.base, conflict.ours, conflict.theirs
+    if not is_changelog(conflict.path) or base is None or ours is None or theirs is None:
+        return None
+    if not base.mode == ours.mode == theirs.mode or base.mode == "120000":
+        return None
+    content = unite(base.oid, ours.oid, theirs.oid)
+    return None if content is None else Answer(conflict.path, base, ours, theirs, ours.mode, content, "union")
+
+
+def resolution_json(resolution: Resolution) -> dict[str, Any]:
+    """A resolution as JSON, content included: as text where it is UTF-8, else in base64."""
+    return {"answers": [_answer_json(answer) for answer in resolution.answers]}
+
+
+def resolution_from_json(value: object) -> Resolution:
+    """Read what `resolution_json` wrote. Raises ValueError that says what is wrong; nothing is believed."""
+    answers = value.get("answers") if isinstance(value, dict) else None
+    if not isinstance(answers, list) or not answers:
+        raise ValueError('a resolution is {"answers": […]}, with at least one')
+    return Resolution(tuple(_answer_from_json(answer) for answer in answers))
+
+
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "path": answer.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        "base": _side_json(answer.base),
+        "ours": _side_json(answer.ours),
+        "theirs": _side_json(answer.theirs),
+        "mode": answer.mode,
+        "by": answer.by,
+    }
+    if answer.content is None:
+        return {**body, "text": None}
+    try:
+        return {**body, "text": answer.content.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {**body, "base64": base64.b64encode(answer.content).decode("ascii")}
+
+
+def _answer_from_json(value: object) -> Answer:
+    known = {"path", "base", "ours", "theirs", "mode", "by", "text", "base64"}
+    if not isinstance(value, dict) or set(value) - known or ("text" in value) == ("base64" in value):
+        raise ValueError(f"an answer has the keys {', '.join(sorted(known))}, one of text and base64")
+    mode, path, by = value.get("mode"), value.get("path"), value.get("by", "person")
+    content: bytes | None = None
+    if isinstance(value.get("text"), str):
+        content = value["text"].encode("utf-8")
+    elif isinstance(value.get("base64"), str):
+        content = base64.b64decode(value["base64"], validate=True)
+    elif "base64" in value or value["text"] is not None:
+        raise ValueError("text is a string, or null where the file goes")
+    if mode not in (None, *_FILE_MODES) or (mode is None) != (content is None):
+        raise ValueError(f"the mode {mode!r} does not fit: {', '.join(_FILE_MODES)}, or null where the file goes")
+    if not isinstance(path, str) or by not in ("person", "memory", "union"):
+        raise ValueError("path is a string, and by is person, memory or union")
+    sides = [_side_from_json(value.get(name)) for name in ("base", "ours", "theirs")]
+    if sum(side is not None for side in sides) < 2:
+        raise ValueError("at least two of base, ours and theirs must be there")
+    clean = path.encode("utf-8", "replace").decode("utf-8")
+    return Answer(clean, sides[0], sides[1], sides[2], mode, content, by)
+
+
+def _side_json(side: Side | None) -> str | None:
+    return None if side is None else f"{side.mode} {side.oid}"
+
+
+def _side_from_json(value: object) -> Side | None:
+    if value is None:
+        return None
+    mode, _, oid = value.partition(" ") if isinstance(value, str) else ("", "", "")
+    if mode not in _FILE_MODES or not is_oid(oid):
+        raise ValueError(f"{value!r} is no side: it is a mode and a full oid, or null")
+    return Side(mode, oid)

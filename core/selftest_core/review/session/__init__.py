@@ -1,0 +1,1 @@
+"""A review that a person is in: its log, its state, and the acts on it."""

@@ -1,0 +1,86 @@
+"""What the agents of a run said and left, for whoever judges their commits: read from the run's folder, believed never.
+
+An outcome that cannot be read is no evidence and no error here: the run has said so at its test.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_core.review.changes.ranking import Claims
+from selftest_core.review.session.state import Evidence
+from selftest_core.run.crew.crew import OUTCOME
+from selftest_core.run.fetch.conversations import TEXT
+from selftest_core.run.fetch.kept_conversations import conversation_end
+from selftest_core.run.outcome import LARGEST, UnreadableOutcomeError, parse_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.store import RunFolder
+
+_TRANSCRIPT = "transcript.txt"
+_MOST_RECORDINGS = 20
+_LONGEST_SAID = 16 * 1024
+"""Bytes of the end of a conversation."""
+
+
+def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | None = None) -> dict[str, Evidence]:
+    """The evidence of each agent that ended with commits, by its planned name; what is `known` is not read again."""
+    found: dict[str, Evidence] = {}
+    for name, row in run.rows.items():
+        if row.commits:
+            before = (known or {}).get(name)
+            found[name] = before if before is not None and _is_of(before, folder, row) else _evidence(folder, row)
+    return found
+
+
+def _is_of(evidence: Evidence, folder: RunFolder, row: RunRow) -> bool:
+    """True where it is of the attempt that the test ended with: what that gave back stands for good."""
+    if row.end is None or row.member is None or evidence.outcome is None:
+        return False
+    return evidence.end == row.end and evidence.outcome.parent == folder.attempt(row.member)
+
+
+def claims_of(evidence: Mapping[str, Evidence]) -> dict[str, Claims]:
+    """What its place on the line depends on of what each agent says."""
+    return {agent: Claims(one.importance, one.turned_green) for agent, one in evidence.items()}
+
+
+def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
+    end = "" if row.end is None else str(row.end)
+    node_id = row.planned.node_id
+    if row.member is None:
+        return Evidence(tests=((node_id, None),), end=end)
+    home = folder.attempt(row.member)
+    outcome = _outcome(home / OUTCOME)
+    said = None if outcome is None else outcome.importance
+    return Evidence(
+        outcome=home / OUTCOME if outcome is not None else None,
+        transcript=home / _TRANSCRIPT if (home / _TRANSCRIPT).is_file() else None,
+        conversation=home / TEXT if (home / TEXT).is_file() else None,
+        said=conversation_end(home, _LONGEST_SAID),
+        recordings=tuple(sorted(home.glob("**/*.cast")))[:_MOST_RECORDINGS] if home.is_dir() else (),
+        tests=((node_id, None if outcome is None else outcome.tests_passing_after),),
+        turned_green=(node_id,) if outcome is not None and _turned_green(outcome) else (),
+        words=row.text if outcome is None else outcome.summary,
+        end=end,
+        importance=None if said is None else said.level,
+        why_important="" if said is None else said.reason,
+    )
+
+
+def _turned_green(outcome: Outcome) -> bool:
+    return outcome.tests_passing_before is False and outcome.tests_passing_after is True
+
+
+def _outcome(path: Path) -> Outcome | None:
+    try:
+        if path.stat().st_size > LARGEST:
+            return None
+        return parse_outcome(path.read_bytes())
+    except (OSError, UnreadableOutcomeError):
+        return None

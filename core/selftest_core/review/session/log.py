@@ -1,0 +1,239 @@
+"""What a person did in a review, as the fold of its log: each act is a line on the disk before anything obeys it.
+
+    opened      kind, key, base, base_name, branches, is_linear   what is reviewed, when it was first opened
+    arrived     base, branches, new             what is reviewed from now on, and the commits that came with it
+    decided     items, says                     keep, revert or undecided, by oid
+    moved       oids, before, order, says       the whole order from then on
+    noted       oid, text, says                 an empty text takes the note away
+    resolved    oid, resolution, says           null takes the resolution away
+    recalled    oid, resolution                 a resolution of an earlier review that fits; no act
+    onto        name, oid, says                 what the line is laid on; null: its own base again
+    imported    decisions, mark, says           the decisions of a file, over what was decided before
+    undone, redone                              the last act that is not undone; the first that is
+    withdrawn                                   the last act could not be obeyed, and never was
+    published   ref, tip, tree                  no act: it cannot be taken back here
+
+Pure: no clock, no file, no git. Undo and redo move a mark in the list of acts, so they reach any depth and outlive
+restarts; an act behind undone ones drops those. A line of a later version, or one that does not fit, changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.git.objects import is_oid
+from selftest_core.review.changes.collect_changes import Branch
+from selftest_core.review.decisions import Decisions, parse_decisions
+from selftest_core.review.line import Decision
+from selftest_core.review.resolutions import Resolution, resolution_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from selftest_core.journal import Entry
+    from selftest_core.review.resolutions import Meeting
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+ACTS = frozenset({"decided", "moved", "noted", "resolved", "onto", "imported"})
+"""The events that undo takes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is reviewed. `kind`: run, agents, branches or range; `key` says of which, so that it is found again."""
+
+    kind: str
+    key: str
+    base: str
+    base_name: str
+    branches: tuple[Branch, ...]
+    is_linear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing that a person did, with the words that undo says it in."""
+
+    event: str
+    fields: Mapping[str, Any]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewLog:
+    """The log, folded. The first `done` of `acts` hold; the others are undone and can be redone.
+
+    `new`: ids of commits that arrived after the first opening. `recalled`: what earlier reviews resolved, by oid.
+    `answered`: what a person answered here at any time, undone or not: it is not recalled over their head.
+    """
+
+    subject: Subject | None = None
+    acts: tuple[Act, ...] = ()
+    done: int = 0
+    new: frozenset[str] = frozenset()
+    published: tuple[tuple[str, str], ...] = ()
+    recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
+    answered: frozenset[Meeting] = frozenset()
+
+    @property
+    def undo_says(self) -> str:
+        """What undo would take back, empty where there is nothing."""
+        return self.acts[self.done - 1].says if self.done else ""
+
+    @property
+    def redo_says(self) -> str:
+        """What redo would do again, empty where there is nothing."""
+        return self.acts[self.done].says if self.done < len(self.acts) else ""
+
+    @property
+    def imported(self) -> str:
+        """The mark of the decisions file that was taken in last, undone or not."""
+        return next((str(act.fields.get("mark", "")) for act in reversed(self.acts) if act.event == "imported"), "")
+
+
+def fold(entries: Iterable[Entry]) -> ReviewLog:
+    """The log after these lines."""
+    log = ReviewLog()
+    for entry in entries:
+        log = apply(log, entry)
+    return log
+
+
+def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
+    """The log after one line more."""
+    fields = entry.fields
+    try:
+        match entry.event:
+            case "opened":
+                return replace(log, subject=_subject(fields))
+            case "arrived":
+                return _arrived(log, fields)
+            case "undone":
+                return replace(log, done=max(0, log.done - 1))
+            case "redone":
+                return replace(log, done=min(len(log.acts), log.done + 1))
+            case "withdrawn":
+                done = max(0, log.done - 1)
+                return replace(log, acts=log.acts[:done], done=done)
+            case "recalled":
+                oid, resolution = _oid(fields["oid"]), resolution_from_json(fields["resolution"])
+                return replace(log, recalled={**log.recalled, oid: resolution})
+            case "published":
+                return replace(log, published=(*log.published, (str(fields["ref"]), str(fields["tip"]))))
+            case event if event in ACTS:
+                act = Act(event, fields, str(fields.get("says") or event))
+                answered = log.answered | _check(act)
+                return replace(log, acts=(*log.acts[: log.done], act), done=log.done + 1, answered=answered)
+            case _:
+                return log
+    except (AttributeError, KeyError, TypeError, ValueError, UsageError):
+        return log
+
+
+def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
+    """What holds now, and the id of the commit that the line is laid on where it is not its own base."""
+    default, on_conflict = Decision.UNDECIDED, "hold"
+    items: dict[str, Decision] = {}
+    notes: dict[str, str] = {}
+    resolutions = dict(log.recalled)
+    order: tuple[str, ...] = ()
+    onto: str | None = None
+    for act in log.acts[: log.done]:
+        fields = act.fields
+        match act.event:
+            case "decided":
+                items |= {oid: Decision(word) for oid, word in fields["items"].items()}
+            case "moved":
+                order = tuple(fields["order"])
+            case "noted":
+                _put(notes, fields["oid"], fields["text"])
+            case "resolved":
+                said = fields["resolution"]
+                _put(resolutions, fields["oid"], resolution_from_json(said) if said else None)
+            case "onto":
+                onto = fields["oid"]
+            case "imported":
+                read = parse_decisions(fields["decisions"])
+                default, on_conflict = read.default, read.on_conflict
+                items |= read.items
+                notes |= read.notes
+                resolutions |= read.resolutions
+                order = read.order or order
+    made = Decisions(default, "fail" if on_conflict == "fail" else "hold", items, order, notes, resolutions)
+    return made, onto
+
+
+def subject_fields(subject: Subject) -> dict[str, Any]:
+    """A subject as the fields of `opened`."""
+    return {
+        "kind": subject.kind, "key": subject.key, "base": subject.base, "base_name": subject.base_name,
+        "branches": branch_fields(subject.branches), "is_linear": subject.is_linear,
+    }  # fmt: skip
+
+
+def branch_fields(branches: Iterable[Branch]) -> list[list[str]]:
+    """Branches as JSON."""
+    return [[branch.agent, branch.tip] for branch in branches]
+
+
+def _put(into: dict[str, Any], oid: str, value: Any) -> None:
+    if value:
+        into[oid] = value
+    else:
+        into.pop(oid, None)
+
+
+def _subject(fields: Mapping[str, Any]) -> Subject:
+    base = _oid(fields["base"])
+    branches = _branches(fields["branches"])
+    is_linear = fields["is_linear"] is True
+    return Subject(str(fields["kind"]), str(fields["key"]), base, str(fields["base_name"]), branches, is_linear)
+
+
+def _arrived(log: ReviewLog, fields: Mapping[str, Any]) -> ReviewLog:
+    if log.subject is None:
+        return log
+    subject = replace(log.subject, base=_oid(fields["base"]), branches=_branches(fields["branches"]))
+    return replace(log, subject=subject, new=log.new | {_oid(oid) for oid in fields["new"]})
+
+
+def _branches(said: Any) -> tuple[Branch, ...]:
+    return tuple(Branch(str(agent), _oid(tip)) for agent, tip in said)
+
+
+def _oid(said: Any) -> str:
+    if not isinstance(said, str) or not is_oid(said):
+        raise ValueError(f"not a full object id: {said!r:.80}")
+    return said
+
+
+def _check(act: Act) -> frozenset[Meeting]:
+    """What it answers. Raises for an act that could not be obeyed, so that nothing in the log can fail later."""
+    fields = act.fields
+    match act.event:
+        case "decided":
+            for oid, word in fields["items"].items():
+                Decision(word)
+                _oid(oid)
+        case "moved":
+            for oid in fields["order"]:
+                _oid(oid)
+        case "noted":
+            _oid(fields["oid"])
+            if not isinstance(fields["text"], str):
+                raise TypeError("a note is text")
+        case "resolved":
+            _oid(fields["oid"])
+            if fields["resolution"]:
+                answers = resolution_from_json(fields["resolution"]).answers
+                return frozenset(answer.meeting for answer in answers)
+        case "onto":
+            if fields["oid"] is not None:
+                _oid(fields["oid"])
+        case _:
+            parse_decisions(fields["decisions"])
+    return frozenset()

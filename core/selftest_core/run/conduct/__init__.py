@@ -1,0 +1,1 @@
+"""The conductor: launches agents, observes them, decides, stops, and writes the journal."""

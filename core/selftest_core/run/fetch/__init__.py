@@ -1,0 +1,1 @@
+"""Fetching results: files, branches and conversations that agents leave."""

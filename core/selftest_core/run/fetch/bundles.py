@@ -1,0 +1,129 @@
+"""The branch of an agent, from a bundle that it wrote into a ref of ours: looked at first where it can do no harm.
+
+A quarantine repository of its own borrows the person's objects; the bundle is unpacked there, and only when its tip
+is a commit that descends from the base is it unpacked into the person's object store and named, under
+`refs/selftest/<run>/agents/<agent>` and nowhere else: what refs the bundle holds, and what the agent called its
+branch, decides nothing. `git bundle unbundle` is used since a fetch needs the file protocol, which stays forbidden.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import Git, find_place
+from selftest_core.git.engine import Engine
+from selftest_core.git.objects import is_oid
+from selftest_core.run.store import folder_of, passing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.run.fold import Member
+    from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.tools.process import Completed
+
+MOST_COMMITS = 1000
+_TIMEOUT = 120.0
+
+
+class UnusableBundleError(SelftestError):
+    """A bundle that is none, or whose commits do not descend from the run's base."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A branch that was taken: its last commit and how many commits it has over the base. No commits: no ref."""
+
+    tip: str = ""
+    commits: int = 0
+
+
+class Bundles(Protocol):
+    """Takes branches in."""
+
+    async def take(self, bundle: Path, member: Member) -> Taken:
+        """Check the bundle and keep its branch; again with the same bundle changes nothing.
+
+        Raises UnusableBundleError, or another SelftestError where our own repository fails.
+        """
+        ...
+
+
+def agent_ref(run: str, test: str) -> str:
+    """Where the branch of a test's agent is kept; `test` is the planned agent name."""
+    return f"refs/selftest/{run}/agents/{test}"
+
+
+class GitBundles:
+    """The real one, on the person's repository."""
+
+    def __init__(self, plan: RunPlan, environ: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._environ = dict(environ)
+        self._one_at_a_time = asyncio.Lock()
+
+    async def take(self, bundle: Path, member: Member) -> Taken:
+        """Check and keep one branch, in a thread."""
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(take, self._plan, bundle, member.test, self._environ)
+
+
+def take(plan: RunPlan, bundle: Path, test: str, environ: Mapping[str, str]) -> Taken:
+    """Check the bundle in quarantine, then keep its branch as the test's. Raises UnusableBundleError."""
+    place = find_place(Path(plan.repository), environ)
+    quarantine = Path(tempfile.mkdtemp(prefix=f"{passing(folder_of(plan).path)}quarantine-"))
+    try:
+        with Engine.open(quarantine / "git", place.git_dir, environ) as engine:
+            taken = _examine(engine.git, plan.base, bundle)
+        if taken.commits:
+            own = Git(place.git_dir, environ)
+            _must(own.run("bundle", "unbundle", str(bundle), timeout=_TIMEOUT))
+            own.ask("update-ref", "--no-deref", agent_ref(plan.run, test), taken.tip)
+        return taken
+    finally:
+        shutil.rmtree(quarantine, ignore_errors=True)
+
+
+def _examine(git: Git, base: str, bundle: Path) -> Taken:
+    _must(git.run("bundle", "verify", "--quiet", str(bundle), timeout=_TIMEOUT))
+    heads = _heads(_must(git.run("bundle", "list-heads", str(bundle), timeout=_TIMEOUT)).stdout)
+    _must(git.run("bundle", "unbundle", str(bundle), timeout=_TIMEOUT))
+    tip = _tip(heads)
+    if git.run("cat-file", "-t", tip).stdout.strip() != "commit":
+        raise UnusableBundleError("The bundle's branch is no commit", tip)
+    if not git.run("merge-base", "--is-ancestor", base, tip).ok:
+        raise UnusableBundleError("The bundle's commits do not descend from the run's base", f"{tip} over {base}")
+    # Walks everything that is new, so that a missing file or folder is found here and not in a review.
+    _must(git.run("rev-list", "--objects", "--quiet", tip, f"^{base}", timeout=_TIMEOUT))
+    commits = int(git.ask("rev-list", "--count", tip, f"^{base}"))
+    if commits > MOST_COMMITS:
+        raise UnusableBundleError(f"The bundle has {commits:,} commits", f"{MOST_COMMITS:,} are taken at most.")
+    return Taken(tip, commits)
+
+
+def _heads(text: str) -> dict[str, str]:
+    pairs = (line.split(" ", 1) for line in text.splitlines() if " " in line)
+    return {name: oid for oid, name in pairs if is_oid(oid)}
+
+
+def _tip(heads: Mapping[str, str]) -> str:
+    """What the agent stood on: HEAD where the bundle has it, else its only branch."""
+    if "HEAD" in heads:
+        return heads["HEAD"]
+    tips = {oid for name, oid in heads.items() if name.startswith("refs/heads/")} or set(heads.values())
+    if len(tips) != 1:
+        says = "has no ref" if not tips else "has several branches and no HEAD"
+        raise UnusableBundleError(f"The bundle {says}", ", ".join(sorted(heads))[:500])
+    return tips.pop()
+
+
+def _must(done: Completed) -> Completed:
+    if not done.ok:
+        raise UnusableBundleError("The bundle cannot be used", done.stderr_end)
+    return done

@@ -1,0 +1,114 @@
+"""Copy what an agent left into a staging folder, and stop it: through mngr where it is far, ourselves where it is here.
+
+mngr takes a second or two of processor time for each call, so that a local agent that is done would live on for many
+seconds while others are fetched and stopped. On this machine its files and its session are read directly. The agent
+owns its files: no link is followed, and git runs without any configuration but that of its copy, and without hooks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import ToolError, ToolFailedError
+from selftest_core.git.command import environment
+from selftest_core.run.crew.mngr_commands import (
+    OUT,
+    bundle_script,
+    exec_arguments,
+    parse_exec,
+    rsync_arguments,
+    rsync_limits,
+)
+from selftest_core.tools.mngr import stop_arguments
+from selftest_core.tools.mngr_answers import Act, read_answer
+from selftest_core.tools.mngr_files import host_dir_of, prefix_of
+from selftest_core.tools.process import run_async
+from selftest_core.tools.tmux import Tmux
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from selftest_core.run.fold import Member
+    from selftest_core.tools.mngr import Mngr
+    from selftest_core.tools.process import Completed
+
+_RSYNC = 280.0
+_EXEC = 60.0
+_STOP = 110.0
+_PARTIAL_STATUS = (23, 24)
+"""rsync's exit status for: some files could not be copied, or vanished meanwhile; the rest came."""
+_PARTIAL = tuple(f"status {number}" for number in _PARTIAL_STATUS)
+
+
+async def pull_local(mngr: Mngr, work_dir: Path, staging: Path, *, bundle_base: str = "") -> None:
+    """Copy the out folder of an agent on this machine. `bundle_base`: make its bundle before, with what it has over it.
+
+    Raises ToolError, and ValueError where its out folder is no plain folder.
+    """
+    for folder in (work_dir, work_dir / ".selftest", work_dir / OUT):
+        try:
+            is_folder = stat.S_ISDIR(folder.lstat().st_mode)
+        except OSError as error:
+            raise ToolFailedError("what the agent left could not be copied", str(error)) from error
+        if not is_folder:
+            raise ValueError(f"{folder} is no plain folder")
+    if bundle_base:
+        script = ("/bin/sh", "-c", bundle_script(bundle_base))
+        done = await run_async(script, timeout=_EXEC, cwd=work_dir, env=environment(mngr.environ))
+        if not done.ok:
+            _note_failed_bundle(staging, done.stderr_end or done.stdout)
+    copy = ("rsync", "-rtp", *rsync_limits(), f"{work_dir / OUT}/", f"{staging}/")
+    done = await run_async(copy, timeout=_RSYNC, cwd=Path("/"), env=mngr.environ)
+    if not done.ok and done.exit_status not in _PARTIAL_STATUS:
+        raise _not_copied(done)
+
+
+async def pull_far(mngr: Mngr, member: Member, staging: Path, *, bundle_base: str = "") -> None:
+    """The same for an agent on another machine. Raises ToolError."""
+    if bundle_base:
+        script = bundle_script(bundle_base)
+        done = await mngr.call(exec_arguments((member,), script, _EXEC - 10.0), timeout=_EXEC)
+        answers = tuple(parse_exec(done.stdout).values())
+        if not answers:  # nobody was asked: without this its branch would be taken for none
+            raise ToolFailedError(
+                "the agent could not be asked for its branch", done.stderr_end,
+                argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
+            )  # fmt: skip
+        ok, says = answers[0]
+        if not ok:
+            _note_failed_bundle(staging, says)
+    done = await mngr.call(rsync_arguments(member, staging), timeout=_RSYNC)
+    if not done.ok and not any(words in done.stderr for words in _PARTIAL):
+        raise _not_copied(done)
+
+
+async def stop_local(mngr: Mngr, members: Sequence[Member]) -> frozenset[str]:
+    """Stop agents of this machine; the ids of those that mngr stopped and that have no session any more."""
+    try:
+        done = await mngr.call(stop_arguments([member.address for member in members]), timeout=_STOP)
+        answers = read_answer(Act.STOP, done.stdout) or {}
+        tmux = Tmux(mngr.default_socket, mngr.environ)
+        listed = await asyncio.to_thread(tmux.ask, "list-sessions", "-F", "#{session_name}")
+    except ToolError:
+        return frozenset()
+    prefix = prefix_of(mngr.environ, host_dir_of(mngr.environ))
+    there = set(listed.stdout.split("\n"))
+    return frozenset(
+        member.agent_id
+        for member in members
+        if (answer := answers.get(member.name)) is not None and answer.ok and f"{prefix}{member.name}" not in there
+    )
+
+
+def _note_failed_bundle(staging: Path, says: str) -> None:
+    (staging / "bundle-failed.txt").write_text(f"{says}\n", encoding="utf-8", errors="replace")
+
+
+def _not_copied(done: Completed) -> ToolFailedError:
+    return ToolFailedError(
+        "what the agent left could not be copied", done.stderr_end,
+        argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
+    )  # fmt: skip

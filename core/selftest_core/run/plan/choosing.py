@@ -1,0 +1,172 @@
+"""Which tests a run is about: collected where its agents will start, picked by what changed, with their blocks.
+
+Agents start from a commit. Where the person's work tree is that commit, as far as tests can tell, pytest collects in
+it; else in the files of the commit, written out for a moment elsewhere. A test that is only in the work tree would
+be an agent's without being in its copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from selftest_core.collect.affected import affected
+from selftest_core.collect.collection import collect_async
+from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import Git
+from selftest_core.run.plan.clone import look_into
+from selftest_core.run.plan.planning import blocks_by_test
+from selftest_core.tutorial.citations import read_tests
+from selftest_core.tutorial.coverage import cover
+from selftest_core.tutorial.tutorial import parse_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from selftest_core.collect.collection import CollectedTest, Collection, CollectionError
+    from selftest_core.run.plan.source import Source
+    from selftest_core.tutorial.citations import Citation
+    from selftest_core.tutorial.tutorial import Block
+
+TUTORIAL = "tutorial.sh"
+_DECIDING = frozenset({".py", ".ini", ".cfg", ".toml"})
+"""Endings of files that decide which tests there are."""
+_LARGEST = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of the collection. `tests` are relative to `cwd`, `tutorial` to the repository."""
+
+    tests: tuple[str, ...]
+    pytest_command: tuple[str, ...]
+    pytest_args: tuple[str, ...]
+    affected_by: str | None
+    tutorial: str
+    cwd: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The answer. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty where all
+    are taken. `blocks`: the blocks that each test function cites. `found`: how many there were to pick from.
+    `notes`: what a person should know of it."""
+
+    tests: tuple[CollectedTest, ...]
+    broken: tuple[CollectionError, ...]
+    picked: Mapping[str, tuple[str, ...]]
+    blocks: Mapping[str, tuple[str, ...]]
+    found: int
+    deselected: int
+    notes: tuple[str, ...]
+
+
+async def choose(source: Source, asked: Asked, environ: Mapping[str, str]) -> Chosen:
+    """Collect and pick. Raises UsageError where nothing is left, and what `collect` raises."""
+    names = [_from_top(name, asked.cwd, source) for name in asked.tests]
+    oid = Git(source.git_dir, environ).resolve(asked.affected_by) if asked.affected_by is not None else ""
+    with _files_of_base(source, asked.tutorial, environ) as (root, git):
+        _refuse_uncommitted(names, root, source)
+        collection = await collect_async(root, names, asked.pytest_command, asked.pytest_args, environ)
+        return await asyncio.to_thread(_chosen, source, asked, collection, oid, root, git)
+
+
+def _chosen(source: Source, asked: Asked, collection: Collection, oid: str, root: Path, git: Git) -> Chosen:
+    citations = _citations(root, collection)
+    tests, picked = collection.tests, {}
+    if oid:
+        found = affected(root, oid, collection, citations, git, asked.tutorial)
+        tests = tuple(one.test for one in found)
+        picked = {one.test.node_id: one.reasons for one in found}
+        if not tests:
+            detail = f"{len(collection.tests)} tests were looked at; what is not committed does not count."
+            raise UsageError(
+                f"What changed since {asked.affected_by} concerns no test",
+                detail,
+                "Leave --affected-by out to run all.",
+            )
+    files = {test.file for test in collection.tests}
+    broken = {error.path: error for error in collection.errors if error.path not in files}
+    notes = [f"{error.path}: {error.message}" for error in collection.errors if error.path in files]
+    notes += [f"{skipped.path} skips itself: {skipped.message}" for skipped in collection.skipped]
+    if root != source.place.top:
+        notes.append("the tests were collected in the files of the base, which are not those of the work tree here")
+    blocks = blocks_by_test(cover(_blocks(root, asked.tutorial), citations))
+    return Chosen(
+        tests, tuple(broken.values()), picked, blocks, len(collection.tests), collection.deselected, tuple(notes)
+    )
+
+
+@contextlib.contextmanager
+def _files_of_base(source: Source, tutorial: str, environ: Mapping[str, str]) -> Iterator[tuple[Path, Git]]:
+    """A folder with the files of the base, and the git that knows it."""
+    top = source.place.top
+    if source.head == source.base and top != source.place.git_dir and not _may_differ(source.left_out, tutorial):
+        yield top, Git(source.place.git_dir, environ)
+        return
+    with tempfile.TemporaryDirectory(prefix="selftest-base-") as made:
+        folder = look_into(top, source.base, Path(made).resolve() / top.name, environ)
+        yield folder, Git(folder / ".git", environ)
+
+
+def _may_differ(left_out: Sequence[str], tutorial: str) -> bool:
+    """Whether what is changed or untracked may change which tests there are."""
+    for name in left_out:
+        path = PurePosixPath(name)
+        is_folder = name.endswith("/") and not path.name.startswith(".")
+        is_test_data = any("test" in part for part in path.parts)
+        if is_folder or is_test_data or path.suffix in _DECIDING or name == tutorial:
+            return True
+    return False
+
+
+def _from_top(name: str, cwd: Path, source: Source) -> str:
+    """A path or node id that the person named, relative to the top of the repository."""
+    path, colons, rest = name.partition("::")
+    top = source.place.top
+    whole = Path(os.path.normpath(cwd / path))
+    for folder in (top, top.resolve()):
+        if whole.is_relative_to(folder):
+            return f"{whole.relative_to(folder).as_posix()}{colons}{rest}"
+    if (resolved := whole.resolve()).is_relative_to(top.resolve()):
+        return f"{resolved.relative_to(top.resolve()).as_posix()}{colons}{rest}"
+    raise UsageError(
+        f"{name} is outside of the repository", str(top), "Name tests of the repository that you stand in."
+    )
+
+
+def _refuse_uncommitted(names: Sequence[str], root: Path, source: Source) -> None:
+    for path in (name.partition("::")[0] for name in names):
+        if (source.place.top / path).exists() and not (root / path).exists():
+            detail = f"Agents start from {source.base[:12]}, and would not have it."
+            raise UsageError(f"{path} is not in the base", detail, "Commit it, or name another commit with --base.")
+
+
+def _citations(root: Path, collection: Collection) -> list[Citation]:
+    found: list[Citation] = []
+    for name in dict.fromkeys(test.file for test in collection.tests):
+        if name.endswith(".py"):
+            found += read_tests(_text(root / name), name).citations
+    return found
+
+
+def _blocks(root: Path, tutorial: str) -> tuple[Block, ...]:
+    if not (root / tutorial).is_file():
+        if tutorial != TUTORIAL:
+            raise UsageError(f"There is no tutorial {tutorial} at the base", "", "Name it with --tutorial FILE.")
+        return ()
+    return tuple(parse_blocks(_text(root / tutorial)).blocks)
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST:
+            return ""
+        return path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,199 @@
+"""What a run will take, told before it starts: time, money, disk, and what leaves this machine and to whom.
+
+Each number comes with its basis, since none is a measurement of this run. What cannot be known is None and said so,
+never a guess that looks like knowledge.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.profiles import leaves_with, service_of
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.frozen import dataclass
+from selftest_core.run.crew.mngr_commands import places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.run.plan.source import Size
+
+FIRST_GUESS = 600.0
+"""Seconds that an agent takes where nothing was measured: the order of magnitude, no more."""
+MAKING_COMMAND = 1.0
+"""Seconds in which mngr makes one command agent, however many at once: it takes a lock and a second of CPU."""
+MAKING_OTHERS = 6.0
+"""Seconds for one agent with a program of its own that gets its prompt: 5 to 9 were measured with Claude Code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """How long one agent takes, in seconds, and where that is from, such as `the median of run …`; and what it costs,
+    where earlier runs metered that. `making`: seconds from one agent's launch to the next's,
+    and `making_run` the run that tells, None where none does."""
+
+    seconds: float = FIRST_GUESS
+    basis: str = "a first guess; nothing was measured here yet"
+    usd: float | None = None
+    usd_basis: str = ""
+    making: float | None = None
+    making_run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """One thing that leaves this machine, or reaches a program that could send it on."""
+
+    what: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """The answers. `seconds` in all, `longest` if every agent needs its whole timeout; `usd` for all agents, None
+    where nobody said what one costs; `affordable`: how many agents the budget pays for, None without a budget.
+
+    `disk`: bytes on this machine, `disk_each` on each remote host, None where the size is not known.
+    """
+
+    tests: int
+    seconds: float
+    longest: float
+    time_basis: str
+    usd: float | None
+    usd_basis: str
+    affordable: int | None
+    disk: int | None
+    disk_each: int | None
+    disk_basis: str
+    leaves: tuple[Leaves, ...]
+
+
+def estimate(
+    plan: RunPlan,
+    size: Size,
+    typical: Typical | None = None,
+    *,
+    tests: int | None = None,
+    along: Sequence[str] = (),
+    service: str = "",
+) -> Estimates:
+    """Estimate a run. `size` is the source's at the base; `tests`: how many get an agent, None for all of the plan.
+
+    `along`: files of the agents' command that only this machine has (`carrying.carried_files`). `service`: who answers
+    the agents' model requests, empty for whom their type talks to by itself.
+    """
+    one = typical or Typical()
+    count = len(plan.tests) if tests is None else tests
+    usd, usd_basis, affordable = _money(plan, count, one)
+    disk, disk_each, disk_basis = _disk(plan, size, count)
+    return Estimates(
+        tests=count,
+        seconds=_duration(plan, one.seconds, count, _making(plan, one)),
+        longest=_duration(plan, plan.timeout, count, _making(plan, one)),
+        time_basis=(
+            f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
+            f"({one.basis}); one made every {span(_making(plan, one))}"
+            + ("" if one.making is None else f", as in run {one.making_run}")
+        ),
+        usd=usd,
+        usd_basis=usd_basis,
+        affordable=affordable,
+        disk=disk,
+        disk_each=disk_each,
+        disk_basis=disk_basis,
+        leaves=leaving(plan, along, service),
+    )
+
+
+def span(seconds: float) -> str:
+    """A span of time in words, as exact as an estimate is: `40 s`, `12 min`, `2 h 5 min`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    hours, rest = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def dollars(usd: float) -> str:
+    """An amount in words, exact enough to tell small ones apart: `0.0043 USD`, `0.29 USD`, `12.00 USD`."""
+    return f"{usd:.2f} USD" if usd >= 0.1 or usd == 0 else f"{usd:.2g} USD"
+
+
+def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tuple[Leaves, ...]:
+    """What leaves this machine by this run, and to whom; `along` and `service` as for `estimate`."""
+    elsewhere = [place for place in places(plan.provider) if place != LOCAL_PROVIDER]
+    contents = f"the repository at {plan.base[:12]}"
+    found: list[Leaves] = []
+    if elsewhere:
+        where = ", ".join(elsewhere)
+        found.append(Leaves(f"{contents}, with its history, and the prompts", f"{where}, where the agents run"))
+        if along:
+            found.append(Leaves(f"{', '.join(along)}, which the command names", f"{where}, beside each prompt"))
+        found += [Leaves(thing, where) for thing in leaves_with(plan.agent_type, plan.agent_settings)]
+    if plan.agent_command is not None:
+        program = plan.agent_command[0]
+        found.append(Leaves(f"{contents} and the prompts", f"`{program}`, and whoever it sends them to"))
+    else:
+        model = service or service_of(plan.agent_type, (), {})
+        found.append(Leaves(f"what agents read of {contents}, the prompts and what their commands print", model))
+    if plan.env_names:
+        names = ", ".join(plan.env_names)
+        where = f"the agents on {plan.provider.replace(',', ', ')}" if elsewhere else "the agents on this machine"
+        found.append(Leaves(f"the values of {names}", where))
+    return tuple(found)
+
+
+def _making(plan: RunPlan, one: Typical) -> float:
+    """Seconds from one launch to the next."""
+    usual = MAKING_COMMAND if plan.agent_type == "command" else MAKING_OTHERS
+    return max(1.0 / plan.launch_rate, usual if one.making is None else one.making)
+
+
+def _duration(plan: RunPlan, each: float, count: int, spacing: float) -> float:
+    """Whichever is longer: working through them in rounds, or making them one after another."""
+    rounds = math.ceil(count / plan.max_running) * each
+    making = count * spacing
+    return max(rounds, making + each) if count else 0.0
+
+
+def _money(plan: RunPlan, count: int, one: Typical) -> tuple[float | None, str, int | None]:
+    each = plan.usd_per_agent if one.usd is None else one.usd
+    if each is None:
+        return None, "unknown: nothing was metered here yet; set usd_per_agent to have an estimate", None
+    at = f"{_counted(count, 'agent')} at {dollars(each)}"
+    basis = f"estimated: {at} (usd_per_agent)" if one.usd is None else f"{at} ({one.usd_basis})"
+    if plan.budget_usd is None:
+        return count * each, basis, None
+    # The same rounding as where the conductor decides.
+    affordable = count if each == 0 else min(count, math.floor((plan.budget_usd + 1e-9) / each))
+    if affordable < count:
+        basis += f"; launching stops after {affordable}, at the budget of {plan.budget_usd:.2f} USD"
+    return affordable * each, basis, affordable
+
+
+def _disk(plan: RunPlan, size: Size, count: int) -> tuple[int | None, int | None, str]:
+    if plan.transfer == "worktree":
+        # The clone's objects are shared by all.
+        clone = size.checkout + (size.history or 0)
+        return (
+            clone + count * size.checkout,
+            None,
+            f"a private clone, and {_counted(count, 'work tree')} of {size.files:,} files",
+        )
+    if size.history is None:
+        return None, None, "unknown: the history takes too long to count"
+    copy = size.checkout + size.history
+    if plan.provider == LOCAL_PROVIDER:
+        basis = f"a private clone and {_counted(count, 'copy')} of {size.files:,} files with their history"
+        return copy * (count + 1), None, basis
+    return copy, copy, f"a private clone here; each host has {size.files:,} files with their history"
+
+
+def _counted(count: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"

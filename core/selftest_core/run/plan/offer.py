@@ -1,0 +1,249 @@
+"""What a person is shown before they say yes: which tests and why, who works where, what it may take, what leaves.
+
+One value for the first screen, for `run --dry-run` and for its JSON, so that all three promise the same. Everything in
+it was looked up or comes with its basis; what is not known is said to be unknown. Pure.
+
+Names of tests, paths and messages come from the repository and its tests: whoever shows them makes them harmless.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.profiles import meanings
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.frozen import dataclass
+from selftest_core.run.plan.estimates import dollars, span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.run.plan.estimates import Estimates
+    from selftest_core.run.plan.plan import RunPlan
+
+_MOST_TESTS = 200
+"""Tests that are listed one by one when a reason is told with each."""
+_MOST_FILES = 30
+_MOST_PATHS = 10
+_MOST_NAMES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTest:
+    """One test: its node id, why it was picked (empty where all are), and how many tutorial blocks it cites."""
+
+    node_id: str
+    reasons: tuple[str, ...]
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uncollected:
+    """A file of tests that cannot be collected, so that no agent starts for it; its row tells why."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A run that is ready to begin. Times in seconds, disk in bytes; None is unknown.
+
+    `base_name`: the word that the person used for the base. `affected_by`: likewise, empty where all tests run.
+    `found`: how many tests there are, of which `tests` were picked. `deselected`: how many the arguments left out.
+    `free`: bytes that are free where the copies will be. `withheld`: variables of the person that agents would inherit
+    and are not given.
+    """
+
+    plan: RunPlan
+    estimates: Estimates
+    tests: tuple[OfferedTest, ...]
+    uncollected: tuple[Uncollected, ...]
+    base_name: str
+    affected_by: str
+    found: int
+    deselected: int
+    free: int | None
+    withheld: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some lines under one word."""
+
+    word: str
+    lines: tuple[str, ...]
+
+
+def offered_tests(plan: RunPlan, picked: Mapping[str, Sequence[str]]) -> tuple[OfferedTest, ...]:
+    """The tests that agents will start for; `picked`: reasons by node id."""
+    return tuple(
+        OfferedTest(test.node_id, tuple(picked.get(test.node_id, ())), len(test.blocks)) for test in plan.tests
+    )
+
+
+def offer_lines(offer: Offer) -> tuple[str, ...]:
+    """The offer as plain lines of any length; the word of each part stands in the first column."""
+    lines: list[str] = []
+    for part in offer_parts(offer):
+        for number, line in enumerate(part.lines):
+            lines.append(f"{part.word if number == 0 else '':<9} {line}".rstrip())
+    return tuple(lines)
+
+
+def offer_parts(offer: Offer) -> tuple[Part, ...]:
+    """The offer part by part, in the order in which a person asks."""
+    plan, estimates = offer.plan, offer.estimates
+    parts = [
+        Part("from", (f"{plan.repository} at {_base(offer)}",)),
+        *([Part("first", tuple(_smoke(plan)))] if plan.smoke else []),
+        Part("tests", tuple(_tests(offer))),
+        Part("agents", tuple(_agents(plan))),
+        Part("limits", tuple(_limits(plan))),
+        Part("time", (f"about {span(estimates.seconds)}, {span(estimates.longest)} at most", estimates.time_basis)),
+        Part("money", tuple(_money(offer))),
+        Part("disk", tuple(_disk(offer))),
+        Part("leaves", tuple(f"{one.what} → {one.to}" for one in estimates.leaves)),
+        Part("env", tuple(_env(offer))),
+    ]
+    if offer.uncollected:
+        parts.append(Part("broken", tuple(_uncollected(offer))))
+    if plan.left_out:
+        parts.append(Part("left out", tuple(_left_out(plan))))
+    if plan.warnings:
+        parts.append(Part("note", plan.warnings))
+    return tuple(parts)
+
+
+def amount(size: float) -> str:
+    """Bytes in the largest unit that fits: `640 kB`, `1.2 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} TB"
+
+
+def _base(offer: Offer) -> str:
+    short = offer.plan.base[:12]
+    return short if offer.plan.base.startswith(offer.base_name) else f"{short} ({offer.base_name})"
+
+
+def _tests(offer: Offer) -> list[str]:
+    count = len(offer.tests)
+    lines = [f"{_counted(count, 'test')}, and an agent of its own for each" if count > 1 else "1 test, and one agent"]
+    if offer.affected_by:
+        lines[0] = f"{count} of {_counted(offer.found, 'test')}: what changed since {offer.affected_by} concerns them"
+        for test in offer.tests[:_MOST_TESTS]:
+            lines += [f"  {test.node_id}", *(f"    {reason}" for reason in test.reasons)]
+        if count > _MOST_TESTS:
+            lines.append(f"  and {count - _MOST_TESTS:,} more")
+    else:
+        files = Counter(test.node_id.partition("::")[0] for test in offer.tests)
+        longest = max(len(f"{number}") for number in files.values())
+        lines += _cut([f"  {number:>{longest}}  {path}" for path, number in files.items()], _MOST_FILES, " files")
+    if offer.deselected:
+        lines.append(f"{_counted(offer.deselected, 'test')} left out by the arguments of pytest")
+    citing = sum(test.blocks > 0 for test in offer.tests)
+    if citing:
+        lines.append(f"{_counted(citing, 'agent')} shown the blocks of the tutorial that the test cites")
+    return lines
+
+
+def _smoke(plan: RunPlan) -> list[str]:
+    where = ", ".join("this machine" if place == LOCAL_PROVIDER else place for place in plan.smoke)
+    return [
+        f"{_counted(len(plan.smoke), 'smoke agent')} ({plan.agent_type}) on {where}: gets a tiny prompt, writes a file",
+        "where that fails nothing else starts (--no-smoke leaves it out)",
+    ]
+
+
+def _agents(plan: RunPlan) -> list[str]:
+    where = "on this machine" if plan.provider == LOCAL_PROVIDER else f"on {plan.provider}"
+    what = f"`{shlex.join(plan.agent_command)}`" if plan.agent_command is not None else plan.agent_type
+    copy = "a copy of the repository" if plan.transfer == "mirror" else "a work tree of one private clone"
+    lines = [
+        f"{what} {where}, each in {copy}",
+        f"tests run by `{shlex.join((*plan.pytest_command, *plan.pytest_args))}`",
+    ]
+    if plan.setup_command:
+        lines.append(f"each copy is set up by `{plan.setup_command}` first; only uv's cache is shared (setup_command)")
+    if plan.create_args:
+        lines.append(f"mngr create … {shlex.join(plan.create_args)}")
+    lines += meanings(plan.agent_type, plan.agent_settings)
+    if plan.prompt_template:
+        lines.append("told by a prompt template of yours")
+    return lines
+
+
+def _limits(plan: RunPlan) -> list[str]:
+    many = {
+        "ask": "launching rests and you are asked",
+        "pause": "launching rests",
+        "go": "launching goes on",
+    }[plan.on_cluster]
+    return [
+        f"{plan.max_running} at once, at most {plan.launch_rate:g} made in a second, {span(plan.timeout)} for each",
+        f"when many fail alike: {many}",
+    ]
+
+
+def _money(offer: Offer) -> list[str]:
+    estimates, budget = offer.estimates, offer.plan.budget_usd
+    if estimates.usd is None:
+        return [estimates.usd_basis]
+    lines = [f"about {dollars(estimates.usd)}", estimates.usd_basis]
+    if budget is not None and estimates.affordable == estimates.tests:
+        lines.append(f"within the budget of {budget:.2f} USD")
+    return lines
+
+
+def _disk(offer: Offer) -> list[str]:
+    estimates = offer.estimates
+    if estimates.disk is None:
+        return [estimates.disk_basis]
+    free = "" if offer.free is None else f"; {amount(offer.free)} are free"
+    lines = [f"about {amount(estimates.disk)} here{free}", estimates.disk_basis]
+    if estimates.disk_each is not None:
+        lines.insert(1, f"about {amount(estimates.disk_each)} on each host")
+    return lines
+
+
+def _env(offer: Offer) -> list[str]:
+    plan = offer.plan
+    lines = ["no variable of yours is handed to agents (--env NAME does)"]
+    if plan.env_names:
+        names = ", ".join(plan.env_names)
+        lines = [f"{names}: the values go to each agent and into mngr's files of it, and into no file of a run"]
+    if plan.agent_env:
+        lines.append(f"{', '.join(plan.agent_env)} is set for each agent")
+    if offer.withheld:
+        shown = ", ".join(offer.withheld[:_MOST_NAMES])
+        more = f" and {len(offer.withheld) - _MOST_NAMES} more" if len(offer.withheld) > _MOST_NAMES else ""
+        lines.append(f"withheld, since nobody named them: {shown}{more}")
+    return lines
+
+
+def _uncollected(offer: Offer) -> list[str]:
+    lines = [f"{_counted(len(offer.uncollected), 'file')} cannot be collected, so no agent starts for them"]
+    for one in offer.uncollected[:_MOST_PATHS]:
+        lines += [f"  {one.path}", f"    {one.message}"]
+    if len(offer.uncollected) > _MOST_PATHS:
+        lines.append(f"  and {len(offer.uncollected) - _MOST_PATHS:,} more")
+    return lines
+
+
+def _left_out(plan: RunPlan) -> list[str]:
+    count = len(plan.left_out)
+    lines = [f"{_counted(count, 'path')} changed or untracked here, so not in the base"]
+    return [*lines, *_cut([f"  {path}" for path in plan.left_out], _MOST_PATHS, "")]
+
+
+def _cut(lines: list[str], most: int, what: str) -> list[str]:
+    return lines if len(lines) <= most else [*lines[:most], f"  and {len(lines) - most:,} more{what}"]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,220 @@
+"""Making a plan: from what a person chose, the repository and the tests that were found to one value.
+
+Everything that can be known to fail is refused here with what to do about it, before the first agent exists: a
+setting that cannot work, a variable that is not set, a prompt that cannot be made, a name that is taken. No clock and
+no chance inside: time and random digits are handed in.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.errors import RefusedError, UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.run.crew.mngr_commands import places, provider_of, providers_of
+from selftest_core.run.plan.names import agent_names
+from selftest_core.run.plan.plan import OnCluster, PlannedTest, RunPlan, Transfer, UnreadablePlanError, check_plan
+from selftest_core.run.plan.prompt import render_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from selftest_core.run.plan.source import Source
+    from selftest_core.tutorial.coverage import Coverage
+
+MODAL = "modal"
+COMMAND = "command"
+_MOST_LEFT_OUT = 1000
+_SPARE = 300
+"""Seconds that a remote host must outlive its agent's deadline, to be pulled from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a person chose, by flags and settings; the words mean what they mean in a plan."""
+
+    pytest_command: tuple[str, ...]
+    provider: str = LOCAL_PROVIDER
+    agent_type: str = "claude"
+    agent_command: tuple[str, ...] | None = None
+    transfer: Transfer = "mirror"
+    env_names: tuple[str, ...] = ()
+    max_running: int = 20
+    launch_rate: float = 1.0
+    timeout: float = 3600.0
+    budget_usd: float | None = None
+    usd_per_agent: float | None = None
+    create_args: tuple[str, ...] = ()
+    on_cluster: OnCluster = "ask"
+    pytest_args: tuple[str, ...] = ()
+    prompt_template: str = ""
+    agent_env: tuple[str, ...] = ()
+    agent_settings: tuple[str, ...] = ()
+    setup_command: str = ""
+    is_smoke: bool = False
+
+
+def run_id(at: float, random_hex: Callable[[int], str]) -> str:
+    """The id of a run that begins at `at` (seconds since the epoch), like `20261121-0931-7f3a`."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M}-{random_hex(2)}"
+
+
+def make_plan(
+    source: Source,
+    node_ids: Sequence[str],
+    blocks: Mapping[str, tuple[str, ...]],
+    choices: Choices,
+    *,
+    environ: Mapping[str, str],
+    at: float,
+    random_hex: Callable[[int], str],
+    warnings: Sequence[str] = (),
+) -> RunPlan:
+    """The plan of a run. `node_ids` with parameters; `blocks` by node id without, as `blocks_by_test` gives them.
+
+    `random_hex` is `secrets.token_hex`. `environ` is only asked whether the named variables are set. `warnings`: what
+    others have to say of this run. Raises UsageError for what cannot work, ConfigError for the template.
+    """
+    check_choices(choices, environ)
+    told = [*source.warnings, *warnings]
+    once = tuple(dict.fromkeys(node_ids))
+    if not once:
+        hint = "Name tests that exist; `selftest-tui run --dry-run` shows what is found."
+        raise UsageError("There is no test to run", "Nothing was collected or chosen.", hint)
+    if len(once) < len(node_ids):
+        told.append(f"tests were named more than once ({len(node_ids) - len(once)} times too often); each runs once")
+    left_out = source.left_out[:_MOST_LEFT_OUT]
+    if len(left_out) < len(source.left_out):
+        told.append(f"{len(source.left_out) - len(left_out):,} more paths are left out than are listed")
+    create_args, warning = _create_args(choices)
+    told += [warning] if warning else []
+    run = run_id(at, random_hex)
+    names = agent_names(run, once)
+    plan = RunPlan(
+        run=run,
+        repository=str(source.place.top),
+        base=source.base,
+        tests=tuple(
+            PlannedTest(node_id, names[node_id], f"agent-{random_hex(16)}", blocks.get(without_parameters(node_id), ()))
+            for node_id in once
+        ),
+        left_out=left_out,
+        created_at=at,
+        warnings=tuple(told),
+        provider=choices.provider,
+        agent_type=choices.agent_type,
+        agent_command=choices.agent_command,
+        transfer=choices.transfer,
+        env_names=tuple(dict.fromkeys(choices.env_names)),
+        max_running=choices.max_running,
+        launch_rate=choices.launch_rate,
+        timeout=choices.timeout,
+        budget_usd=choices.budget_usd,
+        usd_per_agent=choices.usd_per_agent,
+        create_args=create_args,
+        on_cluster=choices.on_cluster,
+        pytest_command=choices.pytest_command,
+        pytest_args=choices.pytest_args,
+        prompt_template=choices.prompt_template,
+        agent_env=choices.agent_env,
+        agent_settings=choices.agent_settings,
+        setup_command=choices.setup_command,
+        smoke=_smoke_places(choices),
+    )
+    try:
+        check_plan(plan)
+    except UnreadablePlanError as error:
+        raise UsageError("This run cannot be planned", error.detail, "Mend the setting or the name.") from error
+    render_prompt(plan, plan.tests[0], at)
+    return plan
+
+
+def _smoke_places(choices: Choices) -> tuple[str, ...]:
+    """One place of each provider; a command agent is what its script is, and costs nothing to try."""
+    if not choices.is_smoke or choices.agent_type == COMMAND:
+        return ()
+    return tuple({provider_of(place): place for place in reversed(places(choices.provider))}.values())[::-1]
+
+
+def blocks_by_test(coverage: Coverage) -> dict[str, tuple[str, ...]]:
+    """The texts of the blocks that each test cites, by node id without parameters, in the tutorial's order."""
+    found: dict[str, list[str]] = {}
+    for cited in coverage.blocks:
+        for test in cited.tests:
+            found.setdefault(test, []).append(cited.block.text)
+    return {test: tuple(texts) for test, texts in found.items()}
+
+
+def without_parameters(node_id: str) -> str:
+    """The node id of the test function; a folder may have a bracket in its name, and so may a parameter have colons."""
+    path, colons, rest = node_id.partition("::")
+    return path + colons + rest.partition("[")[0]
+
+
+def refuse_taken(plan: RunPlan, names: Collection[str], ids: Collection[str] = ()) -> None:
+    """Raise RefusedError where one of the plan's agents is there already. `names` and `ids`: of all agents seen."""
+    taken = [test.agent_name for test in plan.tests if test.agent_name in names or test.agent_id in ids]
+    if taken:
+        detail = ", ".join(taken[:10]) + (f" and {len(taken) - 10} more" if len(taken) > 10 else "")
+        hint = "Begin again for another run id, or destroy those agents first."
+        raise RefusedError("Agents of these names are there already", detail, hint)
+
+
+def check_choices(choices: Choices, environ: Mapping[str, str]) -> None:
+    """Raise UsageError for what cannot work, whatever the tests are."""
+    if choices.agent_type == COMMAND and choices.agent_command is None:
+        raise UsageError("A command agent needs a command", "", "Name a script with --agent-command SCRIPT.")
+    if choices.agent_type != COMMAND and choices.agent_command is not None:
+        hint = "Add --agent command, or leave --agent-command out."
+        raise UsageError(f"--agent-command is for command agents, not for {choices.agent_type}", "", hint)
+    if choices.transfer == "worktree" and choices.provider != LOCAL_PROVIDER:
+        detail = f"A worktree shares the objects of a repository here, and {choices.provider} is elsewhere."
+        raise UsageError("Worktrees are for this machine only", detail, "Leave --transfer out.")
+    if choices.max_running < 1:
+        raise UsageError(f"--max-running is {choices.max_running}", "", "It must be 1 or more.")
+    for flag, value in (("--launch-rate", choices.launch_rate), ("--timeout", choices.timeout)):
+        if not math.isfinite(value) or value <= 0:
+            raise UsageError(f"{flag} is {value:g}", "", "It must be more than 0.")
+    missing = [name for name in dict.fromkeys(choices.env_names) if name not in environ]
+    if missing:
+        hint = "Set it, or leave --env out for it."
+        raise UsageError(f"Not set here: {', '.join(missing)}", "The agents would start without.", hint)
+    _check_money(choices.budget_usd, choices.usd_per_agent, is_command=choices.agent_type == COMMAND)
+
+
+def _check_money(budget: float | None, each: float | None, *, is_command: bool) -> None:
+    for name, value in (("--budget-usd", budget), ("usd_per_agent", each)):
+        if value is not None and (not math.isfinite(value) or value < 0):
+            raise UsageError(f"{name} is {value:g}", "", "It must be 0 or more.")
+    if budget is None:
+        return
+    if each is None and is_command:
+        detail = "Command agents are not metered, so the budget counts by an estimate for each."
+        raise UsageError("A budget needs to know what an agent costs", detail, "Set usd_per_agent.")
+    if each is not None and budget < each:
+        detail = f"One agent is estimated at {each:.2f} USD, and the budget is {budget:.2f} USD."
+        raise UsageError("The budget does not pay for one agent", detail, "Raise --budget-usd.")
+
+
+def _create_args(choices: Choices) -> tuple[tuple[str, ...], str]:
+    """The arguments for `mngr create`, and a warning. A sandbox that dies before its agent takes the result along."""
+    if MODAL not in providers_of(choices.provider):
+        return choices.create_args, ""
+    least = math.ceil(choices.timeout) + _SPARE
+    lives = [word.removeprefix("timeout=") for word in _words(choices.create_args) if word.startswith("timeout=")]
+    if not lives:
+        return (*choices.create_args, "-b", f"timeout={least}"), ""
+    if lives[-1].isdecimal() and int(lives[-1]) < least:
+        return choices.create_args, (
+            f"sandboxes live {lives[-1]} s, and an agent may take {choices.timeout:g} s: `-b timeout={least}` is safe"
+        )
+    return choices.create_args, ""
+
+
+def _words(arguments: Iterable[str]) -> Iterable[str]:
+    """Words as they may stand alone, or behind the flag that they belong to."""
+    for argument in arguments:
+        yield argument.removeprefix("-b").removeprefix("--build-arg").removeprefix("=").strip()

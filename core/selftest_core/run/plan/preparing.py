@@ -1,0 +1,259 @@
+"""From what a person wants to a run that is ready to begin, with nothing begun: looked up, collected, checked, priced.
+
+    prepared = await prepare(wanted, config, environ, cwd, say)     # writes nothing of the person's
+    folder = begin(prepared, environ)                               # after the yes: the run's folder and its clone
+
+Whatever can be known to fail fails in here, before the first agent. Tests are collected where agents will start: in the
+work tree where that is the base, else in the files of the base, so that no agent gets a test that it has not got.
+What cannot be collected becomes a row of the run with its reason, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.profiles import needs, service_of
+from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.errors import ConfigError
+from selftest_core.fleet.sources.reminders import runs_registry
+from selftest_core.frozen import dataclass
+from selftest_core.journal import Journal
+from selftest_core.run.crew.env_filter import inherited_from, withheld
+from selftest_core.run.crew.mngr_commands import places, providers_of
+from selftest_core.run.crew.upload import carried_files
+from selftest_core.run.events import End, Event
+from selftest_core.run.plan.choosing import TUTORIAL, Asked, Chosen, choose
+from selftest_core.run.plan.clone import make_clone
+from selftest_core.run.plan.estimates import estimate
+from selftest_core.run.plan.offer import Offer, Uncollected, offered_tests
+from selftest_core.run.plan.planning import COMMAND, Choices, check_choices, make_plan, refuse_taken
+from selftest_core.run.plan.programs import PytestCommands, agent_command, pytest_commands
+from selftest_core.run.plan.readiness import ask_mngr, refuse_missing_tools, warnings_of
+from selftest_core.run.plan.setting_up import ENVIRONMENT, Setup, chosen_setup
+from selftest_core.run.plan.source import Source, look_at
+from selftest_core.run.plan.typical import typical
+from selftest_core.run.store import make_run_folder
+from selftest_core.tools.mngr import Mngr, find_mngr
+from selftest_core.tools.mngr_files import host_dir_of
+from selftest_core.tools.tmux import default_socket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from selftest_core.agents import Agent
+    from selftest_core.config import Config
+    from selftest_core.run.plan.plan import OnCluster, RunPlan, Transfer
+    from selftest_core.run.store import RunFolder
+
+_LONGEST_TEMPLATE = 1024 * 1024
+_MEND_PROMPT = "Mend the setting `prompt`."
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person asked for; None is what the setting says. `tests` are relative to where the person stands.
+
+    `agent_command` is one text, as a shell would read it. `affected_by`: a commit, None for all tests. `tutorial` is
+    relative to the repository.
+    """
+
+    tests: tuple[str, ...] = ()
+    pytest_args: tuple[str, ...] = ()
+    base: str = "HEAD"
+    provider: str | None = None
+    agent_type: str | None = None
+    agent_command: str | None = None
+    transfer: Transfer | None = None
+    env_names: tuple[str, ...] | None = None
+    max_running: int | None = None
+    launch_rate: float | None = None
+    timeout: float | None = None
+    budget_usd: float | None = None
+    on_cluster: OnCluster | None = None
+    is_smoke: bool | None = None
+    affected_by: str | None = None
+    tutorial: str = TUTORIAL
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is ready. `picked`: why each test was picked, by node id, where `affected_by` picks.
+
+    `uncollected`: files without an agent, which are rows of the plan all the same.
+    """
+
+    plan: RunPlan
+    source: Source
+    picked: Mapping[str, tuple[str, ...]]
+    uncollected: tuple[Uncollected, ...]
+    offer: Offer
+
+
+async def prepare(
+    wanted: Wanted, config: Config, environ: Mapping[str, str], cwd: Path, say: Callable[[str], None]
+) -> Prepared:
+    """Make a run ready. `say` is told what is being done, in a few words.
+
+    Raises UsageError, ConfigError, RefusedError or ToolError for whatever would keep the run from working.
+    """
+    transfer = wanted.transfer or config.transfer
+    say("looking at the repository")
+    source = await asyncio.to_thread(look_at, cwd, wanted.base, environ, transfer)
+    provider = ",".join(places(config.on if wanted.provider is None else wanted.provider))
+    is_local = providers_of(provider) == (LOCAL_PROVIDER,)
+    setup = chosen_setup(config.setup_command, source, environ, is_local=is_local)
+    pytest = pytest_commands(config.pytest_command, source, environ, is_local=is_local, has_own=setup.has_own)
+    choices = _choices(wanted, config, source, environ, cwd, provider, pytest, setup)
+    check_choices(choices, environ)
+    refuse_missing_tools(choices, environ)
+    mngr = Mngr(find_mngr(environ), environ, source.place.top)
+    say("collecting the tests, and asking mngr")
+    asking = asyncio.ensure_future(ask_mngr(mngr, choices))
+    try:
+        chosen = await choose(
+            source,
+            Asked(wanted.tests, pytest.collecting, wanted.pytest_args, wanted.affected_by, wanted.tutorial, cwd),
+            environ,
+        )
+        agents = await asking
+    finally:
+        asking.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await asking
+    notes = (*pytest.notes, *warnings_of(choices, environ), *chosen.notes)
+    return await asyncio.to_thread(_prepared, wanted, choices, source, chosen, agents, notes, environ)
+
+
+def begin(prepared: Prepared, environ: Mapping[str, str]) -> RunFolder:
+    """Make the run's folder, its clone, and the rows of what cannot be collected. Leaves nothing where it fails."""
+    folder = make_run_folder(prepared.plan, environ)
+    try:
+        make_clone(Path(prepared.plan.repository), prepared.plan.base, folder.clone, environ)
+        if prepared.uncollected:
+            _end_uncollected(prepared, folder)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        with suppress(OSError):
+            (runs_registry(environ) / f"{folder.run}.json").unlink()
+        raise
+    return folder
+
+
+def _end_uncollected(prepared: Prepared, folder: RunFolder) -> None:
+    names = {test.node_id: test.agent_name for test in prepared.plan.tests}
+    with Journal(folder.journal) as journal:
+        for one in prepared.uncollected:
+            journal.append(
+                Event.ENDED, time.time(), agent=names[one.path], attempt=0, end=End.NOT_STARTED, stage="collection",
+                text=f"it cannot be collected: {one.message}".encode("utf-8", "replace").decode(), tip="", commits=0,
+            )  # fmt: skip
+
+
+def _choices(
+    wanted: Wanted, config: Config, source: Source, environ: Mapping[str, str], cwd: Path, provider: str,
+    pytest: PytestCommands, setup: Setup,
+) -> Choices:  # fmt: skip
+    named = wanted.agent_command
+    # Who names a command and no type means a command agent.
+    agent_type = wanted.agent_type or (COMMAND if named is not None else config.agent)
+    command = None
+    if named is not None or (agent_type == COMMAND and config.agent_command):
+        is_local = providers_of(provider) == (LOCAL_PROVIDER,)
+        command = agent_command(named, config.agent_command, source, environ, cwd, is_local=is_local)
+    transfer = wanted.transfer or config.transfer
+    needed = needs(agent_type, config, environ, providers_of(provider), is_copy=transfer == "mirror")
+    named_variables = config.env if wanted.env_names is None else wanted.env_names
+    return Choices(
+        pytest_command=pytest.agents,
+        provider=provider,
+        agent_type=agent_type,
+        agent_command=command,
+        transfer=transfer,
+        env_names=(*named_variables, *needed.env_names),
+        agent_env=(*needed.fixed, *(ENVIRONMENT if setup.command else ())),
+        setup_command=setup.command,
+        agent_settings=needed.settings,
+        max_running=wanted.max_running or config.max_running,
+        launch_rate=wanted.launch_rate or config.launch_rate,
+        timeout=wanted.timeout or config.timeout,
+        budget_usd=config.budget_usd if wanted.budget_usd is None else wanted.budget_usd,
+        usd_per_agent=config.usd_per_agent,
+        create_args=config.create_args,
+        on_cluster=wanted.on_cluster or config.on_cluster,
+        is_smoke=config.smoke if wanted.is_smoke is None else wanted.is_smoke,
+        pytest_args=wanted.pytest_args,
+        prompt_template=_template(config.prompt),
+    )
+
+
+def _template(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(_LONGEST_TEMPLATE + 1)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"The prompt template {path} cannot be read", str(error), _MEND_PROMPT) from error
+    if not text.strip() or len(text) > _LONGEST_TEMPLATE:
+        what = "is empty" if not text.strip() else "is longer than a megabyte"
+        raise ConfigError(f"The prompt template {path} {what}", "", _MEND_PROMPT)
+    return text
+
+
+def _prepared(
+    wanted: Wanted,
+    choices: Choices,
+    source: Source,
+    chosen: Chosen,
+    agents: tuple[Agent, ...],
+    notes: tuple[str, ...],
+    environ: Mapping[str, str],
+) -> Prepared:
+    tests = tuple(test.node_id for test in chosen.tests)
+    uncollected = tuple(Uncollected(error.path, error.message) for error in chosen.broken)
+    plan = make_plan(
+        source, (*tests, *(one.path for one in uncollected)), chosen.blocks, choices,
+        environ=environ, at=time.time(), random_hex=secrets.token_hex, warnings=notes,
+    )  # fmt: skip
+    refuse_taken(plan, {agent.name for agent in agents}, {agent.id for agent in agents})
+    will_run = frozenset(tests)
+    along = carried_files(plan.agent_command)
+    service = service_of(plan.agent_type, plan.env_names, environ)
+    estimates = estimate(
+        plan, source.size, typical(source.place.top, plan), tests=len(tests), along=along, service=service
+    )
+    is_here = LOCAL_PROVIDER in providers_of(plan.provider)
+    offer = Offer(
+        plan=plan,
+        estimates=estimates,
+        tests=tuple(test for test in offered_tests(plan, chosen.picked) if test.node_id in will_run),
+        uncollected=uncollected,
+        base_name=wanted.base,
+        affected_by=wanted.affected_by or "",
+        found=chosen.found,
+        deselected=chosen.deselected,
+        free=_free(plan, environ),
+        withheld=_withheld(plan, environ) if is_here else (),
+    )
+    return Prepared(plan, source, chosen.picked, uncollected, offer)
+
+
+def _withheld(plan: RunPlan, environ: Mapping[str, str]) -> tuple[str, ...]:
+    given = (*plan.env_names, *(pair.partition("=")[0] for pair in plan.agent_env))
+    return withheld(inherited_from(default_socket(environ), environ), given)
+
+
+def _free(plan: RunPlan, environ: Mapping[str, str]) -> int | None:
+    """Bytes that are free where the copies will be: at mngr's own folder, or the nearest one above that exists."""
+    place = host_dir_of(environ) if plan.transfer == "mirror" else Path(plan.repository)
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    with suppress(OSError):
+        return shutil.disk_usage(place).free
+    return None

@@ -1,0 +1,180 @@
+"""What an agent is told: one Markdown text, made from a template that a person may replace or extend.
+
+The template that ships is `prompts/tester.j2`. A person's own is any jinja2 text: it stands alone, or it begins with
+`{% extends "tester.j2" %}` and fills the blocks that it wants otherwise (`NAMES` and the shipped file say what there
+is). It runs in a sandbox and a name that does not exist is an error, so a template that would tell an agent nonsense
+is refused when the run is planned, not read by a hundred agents.
+
+Names of tests and texts of blocks only ever go in as values: what stands in them is never taken for template code,
+and no fence that they contain ends the one around them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from datetime import UTC, datetime
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from selftest_core.errors import ConfigError
+from selftest_core.run.conduct.smoke import report_of
+from selftest_core.run.outcome import ChangeKind, outcome_schema
+
+if TYPE_CHECKING:
+    from selftest_core.run.plan.plan import PlannedTest, RunPlan
+
+SHIPPED = "tester.j2"
+"""What a person's template extends."""
+SMOKE_TEMPLATE = "smoke.j2"
+PROMPT_FILE = ".selftest/prompt.md"
+"""Path of the prompt in an agent's copy of the repository."""
+PROMPT_LINE = f"Read {PROMPT_FILE} and do what it says."
+"""First message to an LLM agent. Its program wraps longer ones as pasted text, which models are told to distrust."""
+OUTCOME_NAME = "outcome.json"
+BUNDLE_NAME = "branch.bundle"
+
+NAMES = {
+    "run": "the id of the run",
+    "test": "the node id of the test",
+    "base": "the full id of the commit that the agent begins at",
+    "run_command": "the shell command that runs the test",
+    "cited_blocks": "the tutorial blocks that the test cites, word for word",
+    "minutes": "how many minutes the agent has, as text",
+    "end_time": "the time of day at which the agent's time is over, with its zone, as text",
+    "kinds": "pairs of a kind of change and its meaning",
+    "environment": "pairs of a variable's name and its meaning",
+    "outcome_schema": "the JSON Schema of the outcome, as text",
+    "outcome_example": "an outcome, as text",
+    "outcome_name": "the name of the outcome file",
+    "bundle_name": "the name of the bundle",
+}
+"""Every name that a template may use. The filter `fenced` puts a text between fences that it does not contain."""
+
+KINDS = {
+    ChangeKind.IMPROVE_TEST: "the test was right and proves more now, or the same with less",
+    ChangeKind.FIX_TEST: "the test was wrong",
+    ChangeKind.FIX_IMPL: "the program was wrong",
+    ChangeKind.FIX_TUTORIAL: "the block of the tutorial was wrong",
+    ChangeKind.CREATE_TEST: "a path of the block that no test covered has a test",
+}
+ENVIRONMENT = {
+    "SELFTEST_RUN": "the id of this run",
+    "SELFTEST_TEST": "the id of your test",
+    "SELFTEST_BASE": "the commit that your branch began at",
+    "SELFTEST_OUT": "the folder for what you give back, as an absolute path",
+    "SELFTEST_PROMPT_FILE": "a file with this text",
+}
+_EXAMPLE = {
+    "errored": False,
+    "tests_passing_before": False,
+    "tests_passing_after": True,
+    "summary_markdown": "Tax was cut off, not rounded. Fixed in `shop/cart.py`.",
+    "changes": {
+        "FIX_IMPL": {"status": "SUCCEEDED", "summary_markdown": "`tax()` rounds half up, as the block promises."}
+    },
+    "test_runs": [{"run_name": "before", "description_markdown": "256 instead of 257"}],
+    "escalations": [
+        {
+            "kind": "UNCAUGHT_BUG",
+            "title": "`mean_price` of an empty cart divides by zero",
+            "detail_markdown": "Seen while reading; no test covers it.",
+            "locations": [{"path": "shop/cart.py", "line": 21}],
+        }
+    ],
+    "importance": {"level": "high", "reason": "Guests are charged a wrong amount."},
+}
+
+
+def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
+    """The prompt of one test's agent, whose time begins at `at` (seconds since the epoch).
+
+    Raises ConfigError where the person's template cannot be used.
+    """
+    values = {
+        "run": plan.run,
+        "test": test.node_id,
+        "base": plan.base,
+        "run_command": run_command(plan, test),
+        "cited_blocks": list(test.blocks),
+        "minutes": f"{plan.timeout / 60:.0f}" if plan.timeout >= 90 else f"{plan.timeout / 60:.1f}",
+        "end_time": f"{datetime.fromtimestamp(at + plan.timeout, UTC):%H:%M} UTC",
+        "kinds": [(kind.value, meaning) for kind, meaning in KINDS.items()],
+        "environment": list(ENVIRONMENT.items()),
+        "outcome_schema": _schema_text(without_deprecated(outcome_schema())),
+        "outcome_example": json.dumps(_EXAMPLE, indent=2),
+        "outcome_name": OUTCOME_NAME,
+        "bundle_name": BUNDLE_NAME,
+    }
+    return _render(plan.prompt_template or shipped_template(), values)
+
+
+def render_smoke_prompt(agent_id: str) -> str:
+    """The prompt of a smoke agent: it writes the outcome that proves it."""
+    out = f'"$SELFTEST_OUT/{OUTCOME_NAME}'
+    command = f'printf \'%s\\n\' {shlex.quote(report_of(agent_id))} > {out}.draft"\nmv {out}.draft" {out}"'
+    template = (resources.files("selftest_core.run.plan") / "prompts" / SMOKE_TEMPLATE).read_text(encoding="utf-8")
+    return _render(template, {"command": command})
+
+
+def run_command(plan: RunPlan, test: PlannedTest) -> str:
+    """The shell command that runs one test, from the top of the repository."""
+    return shlex.join((*plan.pytest_command, *plan.pytest_args, test.node_id))
+
+
+def shipped_template() -> str:
+    """The text of the template that ships."""
+    return (resources.files("selftest_core.run.plan") / "prompts" / SHIPPED).read_text(encoding="utf-8")
+
+
+def fenced(text: str, language: str = "") -> str:
+    """The text between Markdown fences longer than any that it has."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.removesuffix('\n')}\n{fence}"
+
+
+def _render(template: str, values: dict[str, Any]) -> str:
+    from jinja2 import DictLoader, StrictUndefined, TemplateError, TemplateSyntaxError  # slow to import
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        loader=DictLoader({SHIPPED: shipped_template()}),
+        undefined=StrictUndefined,
+        autoescape=False,  # Markdown, not HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["fenced"] = fenced
+    hint = f'It may use {", ".join(sorted(NAMES))}; `{{% extends "{SHIPPED}" %}}` begins with the one that ships.'
+    try:
+        made = environment.from_string(template).render(values)
+    except TemplateSyntaxError as error:
+        raise ConfigError(
+            "The prompt template cannot be read", f"line {error.lineno}: {error.message}", hint
+        ) from error
+    except TemplateError as error:
+        raise ConfigError("The prompt template cannot be used", str(error.message), hint) from error
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+        raise ConfigError("The prompt template cannot be used", f"{type(error).__name__}: {error}", hint) from error
+    if not made.strip():
+        raise ConfigError("The prompt template says nothing", "It came out empty.", hint)
+    return made
+
+
+def without_deprecated(schema: Any) -> Any:
+    """The schema without the fields that are read for old runs alone: an agent would fill them in."""
+    if isinstance(schema, list):
+        return [without_deprecated(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: part for name, part in schema.items() if not (isinstance(part, dict) and part.get("deprecated"))}
+    return {name: without_deprecated(part) for name, part in kept.items()}
+
+
+def _schema_text(schema: dict[str, Any]) -> str:
+    """The schema with small objects on one line: agents read it, and each line of it is paid for a hundred times."""
+    text = json.dumps(schema, indent=2)
+    return re.sub(r"[\[{]\n\s+[^\[\]{}]{0,160}[\]}]", lambda small: re.sub(r"\n\s*", " ", small[0]), text)

@@ -1,0 +1,206 @@
+"""What a run starts from: the person's repository at one commit, looked at and never touched.
+
+The base is resolved once, to a full id; whatever moves afterwards is no matter. A dirty tree is no obstacle, since
+agents start from a commit: what it leaves out is listed. What cannot work (no commit, a cut history that mngr's
+mirror cannot push) is refused here, before the first agent.
+
+Questions about the work tree are asked with the person's own settings, as their own `git status` would be, so that
+what they ignore is not listed; nothing asked here writes, not even the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import RefusedError, ToolError, UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import TIMEOUT, Git, Place, find_place
+from selftest_core.tools.process import Completed, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.run.plan.plan import Transfer
+
+_SUBMODULE = "160000"
+_DISK_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much there is at the base. `checkout`: bytes on the disk of a work tree. `history`: bytes of the packed
+    objects that the base reaches, None where counting them takes too long."""
+
+    files: int
+    checkout: int
+    history: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The person's repository as a run sees it.
+
+    `git_dir`: where HEAD is (of a linked work tree: its own). `left_out`: paths changed or untracked in the tree, in
+    git's order, with bytes that are not UTF-8 as surrogates. `warnings`: what a person should know before the start.
+    `submodules`: paths at the base.
+    """
+
+    place: Place
+    git_dir: Path
+    base: str
+    head: str | None
+    size: Size
+    left_out: tuple[str, ...]
+    submodules: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def look_at(folder: Path, base: str, environ: Mapping[str, str], transfer: Transfer = "mirror") -> Source:
+    """Look at the repository around `folder`; `base` is the person's word for a commit.
+
+    Raises UsageError where there is no repository, no commit, no such commit or a history that cannot be handed on,
+    RefusedError for a repository with SHA-256 ids.
+    """
+    place = find_place(folder, environ)
+    git = Git(_own_git_dir(place, environ), environ)
+    if git.ask("rev-parse", "--show-object-format").strip() != "sha1":
+        raise RefusedError("This repository uses another object format than SHA-1", "Its ids are not read here yet.")
+    head = _resolved(git, "HEAD")
+    if head is None and base == "HEAD":
+        if git.refs():
+            hint = "Name a branch with --base, or check one out."
+            raise UsageError("The branch that is checked out has no commit yet", "Other branches have some.", hint)
+        hint = "Make the first one: `git add -A && git commit`."
+        raise UsageError("This repository has no commit yet", "Agents start from a commit.", hint)
+    oid = git.resolve(base)
+    warnings: list[str] = []
+    if git.ask("rev-parse", "--is-shallow-repository").strip() == "true":
+        if transfer == "mirror":
+            detail = "A mirror is a push, and git refuses to push a history that was cut."
+            raise UsageError(
+                "This is a shallow clone", detail, "Get the rest: `git fetch --unshallow`; or use --transfer worktree."
+            )
+        warnings.append("this is a shallow clone: agents see only the commits that it has")
+    size, submodules = _contents(git, oid, with_history=transfer == "mirror")
+    if submodules:
+        names = ", ".join(submodules[:5]) + (f" and {len(submodules) - 5} more" if len(submodules) > 5 else "")
+        warnings.append(f"submodules are empty folders in the agents' copies: {names}")
+    if "filter=lfs" in git.run("cat-file", "blob", f"{oid}:.gitattributes").stdout:
+        warnings.append("files kept by git LFS are pointers in the agents' copies")
+    if head is not None and head != oid:
+        warnings.append(f"the base is not what is checked out, which is {head[:12]}")
+    return Source(place, git.git_dir, oid, head, size, left_out(place, environ), submodules, tuple(warnings))
+
+
+def left_out(place: Place, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The paths that differ from what is checked out, untracked ones with their folder's slash; none where bare."""
+    if place.top == place.git_dir:
+        return ()
+    done = _as_the_person(
+        place, environ, "status", "--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames",
+        "--ignore-submodules=dirty",
+    )  # fmt: skip
+    if not done.ok:
+        raise UsageError("git cannot tell what is changed here", done.stderr_end, "Try `git status`.")
+    return parse_status(done.stdout)
+
+
+def parse_status(out: str) -> tuple[str, ...]:
+    """The paths of `git status --porcelain=v2 -z`, without those that are ignored."""
+    paths: list[str] = []
+    words = iter(out.split("\0"))
+    for word in words:
+        kind = word[:1]
+        if kind == "1":
+            paths.append(word.split(" ", 8)[8])
+        elif kind == "2":
+            paths.append(word.split(" ", 9)[9])
+            next(words, None)  # what it was called before
+        elif kind == "u":
+            paths.append(word.split(" ", 10)[10])
+        elif kind == "?":
+            paths.append(word[2:])
+    return tuple(path for path in paths if path != ".selftest/")
+
+
+def identity(place: Place, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The name and address that the person commits with here; ones of ours where they have none."""
+    found = []
+    for key, variable, instead in (
+        ("user.name", "GIT_AUTHOR_NAME", "selftest agent"),
+        ("user.email", "GIT_AUTHOR_EMAIL", "agent@selftest.invalid"),
+    ):
+        configured = _as_the_person(place, environ, "config", "--get", key).stdout.strip()
+        found.append(environ.get(variable, "").strip() or configured or instead)
+    return found[0], found[1]
+
+
+def fingerprint(place: Place, environ: Mapping[str, str]) -> dict[str, str]:
+    """What must be the same after a run: HEAD, what the index holds, every ref but ours (the stash is one), the
+    settings. A name and a hash each, so that a difference can be named."""
+    git_dir = _own_git_dir(place, environ)
+    git = Git(git_dir, environ)
+    refs = {name: oid for name, oid in git.refs().items() if not name.startswith("refs/selftest/")}
+    parts = {
+        "HEAD": (git_dir / "HEAD").read_bytes(),
+        "index": git.ask("ls-files", "--stage", "-z").encode("utf-8", "surrogateescape"),
+        "refs": "\n".join(f"{oid} {name}" for name, oid in sorted(refs.items())).encode("utf-8", "surrogateescape"),
+        "config": (place.git_dir / "config").read_bytes(),
+    }
+    return {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
+
+
+def _resolved(git: Git, name: str) -> str | None:
+    try:
+        return git.resolve(name)
+    except UsageError:
+        return None
+
+
+def _as_the_person(place: Place, environ: Mapping[str, str], *arguments: str) -> Completed:
+    names = ("PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME")
+    kept = {name: environ[name] for name in names if name in environ}
+    return run(
+        ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments),
+        timeout=TIMEOUT, cwd=place.top, undecodable="surrogateescape",
+        env={**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
+    )  # fmt: skip
+
+
+def _own_git_dir(place: Place, environ: Mapping[str, str]) -> Path:
+    if place.top == place.git_dir:
+        return place.git_dir
+    done = _as_the_person(place, environ, "rev-parse", "--absolute-git-dir")
+    return Path(done.stdout.removesuffix("\n")) if done.ok else place.git_dir
+
+
+def _contents(git: Git, oid: str, *, with_history: bool) -> tuple[Size, tuple[str, ...]]:
+    title, hint = "Files of the base are missing here (a partial clone?)", "Make a full clone of it, and start there."
+    try:
+        listed = git.ask("ls-tree", "-r", "-z", "--long", oid)
+    except ToolError as error:
+        raise UsageError(title, error.detail, hint) from error
+    submodules: list[str] = []
+    files = checkout = 0
+    for entry in listed.split("\0"):
+        about, _, path = entry.partition("\t")
+        words = about.split()
+        if len(words) != 4:
+            continue
+        if words[0] == _SUBMODULE:
+            submodules.append(path)
+        elif not words[3].isdecimal():
+            raise UsageError(title, path, hint)
+        else:
+            files += 1
+            checkout += -(-int(words[3]) // _DISK_BLOCK) * _DISK_BLOCK
+    history = None
+    if with_history:
+        try:
+            counted = git.run("rev-list", "--disk-usage", "--objects", "--use-bitmap-index", oid, timeout=20.0)
+            history = int(counted.stdout) if counted.ok else None
+        except (ToolError, ValueError):
+            history = None
+    return Size(files, checkout, history), tuple(submodules)

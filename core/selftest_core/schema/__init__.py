@@ -1,0 +1,1 @@
+"""JSON documents as pydantic models, and their registry. Imported by commands that print JSON."""

@@ -1,0 +1,101 @@
+"""The JSON of `selftest-tui check`, as models. Like `schema.registry`, imported by commands that print JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from selftest_core.schema.registry import Line, Shape, Text
+
+if TYPE_CHECKING:
+    from selftest_core.tutorial.check import Check
+
+
+class BlockItem(Shape):
+    """A block of the tutorial and the tests that cite it. `line`: its first, 1-based."""
+
+    line: int
+    text: Text
+    tests: list[Text] = Field(description="Node ids relative to the repository, without parameters.")
+
+
+class HeadingItem(Shape):
+    """A heading: comments alone."""
+
+    line: int
+    text: Text
+
+
+class NearestItem(Shape):
+    """The block that a stale citation is most like."""
+
+    line: int
+    similarity: float = Field(ge=0, le=1)
+
+
+class StaleItem(Shape):
+    """A citation of something that is no block."""
+
+    test: Text
+    text: Text
+    nearest: NearestItem | None
+    path: Text
+    line: int = Field(description="Where the citation stands in the test's file, 1-based.")
+
+
+class WarningItem(Shape):
+    """Something that is probably not meant. `path` is the file, null for the tutorial itself."""
+
+    line: int
+    message: Text
+    path: Text | None = None
+
+
+class CheckDocument(Shape):
+    """`selftest-tui check --json`. `ok`: every block is cited and every citation is of a block."""
+
+    ok: bool
+    blocks: list[BlockItem]
+    headings: list[HeadingItem]
+    uncited: list[int]
+    stale: list[StaleItem]
+    warnings: list[WarningItem]
+    tests: int = Field(description="How many test functions were read.")
+
+
+class CheckLine(Line, CheckDocument):
+    """`selftest-tui check --batch`."""
+
+    event: Literal["summary"] = "summary"
+
+
+def check_document(found: Check) -> CheckDocument:
+    """What a check found, as it is printed."""
+    coverage = found.coverage
+    return CheckDocument(
+        ok=found.is_ok,
+        blocks=[
+            BlockItem(line=cited.block.line, text=cited.block.text, tests=list(cited.tests))
+            for cited in coverage.blocks
+        ],
+        headings=[HeadingItem(line=heading.line, text=heading.text) for heading in found.tutorial.headings],
+        uncited=[block.line for block in coverage.uncited],
+        stale=[
+            StaleItem(
+                test=stale.citation.test,
+                text=stale.citation.text,
+                nearest=NearestItem(line=stale.nearest.line, similarity=stale.similarity)
+                if stale.nearest is not None and stale.similarity is not None
+                else None,
+                path=stale.citation.path,
+                line=stale.citation.line,
+            )
+            for stale in coverage.stale
+        ],
+        warnings=[
+            *(WarningItem(line=one.line, message=one.message) for one in found.tutorial.warnings),
+            *(WarningItem(line=one.line, message=one.message, path=one.path) for one in found.unreadable),
+        ],
+        tests=found.tests,
+    )

@@ -1,0 +1,173 @@
+"""The JSON of `runs PATH`: one run test by test, ours or another program's. Imported by commands that print JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from selftest_core.run.conduct.circuit_breaker import run_clusters
+from selftest_core.run.crew.crew import OUTCOME
+from selftest_core.run.events import FAILURES, End
+from selftest_core.run.fold import end_of
+from selftest_core.run.outcome import UnreadableOutcomeError, parse_outcome
+from selftest_core.run.spending import used_by
+from selftest_core.schema.registry import Line, Shape, Text, UsageItem, usage_item
+from selftest_core.schema.run import ClusterItem, OutcomeCounts, cluster_items, outcome_counts
+
+if TYPE_CHECKING:
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.foreign import ForeignRun
+    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.store import RunFolder
+
+
+class ChangeItem(Shape):
+    """One change. `kind` and `status` as the agent wrote them, known to us or not."""
+
+    kind: Text
+    status: Text
+    summary: Text
+
+
+class PlaceItem(Shape):
+    """A place in the repository, as the agent named it: it may not exist."""
+
+    path: Text
+    line: int | None
+
+
+class EscalationItem(Shape):
+    """Something that the agent lays before a person."""
+
+    kind: Text
+    title: Text
+    detail: Text
+    locations: list[PlaceItem]
+
+
+class TestItem(Shape):
+    """One test of a run. What stands in its outcome is the agent's word, and untrusted."""
+
+    __test__ = False
+
+    test: Text = Field(description="The node id; in another program's run the name of its place, where no file says.")
+    agent: Text
+    outcome: str = Field(description="How it ended: succeeded, blocked, red, …; how it would if the run ended now.")
+    phase: Text | None = Field(description="Where it is, in a run of ours.")
+    errored: bool | None
+    tests_passing_before: bool | None
+    tests_passing_after: bool | None
+    summary: Text
+    changes: list[ChangeItem]
+    escalations: list[EscalationItem]
+    importance: Text | None
+    says: Text = Field(description="Why it failed or cannot be read.")
+    path: Text | None = Field(description="Its outcome file, null where there is none.")
+    usage: UsageItem | None = Field(description="What its agents used in all attempts, null where nothing is metered.")
+
+
+class JoinedItem(Shape):
+    """What whoever joined the branches of another program's run wrote."""
+
+    path: Text
+    branches: list[Text]
+    failed: dict[Text, Text]
+    fixes: dict[Text, Text] = Field(description="The commit of each implementation fix, by branch.")
+
+
+class RunDetailDocument(Shape):
+    """`selftest-tui runs PATH --json`. The counts sum to the tests."""
+
+    path: Text
+    run: Text | None = Field(description="Its id, null for another program's.")
+    tests: list[TestItem]
+    outcomes: OutcomeCounts
+    kinds: dict[Text, int] = Field(description="How many changes there are of each kind, unknown kinds too.")
+    clusters: list[ClusterItem]
+    joined: list[JoinedItem]
+    passed_over: int = Field(description="JSON files that are no outcomes.")
+
+
+class RunDetailLine(Line, RunDetailDocument):
+    """`selftest-tui runs PATH --batch`."""
+
+    event: Literal["summary"] = "summary"
+
+
+def foreign_document(found: ForeignRun) -> RunDetailDocument:
+    """Another program's run as it is printed."""
+    return RunDetailDocument(
+        path=str(found.path),
+        run=None,
+        tests=[_item(one.test, one.agent, one.end, None, one.outcome, one.error, str(one.path)) for one in found.tests],
+        outcomes=outcome_counts(found.ends()),
+        kinds=found.kinds(),
+        clusters=cluster_items(found.clusters()),
+        joined=[
+            JoinedItem(path=str(one.path), branches=list(one.branches), failed=dict(one.failed), fixes=dict(one.fixes))
+            for one in found.joinings
+        ],
+        passed_over=found.passed_over,
+    )
+
+
+def own_document(folder: RunFolder, run: Run) -> RunDetailDocument:
+    """A run of ours as it is printed, with the outcomes that came back."""
+    tests = [_own_item(folder, row) for row in run.rows.values()]
+    kinds: dict[str, int] = {}
+    for test in tests:
+        for change in test.changes:
+            kinds[change.kind] = kinds.get(change.kind, 0) + 1
+    return RunDetailDocument(
+        path=str(folder.path), run=run.plan.run, tests=tests, outcomes=outcome_counts(run.ends()), kinds=kinds,
+        clusters=cluster_items(run_clusters(run)), joined=[], passed_over=0,
+    )  # fmt: skip
+
+
+def _own_item(folder: RunFolder, row: RunRow) -> TestItem:
+    path = None if row.member is None else folder.attempt(row.member) / OUTCOME
+    outcome, says = None, row.text if row.end in (*FAILURES, End.STOPPED, End.NOT_STARTED) else ""
+    try:
+        outcome = None if path is None else parse_outcome(path.read_bytes())
+    except UnreadableOutcomeError as error:
+        says = says or error.detail
+    except OSError:
+        path = None
+    item = _item(
+        row.planned.node_id, row.name, end_of(row), str(row.phase), outcome, says, None if path is None else str(path)
+    )
+    return item.model_copy(update={"usage": usage_item(used_by(row))})
+
+
+def _item(
+    test: str, agent: str, end: End, phase: str | None, outcome: Outcome | None, says: str, path: str | None
+) -> TestItem:
+    return TestItem(
+        test=test,
+        agent=agent,
+        outcome=str(end),
+        phase=phase,
+        errored=None if outcome is None else outcome.errored,
+        tests_passing_before=None if outcome is None else outcome.tests_passing_before,
+        tests_passing_after=None if outcome is None else outcome.tests_passing_after,
+        summary="" if outcome is None else outcome.summary,
+        changes=[]
+        if outcome is None
+        else [ChangeItem(kind=one.kind, status=one.status, summary=one.summary) for one in outcome.changes],
+        escalations=[]
+        if outcome is None
+        else [
+            EscalationItem(
+                kind=one.kind,
+                title=one.title,
+                detail=one.detail,
+                locations=[PlaceItem(path=place.path, line=place.line) for place in one.locations],
+            )
+            for one in outcome.escalations
+        ],
+        importance=None if outcome is None or outcome.importance is None else outcome.importance.level,
+        says=says,
+        path=path,
+        usage=None,
+    )

@@ -1,0 +1,130 @@
+"""`selftest-tui check`: read a tutorial and the tests of a folder, and hold them against each other.
+
+Reading files is all the IO in here; nothing is imported, run or written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.tutorial.citations import Read, Unreadable, read_tests
+from selftest_core.tutorial.coverage import Coverage, cover
+from selftest_core.tutorial.tutorial import Tutorial, TutorialWarning, parse_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from selftest_core.tutorial.citations import Citation
+
+_SKIPPED = {"node_modules", "__pycache__", "site-packages"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check. `tests` counts all test functions read, `unreadable` what could not be read in test files."""
+
+    tutorial: Tutorial
+    coverage: Coverage
+    unreadable: tuple[Unreadable, ...]
+    tests: int
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def is_ok(self) -> bool:
+        """True when nothing is uncited or stale; warnings leave it."""
+        return self.coverage.is_complete
+
+
+def check(root: Path, tutorial: Path, tests: Path) -> Check:
+    """Check the tutorial against all test files under `tests`. Node ids are relative to `root`.
+
+    Raises UsageError for a tutorial or a folder that is not there, and for a folder without a test:
+    a filter that matches nothing must not look like success.
+    """
+    return Checker(root, tutorial, tests).check()
+
+
+class Checker:
+    """Checks the same tutorial and tests again and again: a test file is read anew only when it has changed."""
+
+    def __init__(self, root: Path, tutorial: Path, tests: Path) -> None:
+        self._root = root
+        self._tutorial = tutorial
+        self._tests = tests
+        self._reads: dict[Path, tuple[tuple[int, int, int], Read]] = {}
+        self._last: tuple[str, tuple[Read, ...], Check] | None = None
+
+    def check(self) -> Check:
+        """One check, as `check` says; the same object as the last one where nothing has changed."""
+        try:
+            text = self._tutorial.read_bytes().decode("utf-8-sig", errors="replace")
+        except OSError as error:
+            hint = "Name it with --tutorial FILE."
+            raise UsageError(f"No tutorial at {self._tutorial}", error.strerror or str(error), hint) from error
+        if not self._tests.exists():
+            detail = "There is no such file or folder."
+            raise UsageError(f"No tests at {self._tests}", detail, "Name them with --tests DIR.")
+        reads = tuple(self._read(path) for path in _test_files(self._tests))
+        if self._last is None or self._last[:2] != (text, reads):
+            self._last = (text, reads, self._hold_against(text, reads))
+        return self._last[2]
+
+    def _hold_against(self, text: str, reads: Sequence[Read]) -> Check:
+        parsed = parse_blocks(text)
+        if not parsed.blocks:
+            warning = TutorialWarning(1, "there is no block in this file, so nothing was checked")
+            parsed = replace(parsed, warnings=(*parsed.warnings, warning))
+        citations = tuple(citation for read in reads for citation in read.citations)
+        unreadable = tuple(one for read in reads for one in read.unreadable)
+        count = sum(read.tests for read in reads)
+        if not count and not unreadable:
+            hint = "Test files are called test_*.py or *_test.py, their functions test*."
+            raise UsageError(f"No tests in {self._tests}", "Not one test function was found there.", hint)
+        return Check(parsed, cover(parsed.blocks, citations), unreadable, count, citations)
+
+    def folders(self) -> tuple[Path, ...]:
+        """The folders in which a change may change the check, those of the tutorial and of all tests."""
+        found = {self._tutorial.parent}
+        if self._tests.is_file():
+            found.add(self._tests.parent)
+        elif self._tests.is_dir():
+            found.add(self._tests)
+            found.update(path for path in self._tests.rglob("*/") if _is_kept(path, self._tests))
+        else:
+            found.add(self._tests.parent)
+        return tuple(sorted(path for path in found if path.is_dir()))
+
+    def _read(self, path: Path) -> Read:
+        name = _relative(path, self._root)
+        try:
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            known = self._reads.get(path)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            read = read_tests(path.read_bytes(), name)
+        except OSError as error:
+            return Read((), (Unreadable(name, 1, f"cannot be read: {error.strerror or error}"),), 0)
+        self._reads[path] = (stamp, read)
+        return read
+
+
+def _test_files(tests: Path) -> list[Path]:
+    if tests.is_file():
+        return [tests]
+    found = {*tests.rglob("test_*.py"), *tests.rglob("*_test.py")}
+    return sorted(path for path in found if _is_kept(path, tests) and path.is_file())
+
+
+def _is_kept(path: Path, tests: Path) -> bool:
+    parts = path.relative_to(tests).parts
+    return not _SKIPPED.intersection(parts) and not any(part.startswith(".") for part in parts)
+
+
+def _relative(path: Path, root: Path) -> str:
+    resolved, top = path.resolve(), root.resolve()
+    return resolved.relative_to(top).as_posix() if resolved.is_relative_to(top) else path.as_posix()

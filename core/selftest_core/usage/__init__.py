@@ -1,0 +1,1 @@
+"""Tokens and dollars of agents."""

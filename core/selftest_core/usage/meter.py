@@ -1,0 +1,163 @@
+"""Meter the agents of this machine: what each has used, from the files that its own program and mngr's plugins write.
+
+A look costs a `stat` or two for an agent whose files are as they were. What was appended is read and added, in bounded
+pieces, and never more than `BUDGET` seconds of it in one look, so that a fleet of old agents is read bit by bit. It
+never raises for one agent: files that cannot be read count as absent. For one thread, which is not the screen's.
+"""
+
+# ruff: noqa: PTH116 -- hundreds of stat calls a look: a Path for each would double its cost
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from selftest_core.agent_types.claude_session import (
+    REPORTS_FILE,
+    TOTALS_FILE,
+    parse_session,
+    program_totals,
+    session_files,
+    with_reports,
+)
+from selftest_core.conversation.appended_lines import BEGINNING, Place, read_appended
+from selftest_core.conversation.common_transcript import parse_lines, transcript_of
+from selftest_core.tools.mngr_files import host_dir_of
+from selftest_core.usage.prices import Prices
+from selftest_core.usage.tokens import Answer, Usage, usage_of, with_answers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from selftest_core.conversation.common_transcript import Step
+    from selftest_core.usage.prices import ModelPrice
+    from selftest_core.usage.tokens import PriceOf, ReportedCost
+
+BUDGET = 0.1
+"""Seconds of processor time after which a look leaves the rest to the next one."""
+
+_SEARCH_EVERY = 5
+"""Files that appear (a transcript, those of sessions) are searched for at every fifth look."""
+_FORGET_AFTER = 60
+"""Looks without a change after which the answers of an agent are forgotten; a change reads them anew."""
+_MOST_ANSWERS = 50_000
+"""Answers of one agent that are counted: what it writes behind them is not read."""
+_NO_STAMP = (0, 0, 0)
+
+type Stamp = tuple[int, int, int]
+
+
+class AgentMeter:
+    """Meters one agent. `folder`: its own, agents/ID, or a copy of it.
+
+    `usage` is the last figure. `has_more`: there is more to read, and the figure is from before it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._transcript: str | None = None
+        self._sessions: tuple[str, ...] = ()
+        self._stamps: tuple[Stamp, ...] = ()
+        self._places: dict[str, Place] = {}
+        self._answers: dict[str, dict[str, Answer]] = {}
+        self._reported: ReportedCost | None = None
+        self._looks = 0
+        self._unchanged = 0
+        self.usage: Usage | None = None
+        self.has_more = False
+
+    def look(self, price_of: PriceOf, *, search: bool = False) -> Usage | None:
+        """Read what is new, and give what was used in all; the same object while nothing changed.
+
+        `search`: search for files that appeared now, and not only at every fifth look.
+        """
+        if search or self._looks % _SEARCH_EVERY == 0:
+            self._transcript = self._transcript or transcript_of(self._folder)
+            self._sessions = session_files(self._folder)
+        self._looks += 1
+        if self._transcript is None:
+            return None
+        files = (self._transcript, *self._sessions)
+        stamps = tuple(_stamp(f"{self._folder}/{file}") for file in (TOTALS_FILE, REPORTS_FILE, *files))
+        if stamps == self._stamps and not self.has_more:
+            self._unchanged += 1
+            if self._unchanged == _FORGET_AFTER:
+                self._answers.clear()
+                self._places.clear()
+                self._reported = None
+            return self.usage
+        self._unchanged = 0
+        self._stamps = stamps
+        self.has_more = False
+        for file in (REPORTS_FILE, *files):
+            self._read(file)
+        if not self.has_more:
+            answers = {key: answer for each in self._answers.values() for key, answer in each.items()}
+            usage = usage_of(answers, price_of, program_totals(self._folder), self._reported)
+            self.usage = self.usage if usage == self.usage else usage
+        return self.usage
+
+    def _read(self, file: str) -> None:
+        if file != REPORTS_FILE and sum(map(len, self._answers.values())) >= _MOST_ANSWERS:
+            return
+        try:
+            lines = read_appended(self._folder, file, self._places.get(file, BEGINNING))
+        except (OSError, ValueError):
+            return
+        self._places[file] = lines.place
+        self.has_more = self.has_more or lines.has_more
+        if file == REPORTS_FILE:
+            self._reported = with_reports(None if lines.is_anew else self._reported, lines.lines)
+            return
+        steps: Iterable[Step]
+        if file == self._transcript:
+            # Most of the bytes are results of tools, in lines that count nothing.
+            steps = parse_lines(line for line in lines.lines if b'"metrics"' in line)[0]
+        else:
+            steps = parse_session(lines.lines)
+        self._answers[file] = with_answers({} if lines.is_anew else self._answers.get(file, {}), steps)
+
+
+class Meters:
+    """Meters all agents of this machine. `prices`: the person's own."""
+
+    def __init__(self, environ: Mapping[str, str], prices: Iterable[ModelPrice] = ()) -> None:
+        self._agents_dir = host_dir_of(environ) / "agents"
+        self._prices = Prices(prices)
+        self._meters: dict[str, AgentMeter] = {}
+        self._usages: dict[str, Usage] = {}
+        self._next = 0
+
+    def look(self, budget: float = BUDGET) -> Mapping[str, Usage]:
+        """Give what every agent used, by its id; the same object while nothing changed.
+
+        After `budget` seconds of processor time the rest keeps its last figures until the next look.
+        """
+        try:
+            with os.scandir(self._agents_dir) as entries:
+                ids = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        except OSError:
+            ids = []
+        self._meters = {each: self._meters.get(each) or AgentMeter(self._agents_dir / each) for each in ids}
+        began = time.thread_time()
+        for number in range(len(ids)):
+            meter = self._meters[ids[(self._next + number) % len(ids)]]
+            meter.look(self._prices.of)
+            while meter.has_more and time.thread_time() - began <= budget:
+                meter.look(self._prices.of)
+            if time.thread_time() - began > budget:
+                self._next = (self._next + number + 1) % len(ids)
+                break
+        usages = {each: meter.usage for each, meter in self._meters.items() if meter.usage is not None}
+        if usages != self._usages:
+            self._usages = usages
+        return self._usages
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        told = os.stat(path, follow_symlinks=False)
+    except (OSError, ValueError):
+        return _NO_STAMP
+    return (told.st_ino, told.st_size, told.st_mtime_ns)

@@ -1,0 +1,1 @@
+"""Capture of running terminals: sessions, runs, and single attaches."""

@@ -1,0 +1,1 @@
+"""Recordings as files: asciicast read, written and changed."""

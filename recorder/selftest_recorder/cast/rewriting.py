@@ -1,0 +1,111 @@
+"""Recordings changed afterwards: masked, where another program wrote them, or given markers that were known elsewhere.
+
+Each is written anew beside itself, then put in its place. Until it is masked it stands on the disk as it was, readable
+by its owner alone; what records by itself masks before it writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.events import INPUT, MARKER, OUTPUT, RecordingError
+from selftest_recorder.cast.writing import CastWriter
+from selftest_recorder.onhost.masking import Masker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from selftest_recorder.cast.cast import Recording
+    from selftest_recorder.onhost.masking import Secrets
+
+_CLOSE_BY = 20.0
+"""Seconds between a marker and another of the same label that is of the same moment: a screen and a log come later."""
+
+
+def mask_file(path: Path, secrets: Secrets) -> None:
+    """Mask the outputs of a recording; what is damaged in it is left out. Nothing to mask leaves the file alone.
+
+    Raises RecordingError where it is no recording, OSError where it cannot be written.
+    """
+    if not secrets:
+        return
+    with _anew(path) as (recording, writer):
+        _write_masked(recording, writer, secrets)
+
+
+def add_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
+    """Put markers into a recording, each at its time since the epoch; what is damaged in the recording is left out.
+
+    Raises RecordingError where it is no recording, or does not say when it began; OSError where it cannot be written.
+    """
+    with _anew(path) as (recording, writer):
+        began = recording.header.timestamp
+        if began is None:
+            raise RecordingError(f"{path.name} does not say when it began", "So no time of day can be found in it.")
+        waiting = sorted((max(at - began, 0.0), label) for at, label in markers)
+        for event in recording.events():
+            while waiting and waiting[0][0] < event.time:
+                writer.marker(*waiting.pop(0))
+            writer.event(event.time, event.code, event.data)
+        for time, label in waiting:
+            writer.marker(time, label)
+
+
+def add_missing_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
+    """Put those markers into a recording that it does not have, as `add_markers` does.
+
+    One with the same label close by is the same. Those outside the time of the recording are left out.
+    """
+    recording = read_cast(path)
+    began = recording.header.timestamp
+    known: dict[str, list[float]] = {}
+    end = 0.0
+    for event in recording.events():
+        end = event.time
+        if event.code == MARKER:
+            known.setdefault(event.data, []).append(event.time)
+    missing: list[tuple[float, str]] = []
+    for at, label in markers:
+        time = at - (began or 0.0)
+        times = known.get(label, [])
+        same = next((one for one in times if abs(one - time) <= _CLOSE_BY), None)
+        if same is not None:
+            times.remove(same)  # it stands for one marker alone
+        elif 0.0 <= time <= end:
+            missing.append((at, label))
+    if missing:
+        add_markers(path, missing)
+
+
+@contextlib.contextmanager
+def _anew(path: Path) -> Iterator[tuple[Recording, CastWriter]]:
+    recording = read_cast(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.anew")
+    try:
+        with CastWriter(draft, replace(recording.header, version=max(recording.header.version, 2))) as writer:
+            yield recording, writer
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_masked(recording: Recording, writer: CastWriter, secrets: Secrets) -> None:
+    shown, typed = Masker(secrets), Masker(secrets)
+    time = 0.0
+    for event in recording.events():
+        time = event.time
+        if event.code == OUTPUT:
+            writer.output(time, shown.feed(event.data.encode()))
+        elif event.code == INPUT:
+            writer.input(time, typed.feed(event.data.encode()).decode("utf-8", "replace"))
+        else:
+            writer.event(time, event.code, event.data)
+    writer.output(time, shown.close())
+    rest = typed.close().decode("utf-8", "replace")
+    if rest:
+        writer.input(time, rest)

@@ -1,0 +1,1 @@
+"""Indexes of recordings: keyframes, search, and instant seek."""

@@ -1,0 +1,145 @@
+"""What is known of a recording before it is played: keyframes to seek from, markers, and how busy each moment was.
+
+It grows while it is made and can be used from its first keyframe on. A keyframe holds the terminal's whole state at a
+place of the file; between two of them lie few enough bytes to be fed in a few milliseconds. Packed states are held
+here, or stay in the file that a background process writes and are read when they are wanted. No clock, no terminal.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zlib
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from selftest_recorder.cast.spans import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BUCKETS = 1024
+_FIRST_WIDTH = 1 / 16
+_USUAL_STATE = 128 * 1024
+_STRIDE = 24
+"""Bytes after which a state repeats itself: cells and their styles are tables of small fixed parts."""
+
+
+def packed_state(state: bytes) -> bytes:
+    """A state to be kept: bytes of one kind side by side, so that zlib is a third faster, and its result smaller."""
+    return zlib.compress(b"".join(state[part::_STRIDE] for part in range(_STRIDE)), 1)
+
+
+def unpacked_state(packed: bytes) -> bytes:
+    """The state again. Raises zlib.error for what is damaged."""
+    sorted_out = zlib.decompress(packed, bufsize=_USUAL_STATE)
+    state, begin = bytearray(len(sorted_out)), 0
+    for part in range(_STRIDE):
+        end = begin + len(range(part, len(state), _STRIDE))
+        state[part::_STRIDE] = sorted_out[begin:end]
+        begin = end
+    return bytes(state)
+
+
+class Keyframe(NamedTuple):
+    """A place, and the terminal's state there: packed bytes, or where they lie in the index's file; None is blank."""
+
+    position: Position
+    packed: bytes | tuple[int, int] | None = None
+
+
+class Marker(NamedTuple):
+    """A named moment, in seconds."""
+
+    time: float
+    label: str
+
+
+class Activity:
+    """How many characters came in each part of the time: at most BUCKETS parts, whose width doubles as time goes on."""
+
+    def __init__(self, width: float = _FIRST_WIDTH, counts: Sequence[int] = ()) -> None:
+        self.width = width
+        self.counts = [*counts, *([0] * (BUCKETS - len(counts)))][:BUCKETS]
+
+    def add(self, times: Sequence[float], data: Sequence[str]) -> None:
+        """Count events; their times never go back."""
+        if not times:
+            return
+        while times[-1] >= self.width * BUCKETS:
+            merged = [first + second for first, second in zip(self.counts[::2], self.counts[1::2], strict=True)]
+            self.counts = merged + [0] * (BUCKETS - len(merged))
+            self.width *= 2
+        until = list(accumulate(map(len, data)))
+        first = counted = 0
+        while first < len(times):
+            part = int(times[first] / self.width)
+            first = bisect_left(times, (part + 1) * self.width, first + 1)
+            self.counts[part] += until[first - 1] - counted
+            counted = until[first - 1]
+
+    def levels(self, duration: float, cells: int, most: int = 8) -> list[int]:
+        """From 0 (nothing) to `most` for each of `cells` equal parts of `duration`, on a logarithmic scale."""
+        sums = [0.0] * max(cells, 0)
+        if not sums or duration <= 0:
+            return [0] * len(sums)
+        scale = cells / duration
+        for number, count in enumerate(self.counts):
+            if not count:
+                continue
+            first = min(number * self.width * scale, cells - 1.0)
+            last = max(first, min((number + 1) * self.width * scale, cells) - 1e-9)
+            touched = range(int(first), int(last) + 1)
+            for cell in touched:
+                sums[cell] += count / len(touched)
+        top = math.log2(max(sums) + 2)
+        return [max(1, round(math.log2(one + 2) / top * most)) if one else 0 for one in sums]
+
+
+@dataclass(slots=True)
+class Index:
+    """`end`: up to where it knows the recording. `is_complete`: that was the end when it was made.
+
+    `store`: the open file in which packed states lie that are not held here, or -1.
+    """
+
+    keyframes: list[Keyframe] = field(default_factory=list)
+    markers: list[Marker] = field(default_factory=list)
+    activity: Activity = field(default_factory=Activity)
+    end: Position = field(default_factory=Position)
+    events: int = 0
+    is_complete: bool = False
+    exit_status: str = ""
+    store: int = -1
+    _times: list[float] = field(default_factory=list)
+
+    def add_keyframe(self, keyframe: Keyframe) -> None:
+        """One more; they come in order."""
+        self.keyframes.append(keyframe)
+        self._times.append(keyframe.position.time)
+
+    def number_at(self, time: float) -> int:
+        """The number of the last keyframe that has happened at `time`; the first where none has."""
+        return max(0, bisect_right(self._times, time) - 1)
+
+    def state(self, number: int) -> bytes | None:
+        """The snapshot of a keyframe, None for a blank terminal."""
+        packed = self.keyframes[number].packed
+        if isinstance(packed, tuple):
+            place, size = packed
+            packed = os.pread(self.store, size, place)
+        return None if packed is None else unpacked_state(packed)
+
+    def span_size(self, number: int) -> int:
+        """Bytes between a keyframe and the next, or what is known behind the last."""
+        start = self.keyframes[number].position.offset
+        is_last = number + 1 == len(self.keyframes)
+        return (self.end.offset if is_last else self.keyframes[number + 1].position.offset) - start
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self.store >= 0:
+            os.close(self.store)
+            self.store = -1

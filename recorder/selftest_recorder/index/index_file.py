@@ -1,0 +1,256 @@
+"""The index of a long recording as a file, made by a process of its own and read while it grows.
+
+    python -m selftest_recorder.index.index_file RECORDING FILE
+
+It lies in the user's cache under a name made from the recording's path, and says of which file it is: size, time of
+change, and a sum over its beginning and over the last bytes that were read. A recording that has grown since keeps its
+index as far as that goes; one that is another file gets a new one. What is cut off, or not ours, is as good as none.
+
+Records come one after another, each with its length and sum, so that a reader takes up what is whole and comes again.
+The writer writes under a name of its own and renames at the end: two that index the same recording do no harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import struct
+import sys
+import zlib
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.spans import Position
+from selftest_recorder.index.index import Activity, Index, Keyframe, Marker, packed_state
+from selftest_recorder.index.indexing import Indexer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from selftest_recorder.cast.cast import Recording
+
+FORMAT = 2
+_EMULATOR = "ghostty 0.1.3"
+_HEAD = struct.Struct("<cII")
+_PLACE = struct.Struct("<dQQ")
+_SAMPLE = 4096
+_KEPT_FILES = 64
+_MOST_WAITING = 8
+"""States that wait to be packed."""
+SWITCH = 0.000_5
+"""Seconds after which a thread lets another go on: a fed terminal must not wait for the parser's turn to end."""
+_MOST_RECORD = 64 * 1024 * 1024
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where indexes lie, by the XDG specification. Nothing is made here."""
+    named = environ.get("XDG_CACHE_HOME", "")
+    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".cache"
+    return home / "selftest-tui" / "indexes"
+
+
+def file_of(recording: Recording, folder: Path) -> Path:
+    """The index file of a recording, whether there is one or not."""
+    name = hashlib.sha256(os.fsencode(recording.data_path.resolve())).hexdigest()[:32]
+    return folder / f"{name}.index"
+
+
+def _sum(path: Path, offset: int, size: int) -> str:
+    with path.open("rb") as file:
+        file.seek(max(offset, 0))
+        return hashlib.sha256(file.read(size)).hexdigest()[:32]
+
+
+def _identity(recording: Recording) -> dict[str, Any]:
+    status = recording.data_path.stat()
+    return {
+        "format": FORMAT,
+        "emulator": _EMULATOR,
+        "size": status.st_size,
+        "changed": status.st_mtime_ns,
+        "head": _sum(recording.data_path, 0, min(_SAMPLE, status.st_size)),
+    }
+
+
+class IndexReader:
+    """Takes up into `index` what an index file holds, as it grows.
+
+    Everything raises ValueError where the file is of another recording or none of ours, and OSError where it cannot be
+    read; then what the index holds is not to be used.
+    """
+
+    def __init__(self, recording: Recording, path: Path, index: Index) -> None:
+        self.index = index
+        self._recording = recording
+        self._place = 0
+        self._waiting: list[Keyframe] = []
+        """Keyframes for which what is known up to there has not been read yet."""
+        self.index.store = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def take(self) -> bool:
+        """Read on. True where there was something new."""
+        before = self._place
+        while (record := self._next()) is not None:
+            kind, payload, place = record
+            if not self._place:
+                self._check(kind, payload)
+            elif kind == b"K":
+                position = Position(*_PLACE.unpack(payload[: _PLACE.size]))
+                size = len(payload) - _PLACE.size
+                packed = (place + _PLACE.size, size) if size else None
+                if size or not self.index.keyframes:  # the blank one at the beginning is known to whoever reads
+                    self._waiting.append(Keyframe(position, packed))
+            elif kind == b"P":
+                for keyframe in self._waiting:
+                    self.index.add_keyframe(keyframe)
+                self._waiting.clear()
+                self._progress(json.loads(payload))
+            self._place = place + len(payload)
+        return self._place != before
+
+    def _next(self) -> tuple[bytes, bytes, int] | None:
+        head = os.pread(self.index.store, _HEAD.size, self._place)
+        if len(head) < _HEAD.size:
+            return None
+        kind, size, check = _HEAD.unpack(head)
+        if size > _MOST_RECORD:
+            return None
+        payload = os.pread(self.index.store, size, self._place + _HEAD.size)
+        if len(payload) < size or zlib.crc32(payload) != check:
+            return None
+        return kind, payload, self._place + _HEAD.size
+
+    def _check(self, kind: bytes, payload: bytes) -> None:
+        if kind != b"H":
+            raise ValueError("not an index")
+        said, now = json.loads(payload), _identity(self._recording)
+        for name in ("format", "emulator"):
+            if said.get(name) != now[name]:
+                raise ValueError("an index of another version")
+        if (said["size"], said["changed"]) == (now["size"], now["changed"]):
+            return
+        if said["size"] > now["size"] or _sum(self._recording.data_path, 0, min(_SAMPLE, said["size"])) != said["head"]:
+            raise ValueError("an index of another recording")
+
+    def _progress(self, said: dict[str, Any]) -> None:
+        index = self.index
+        index.end = Position(*said["end"])
+        index.events = said["events"]
+        index.activity = Activity(said["width"], said["counts"])
+        index.markers += [Marker(time, label) for time, label in said["markers"]]
+        index.exit_status = said["exit"]
+        if said["tail"] and said["tail"] != self._tail(index.end.offset):
+            raise ValueError("an index of another recording")
+        index.is_complete = said["complete"]
+
+    def _tail(self, offset: int) -> str:
+        return _sum(self._recording.data_path, offset - _SAMPLE, min(_SAMPLE, offset))
+
+
+def build(recording: Recording, path: Path) -> None:
+    """Make the index file of a recording; progress is written twice for each part of a hundred.
+
+    The terminal is what takes the time, and it works without the interpreter's lock: meanwhile the next part is read
+    and the last states are packed, in threads of their own.
+    """
+    identity = _identity(recording)
+    index = Index()
+    indexer = Indexer(recording, index)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", buffering=0) as out:  # noqa: PTH123
+        _write(out, b"H", json.dumps(identity).encode())
+        keyframes = markers = 0
+
+        def put(complete: bool) -> None:
+            nonlocal keyframes, markers
+            for frame in index.keyframes[keyframes:]:
+                assert not isinstance(frame.packed, tuple)
+                _write(out, b"K", _PLACE.pack(*frame.position) + (frame.packed or b""))
+            keyframes = len(index.keyframes)
+            # What is written need not be held too: a recording of gigabytes has thousands of these.
+            index.keyframes[1:-1] = [frame._replace(packed=b"") for frame in index.keyframes[1:-1]]
+            fresh, markers = index.markers[markers:], len(index.markers)
+            said = {
+                "end": index.end, "events": index.events, "width": index.activity.width, "exit": index.exit_status,
+                "counts": _without_zeros(index.activity.counts), "markers": fresh, "complete": complete,
+                "tail": _sum(recording.data_path, index.end.offset - _SAMPLE, min(_SAMPLE, index.end.offset))
+                if complete else "",
+            }  # fmt: skip
+            _write(out, b"P", json.dumps(said).encode())
+
+        packing: deque[tuple[Position, Future[bytes]]] = deque()
+
+        def packed(least: int) -> None:
+            while packing and (len(packing) > least or packing[0][1].done()):
+                position, future = packing.popleft()
+                index.add_keyframe(Keyframe(position, future.result()))
+
+        told, every = 0, max(identity["size"] // 50, 1024 * 1024)
+        put(complete=False)
+        with ThreadPoolExecutor(2) as threads:
+            ahead = threads.submit(indexer.read, index.end)
+            while (span := ahead.result()) is not None:
+                ahead = threads.submit(indexer.read, span.end)
+                state = indexer.take(span)
+                if state is not None:
+                    packing.append((span.end, threads.submit(packed_state, state)))
+                packed(_MOST_WAITING)
+                if index.end.offset - told >= every:
+                    told = index.end.offset
+                    packed(0)
+                    put(complete=False)
+            packed(0)
+        put(complete=True)
+
+
+def _without_zeros(counts: list[int]) -> list[int]:
+    last = len(counts)
+    while last and not counts[last - 1]:
+        last -= 1
+    return counts[:last]
+
+
+def _write(out: Any, kind: bytes, payload: bytes) -> None:
+    data = memoryview(_HEAD.pack(kind, len(payload), zlib.crc32(payload)) + payload)
+    while data:
+        data = data[out.write(data) :]
+
+
+def keep(part: Path, target: Path) -> None:
+    """Give a whole index its name. Its reader and its writer both do, whoever is first: neither need wait."""
+    with contextlib.suppress(OSError):
+        part.replace(target)
+
+
+def forget_old(folder: Path) -> None:
+    """Keep the newest files of the cache; parts that a killed process left are among the old ones soon."""
+    found = []
+    for entry in folder.iterdir():
+        if entry.suffix in (".index", ".part", ".cast"):
+            with contextlib.suppress(FileNotFoundError):  # another process tidies too
+                found.append((entry.stat().st_mtime, entry))
+    for _, entry in sorted(found, reverse=True)[_KEPT_FILES:]:
+        entry.unlink(missing_ok=True)
+
+
+def main(recording_path: str, part: str, target: str) -> int:
+    """Index a recording into `part`, then give it the name `target`."""
+    sys.setswitchinterval(SWITCH)
+    recording = read_cast(Path(recording_path))
+    try:
+        build(recording, Path(part))
+        keep(Path(part), Path(target))
+    finally:
+        Path(part).unlink(missing_ok=True)
+    forget_old(Path(target).parent)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:4]))

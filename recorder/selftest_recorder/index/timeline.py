@@ -1,0 +1,213 @@
+"""A recording that can be looked at anywhere: seek, step, and play, each in milliseconds, whatever its length.
+
+    with open_timeline(path, environ) as timeline:
+        timeline.seek(134.0)
+        timeline.look()
+
+A seek restores the last keyframe before and feeds what lies between; playing on feeds what is new. A short recording
+is indexed at once, a long one by a process of its own while it can be used up to where that has come, and one that is
+still being written is followed as it grows. `poll` takes up what is new and is to be called now and then.
+
+The state is always as if everything had been played from the beginning. Not for two threads at a time, and without a
+clock: how fast time goes is for whoever plays.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Self
+
+from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.spans import feed, joined, read_until
+from selftest_recorder.index.index_file import cache_folder
+from selftest_recorder.index.index_source import IndexSource, usable
+from selftest_recorder.terminal.terminal import open_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_recorder.cast.cast import Recording
+    from selftest_recorder.cast.events import Header
+    from selftest_recorder.cast.spans import Span
+    from selftest_recorder.index.index import Activity, Index, Marker
+    from selftest_recorder.terminal.terminal import Look
+
+_KEPT_SPANS = 4
+_NEAR = 32 * 1024
+"""Characters that are fed sooner than a keyframe is taken over and looked at whole."""
+
+
+class Timeline:
+    """Made by `open_timeline`. `folder`: where indexes are kept, or None; `spacing`: bytes between keyframes."""
+
+    def __init__(self, recording: Recording, folder: Path | None, spacing: int | None = None) -> None:
+        self.recording = recording
+        self.time = 0.0
+        """The moment that is shown."""
+        self._source = IndexSource(recording, folder, spacing)
+        self._terminal = open_terminal(self.header.cols, self.header.rows)
+        self._spans: dict[int, Span] = {}
+        self._number = 0
+        self._fed = 0
+
+    # what there is
+
+    @property
+    def header(self) -> Header:
+        """Of the recording."""
+        return self.recording.header
+
+    @property
+    def duration(self) -> float:
+        """Seconds up to the last event that is known by now."""
+        return self._source.index.end.time
+
+    @property
+    def is_complete(self) -> bool:
+        """True once all that was there has been read; more may be written yet."""
+        return self._source.index.is_complete
+
+    @property
+    def progress(self) -> float:
+        """How much of the file is known, from 0 to 1."""
+        return self._source.progress
+
+    @property
+    def markers(self) -> Sequence[Marker]:
+        """Named moments, in order."""
+        return self._source.index.markers
+
+    @property
+    def activity(self) -> Activity:
+        """How much was printed when."""
+        return self._source.index.activity
+
+    @property
+    def events(self) -> int:
+        """How many there are, as far as is known."""
+        return self._source.index.events
+
+    @property
+    def has_ended(self) -> bool:
+        """The recording says that its program has ended: no more will come."""
+        return bool(self._source.index.exit_status)
+
+    @property
+    def index(self) -> Index:
+        """For searches, which read it in a thread of their own. It only ever grows."""
+        return self._source.index
+
+    # moving
+
+    def seek(self, time: float) -> None:
+        """Show the moment `time`, in seconds; brought within what is known."""
+        time = min(max(time, 0.0), self.duration)
+        number = self._source.index.number_at(time)
+        span = self._span(number)
+        wanted = span.until(time)
+        if number == self._number + 1:
+            self._play_into(span, wanted)
+        if number != self._number or wanted < self._fed:
+            state = self._source.index.state(number)
+            if state is None:
+                self._terminal = open_terminal(self.header.cols, self.header.rows)
+            else:
+                self._terminal.restore(state)
+            self._number, self._fed = number, 0
+        feed(self._terminal, span, self._fed, wanted)
+        self._fed = wanted
+        self.time = time
+
+    def next_event(self) -> float | None:
+        """When something happens next, or None at the end."""
+        number, place = self._number, self._fed
+        while True:
+            span = self._span(number)
+            place = max(place, span.until(self.time))
+            if place < len(span.times):
+                return span.times[place]
+            number, place = number + 1, 0
+            if number >= len(self._source.index.keyframes):
+                return None
+
+    def previous_event(self) -> float | None:
+        """When something happened last before the moment that is shown, or None at the beginning."""
+        number = self._source.index.number_at(self.time)
+        while number >= 0:
+            span = self._span(number)
+            place = bisect_left(span.times, self.time)
+            if place:
+                return span.times[place - 1]
+            number -= 1
+        return None
+
+    def last_event(self) -> float:
+        """When something happened last, at the moment that is shown or before."""
+        number = self._source.index.number_at(self.time)
+        while number >= 0:
+            span = self._span(number)
+            place = span.until(self.time)
+            if place:
+                return span.times[place - 1]
+            number -= 1
+        return 0.0
+
+    # what is shown
+
+    def look(self, *, whole: bool = False) -> Look:
+        """The rows that changed since the last look."""
+        return self._terminal.look(whole=whole)
+
+    def lines(self) -> list[str]:
+        """The text of all rows, trailing blanks cut."""
+        return self._terminal.lines()
+
+    # what is new
+
+    def poll(self) -> bool:
+        """Take up what the index knows by now and what was written meanwhile. True where there is more than before."""
+        return self._source.poll()
+
+    def finish(self) -> None:
+        """Wait until all that is there is known. For callers without a screen."""
+        while not self._source.index.is_complete:
+            self._source.poll(patience=0.02)
+
+    def close(self) -> None:
+        """End what is under way, and let go of the files."""
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    def _play_into(self, span: Span, wanted: int) -> None:
+        """Feed what is left before the next span, where little is: after a keyframe every row would be a new one."""
+        before = self._span(self._number)
+        rest = sum(map(len, before.data[self._fed :])) + sum(map(len, span.data[:wanted]))
+        if rest <= _NEAR and before.end.offset == span.start.offset and self._fed <= len(before.times):
+            feed(self._terminal, before, self._fed)
+            self._number, self._fed = self._number + 1, 0
+
+    def _span(self, number: int) -> Span:
+        """The events between a keyframe and the next, or what is known behind the last."""
+        index = self._source.index
+        start, size = index.keyframes[number].position, index.span_size(number)
+        span = self._spans.pop(number, None)
+        if span is None:
+            span = read_until(self.recording, start, start.offset + size)
+        elif span.end.offset < start.offset + size:
+            span = joined(span, read_until(self.recording, span.end, start.offset + size))
+        self._spans[number] = span
+        if len(self._spans) > _KEPT_SPANS:
+            del self._spans[next(iter(self._spans))]
+        return span
+
+
+def open_timeline(path: Path, environ: Mapping[str, str]) -> Timeline:
+    """Open a recording. Raises RecordingError where it is none. Close it, or use it as a context."""
+    folder = cache_folder(environ)
+    return Timeline(usable(read_cast(path), folder), folder)

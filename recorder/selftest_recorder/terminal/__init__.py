@@ -1,0 +1,1 @@
+"""Terminal emulation: bytes in, screens out."""

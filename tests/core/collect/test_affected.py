@@ -1,0 +1,179 @@
+"""Which tests a change affects, and why, over real repositories."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import pytest
+
+from core.review.repositories import Repository
+from selftest_core.collect.affected import affected
+from selftest_core.collect.collection import CollectedTest, Collection
+from selftest_core.errors import UsageError
+from selftest_core.git.command import Git, find_place
+from selftest_core.tutorial.citations import Citation, read_tests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = {
+    "tutorial.sh": "#!/bin/sh\n\nshop add apple\nshop pay\n\nshop list\n",
+    "src/shop/__init__.py": "",
+    "src/shop/cart.py": "def add(): ...\n",
+    "src/shop/till.py": "from shop import cart\n",
+    "src/shop/types.py": "",
+    "tests/conftest.py": "",
+    "tests/making.py": "",
+    "tests/test_cart.py": "from shop.cart import add\n\ndef test_add(): ...\n\ndef test_remove(): ...\n",
+    "tests/test_till.py": "import types\nimport making\n\ndef test_pay():\n    from shop import till\n",
+    "tests/cli/conftest.py": "",
+    "tests/cli/__init__.py": "",
+    "tests/cli/support.py": "",
+    "tests/cli/test_cli.py": (
+        "from .support import run\n\n"
+        "def test_buy(e2e):\n    e2e.write_tutorial_block('''shop add apple\nshop pay''')\n\n"
+        "def test_list(e2e):\n    e2e.write_tutorial_block('shop list')\n"
+    ),
+    "tests/cli/test_plugin.py": "import pytest\nshop = pytest.importorskip('shop.cart')\n\ndef test_plugin(): ...\n",
+}
+ALL = {
+    "tests/test_cart.py::test_add", "tests/test_cart.py::test_remove", "tests/test_till.py::test_pay",
+    "tests/cli/test_cli.py::test_buy", "tests/cli/test_cli.py::test_list", "tests/cli/test_plugin.py::test_plugin",
+}  # fmt: skip
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository.make(tmp_path / "a shop")
+    made.commit("first", FILES)
+    made.git("tag", "base")
+    return made
+
+
+def picked(folder: Path, base: str = "base") -> dict[str, tuple[str, ...]]:
+    """Node ids and reasons, with every `def test_` under tests/ as the collection."""
+    tests: list[CollectedTest] = []
+    citations: list[Citation] = []
+    for path in sorted(folder.rglob("test_*.py")):
+        name = path.relative_to(folder).as_posix()
+        source = path.read_text(encoding="utf-8")
+        citations += read_tests(source, name).citations
+        for line in source.splitlines():
+            if line.startswith("def test_"):
+                function = line.removeprefix("def ").partition("(")[0]
+                tests.append(CollectedTest(f"{name}::{function}", name, 1, function, "", "", False, ()))
+    place = find_place(folder, os.environ)
+    found = affected(folder, base, Collection(tuple(tests)), citations, Git(place.git_dir, os.environ))
+    assert [test.node_id for test, _ in found] == [test.node_id for test in tests if test in {t for t, _ in found}]
+    return {test.node_id: reasons for test, reasons in found}
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    path = folder.joinpath(*PurePosixPath(name).parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_nothing_changed_affects_nothing(repository: Repository) -> None:
+    assert picked(repository.folder) == {}
+
+
+def test_a_test_file_affects_its_tests_committed_or_not(repository: Repository) -> None:
+    repository.commit("second", {"tests/test_till.py": FILES["tests/test_till.py"] + "\n"})
+    assert picked(repository.folder) == {"tests/test_till.py::test_pay": ("tests/test_till.py changed",)}
+    write(repository.folder, "tests/test_cart.py", FILES["tests/test_cart.py"] + "\n")
+    assert picked(repository.folder, "HEAD") == {
+        "tests/test_cart.py::test_add": ("tests/test_cart.py changed",),
+        "tests/test_cart.py::test_remove": ("tests/test_cart.py changed",),
+    }
+
+
+def test_new_and_renamed_test_files(repository: Repository) -> None:
+    repository.git("mv", "tests/test_till.py", "tests/test_tïll.py")
+    write(repository.folder, "tests/test_new one.py", "def test_new(): ...\n")
+    assert picked(repository.folder) == {
+        "tests/test_tïll.py::test_pay": ("tests/test_tïll.py was tests/test_till.py",),
+        "tests/test_new one.py::test_new": ("tests/test_new one.py is new and not committed",),
+    }
+
+
+def test_a_conftest_affects_the_tests_below_it(repository: Repository) -> None:
+    below = {name for name in ALL if name.startswith("tests/cli/")}
+    (repository.folder / "tests/cli/conftest.py").unlink()
+    found = picked(repository.folder)
+    assert set(found) == below
+    assert set(found.values()) == {("tests/cli/conftest.py was deleted",)}
+    write(repository.folder, "conftest.py", "x = 1\n")
+    found = picked(repository.folder)
+    assert set(found) == ALL
+    assert found["tests/test_cart.py::test_add"] == ("conftest.py is new and not committed",)
+
+
+@pytest.mark.parametrize(
+    ("module", "tests"),
+    [
+        ("src/shop/cart.py", {name for name in ALL if "cart.py" in name or "plugin" in name}),
+        ("src/shop/till.py", {"tests/test_till.py::test_pay"}),
+        ("src/shop/types.py", set()),
+        ("src/shop/__init__.py", {"tests/test_till.py::test_pay"}),
+        ("tests/making.py", {"tests/test_till.py::test_pay"}),
+        ("tests/cli/support.py", {name for name in ALL if "test_cli" in name}),
+    ],
+)
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
+def test_a_module_affects_those_that_import_it_directly(
+    repository: Repository, module: str, tests: set[str], is_deleted: bool
+) -> None:
+    if is_deleted:
+        (repository.folder / module).unlink()
+    else:
+        write(repository.folder, module, "x = 1\n")
+    found = picked(repository.folder)
+    assert set(found) == tests
+    what = "was deleted" if is_deleted else "changed"
+    assert set(found.values()) <= {(f"it imports {module}, which {what}",)}
+
+
+def test_a_cited_block_affects_those_that_cite_it_as_it_was_or_as_it_is(repository: Repository) -> None:
+    write(repository.folder, "tutorial.sh", "#!/bin/sh\n\nshop add apple\nshop pay --cash\n\n\n  shop list\n")
+    assert picked(repository.folder) == {
+        "tests/cli/test_cli.py::test_buy": ("it cites the block that was at tutorial.sh:3, which changed",)
+    }
+    repository.commit("second", {"tests/cli/test_cli.py": FILES["tests/cli/test_cli.py"].replace("pay", "pay --cash")})
+    repository.git("checkout", "-q", "HEAD~", "--", "tutorial.sh")
+    assert picked(repository.folder, "HEAD") == {
+        "tests/cli/test_cli.py::test_buy": ("it cites the block that was at tutorial.sh:3, which changed",)
+    }
+    repository.git("checkout", "-q", "HEAD", "--", "tutorial.sh")
+    reason = "it cites the block at tutorial.sh:3, which changed"
+    assert picked(repository.folder)["tests/cli/test_cli.py::test_buy"] == ("tests/cli/test_cli.py changed", reason)
+
+
+def test_a_linked_work_tree_is_compared_with_its_own_files(repository: Repository, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    repository.git("worktree", "add", "-q", "-b", "side", str(linked))
+    write(repository.folder, "tests/test_cart.py", "def test_add(): ...\n")
+    repository.commit("on main", {"tests/extra.py": ""})
+    assert picked(linked) == {}
+    write(linked, "tests/test_till.py", "def test_pay(): ...\n")
+    assert picked(linked) == {"tests/test_till.py::test_pay": ("tests/test_till.py changed",)}
+
+
+def test_looking_changes_nothing_and_runs_nothing(repository: Repository) -> None:
+    ran = repository.folder / "ran"
+    repository.git("config", "core.fsmonitor", f"touch '{ran}'; false")
+    repository.git("config", "diff.external", f"touch '{ran}'; false")
+    os.utime(repository.folder / "tests/test_cart.py", (1, 1))
+    index = (repository.folder / ".git/index").read_bytes()
+    assert picked(repository.folder) == {}
+    assert (repository.folder / ".git/index").read_bytes() == index
+    assert not ran.exists()
+
+
+def test_an_unknown_base_is_said(repository: Repository) -> None:
+    with pytest.raises(UsageError, match="'nowhere' is no commit here"):
+        picked(repository.folder, "nowhere")
+    with pytest.raises(UsageError):
+        picked(repository.folder, "--output=x")

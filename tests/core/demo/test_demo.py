@@ -1,0 +1,242 @@
+"""Whole demos, with the real mngr: every test gets its outcome, and nothing is left, however they end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from selftest_core.cleanup.demo_ending import processes_of
+from selftest_core.cleanup.demo_folders import Claim
+from selftest_core.demo.scenarios import CAST
+from selftest_core.schema.registry import schema
+from worlds import BIN, PATIENCE, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selftest_recorder.e2e.end_to_end import EndToEnd
+    from worlds import World
+
+# A deadline for a hang, far beyond what a busy machine needs for a run of fourteen agents.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+PATIENT = 1600.0
+
+
+def processes_in(folder: Path) -> list[int]:
+    """The processes that carry a folder of this folder in their environment (Linux)."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and f"={folder}/selftest-demo-".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+class Demo:
+    """`selftest-tui demo --batch` as a process, with a temporary folder of its own."""
+
+    def __init__(self, world: World, *arguments: str, speed: str = "20") -> None:
+        self.world = world
+        self.temporary = world.root / "d"
+        self.temporary.mkdir(exist_ok=True)
+        self.environment = {**world.environment, "TMPDIR": str(self.temporary), "SELFTEST_DEMO_SPEED": speed}
+        self.out = world.root / "out"
+        self.says = world.root / "err"
+        with self.out.open("wb") as out, self.says.open("wb") as says:
+            self.process = subprocess.Popen(
+                [str(BIN / "selftest-tui"), "demo", "--batch", *arguments],
+                cwd=world.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=says,
+                start_new_session=True,
+            )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it has told so far; a line that is half written is not told yet."""
+        return [json.loads(line) for line in self.out.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines() if line["event"] == event]
+
+    def folder(self) -> Path:
+        """The folder of the demo; waits for it."""
+        return eventually(lambda: list(self.temporary.glob("selftest-demo-*")), f"its folder\n{self.why()}")[0]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.world.run([BIN / "selftest-tui", *arguments], env=self.environment, check=False)
+
+    def left(self) -> list[str]:
+        """What is left in its temporary folder."""
+        return [path.name for path in self.temporary.iterdir()]
+
+    def why(self) -> str:
+        return self.says.read_text()
+
+
+@contextlib.contextmanager
+def a_demo(world: World, *arguments: str, speed: str = "20") -> Iterator[Demo]:
+    demo = Demo(world, *arguments, speed=speed)
+    try:
+        yield demo
+    finally:
+        demo.process.kill()
+        demo.process.wait()
+        for folder in demo.temporary.glob("selftest-demo-*"):
+            for pid in processes_of(folder):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # Their run as lines of JSON, until all have ended. Its status is 1, since work for a person is left by design.
+        selftest-tui demo --batch > run.jsonl || test $? = 1
+    """)
+    temporary = world.root / "d"
+    temporary.mkdir()
+    environment = {**world.environment, "TMPDIR": str(temporary), "SELFTEST_DEMO_SPEED": "20"}
+    done = block.run(environment=environment, cwd=world.root, timeout=PATIENT)
+    assert done.exit_status == 0, done.stderr
+    lines = [json.loads(line) for line in (world.root / "run.jsonl").read_text().splitlines()]
+
+    ended = [(line["test"], line["end"]) for line in lines if line["event"] == "ended"]
+    assert sorted(ended) == sorted((role.test, role.ends) for role in CAST), done.stderr
+    commits = {line["test"]: line["commits"] for line in lines if line["event"] == "ended"}
+    assert commits == {role.test: len(role.kinds) if role.ends == "succeeded" else 0 for role in CAST}
+    launched = [line["test"] for line in lines if line["event"] == "launched"]
+    assert sorted(launched) == sorted(role.test for role in CAST)
+    assert [line["why"] for line in lines if line["event"] == "left"] == ["done"]
+
+    summary = lines[-1]
+    whole = schema()
+    for name, told in (("a line of the journal", lines[:-1]), ("the summary", [summary])):
+        described = {"$defs": whole["$defs"], **whole["documents"][f"run --batch, {name}"]}
+        validator = jsonschema.Draft202012Validator(described)
+        assert [error for line in told for error in validator.iter_errors(line)] == []
+    ends = Counter(role.ends for role in CAST)
+    outcomes = summary["outcomes"]
+    assert {**outcomes, "failed": None} == {
+        "succeeded": ends["succeeded"], "unchanged": ends["unchanged"], "blocked": ends["blocked"],
+        "stopped": 0, "not_started": 0, "failed": None,
+    }  # fmt: skip
+    assert outcomes["failed"] == {kind: ends[kind] for kind in outcomes["failed"]}
+    assert (
+        sum(count for count in outcomes.values() if isinstance(count, int)) + sum(outcomes["failed"].values())
+        == summary["tests"]
+        == len(CAST)
+    )
+    check_review(summary["line"], done.stderr)
+    assert summary["report"] is None
+    clustered = sorted(test for cluster in summary["clusters"] for test in cluster["tests"])
+    assert clustered == sorted(role.test for role in CAST if role.ends not in ("succeeded", "unchanged"))
+    assert {line["run"] for line in lines} == {summary["run"]}
+
+    assert list(temporary.iterdir()) == []
+    eventually(lambda: not processes_in(temporary), "the end of its last process")
+    assert world.run([BIN / "selftest-tui", "sweep"], env=environment, check=False).returncode == 0
+
+
+def check_review(line: dict[str, Any], says: str) -> None:
+    """The demo's own run was reviewed to its end: collapsed, resolved, reverted, published, and tried out."""
+    by_subject = {item["subject"]: item for item in line["items"]}
+    commits = sum(len(role.kinds) for role in CAST if role.ends == "succeeded")
+    assert len(by_subject) == len(line["items"]) == commits - 2  # three agents made one change
+    alike = by_subject["[FIX_IMPL] Round tax half up"]
+    assert (len(alike["agents"]), len(alike["sources"]), alike["status"]) == (3, 3, "laid")
+    # Two agents mended one line in two ways: one was held, then resolved, and the other reverted.
+    rivals = [
+        by_subject[f"[FIX_IMPL] Lock {how}"] for how in ("after five failures, not six", "when no attempt is left")
+    ]
+    assert sorted((one["status"], one["decision"]) for one in rivals) == [("dropped", "revert"), ("laid", "keep")]
+    wrong = by_subject["[FIX_IMPL] Let the sum follow the tax"]
+    assert (wrong["status"], wrong["decision"]) == ("dropped", "revert")
+    assert {item["decision"] for item in line["items"] if item not in [*rivals, wrong]} == {"keep"}
+    assert (line["published"], line["left_out"]) == ("refs/heads/reviewed", [])
+    assert says.count("in conflict, resolved: [FIX_IMPL] Lock ") == 1
+    well = sum(role.ends in ("succeeded", "unchanged") for role in CAST)
+    # One agent of the story says that its test passes, and it does not: what it alone made goes, and all others pass.
+    told = [words for words in says.splitlines() if words.startswith(("on reviewed, ", "reverted, "))]
+    assert told == [
+        f"on reviewed, {well - 1} of {well} tests pass",
+        "reverted, for the test is red: tests/test_receipt.py::test_receipt_adds_tax",
+        f"on reviewed, {well - 1} of {well - 1} tests pass",
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_demo_that_is_interrupted_leaves_nothing(world: World, number: signal.Signals) -> None:
+    with a_demo(world, "--agents", "1", speed="0.1") as demo:
+        folder = demo.folder()
+        if number is signal.SIGINT:
+            eventually(lambda: demo.told("launched"), "an agent is there", patience=PATIENCE * 4)
+        else:
+            eventually(lambda: processes_of(folder), "it is being prepared")
+        demo.process.send_signal(number)
+        status = demo.process.wait(PATIENCE * 2)
+
+        assert status == 3, demo.why()
+        last = demo.lines()[-1]
+        assert (last["event"], last.get("left", "")) in (("summary", "interrupted"), ("error", ""))
+        assert last["event"] == "summary" or number is signal.SIGHUP
+        assert "resume" not in demo.why()
+        assert demo.left() == []
+        assert processes_of(folder) == ()
+
+
+def test_a_demo_with_claude_names_what_is_missing(world: World) -> None:
+    folder = world.root / "bin"
+    folder.mkdir()
+    for program in ("tmux", "git"):
+        found = shutil.which(program)
+        assert found
+        (folder / program).symlink_to(found)
+    temporary = world.root / "d"
+    temporary.mkdir()
+    env = {"PATH": str(folder), "TMPDIR": str(temporary)}
+    done = world.run([BIN / "selftest-tui", "demo", "--batch", "--agent", "claude"], env=env, check=False)
+    assert done.returncode == 2
+    assert "claude is not installed" in done.stderr
+    assert "npm install" in done.stderr
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_a_killed_demo_leaves_is_shown_by_sweep_and_removed_when_agreed(world: World) -> None:
+    with a_demo(world, "--agents", "1", speed="0.1") as demo:
+        eventually(lambda: demo.told("launched"), "an agent was made", patience=PATIENCE * 4)
+        folder = demo.folder()
+        demo.process.kill()
+        demo.process.wait()
+        alive = Claim(demo.environment)  # another demo, which runs: ours is its process
+
+        shown = demo.run("sweep")
+        assert shown.returncode == 1
+        assert str(folder) in shown.stdout
+        assert str(alive.path) not in shown.stdout
+        assert processes_of(folder)
+
+        swept = demo.run("sweep", "--yes")
+        assert swept.returncode == 0, swept.stderr
+        assert not folder.exists()
+        assert processes_of(folder) == ()
+        assert alive.path.is_dir()
+        alive.release()
+
+
+def test_a_demo_of_no_sensible_size_or_speed_is_refused(world: World) -> None:
+    for arguments, speed in ((("--agents", "0"), "1"), (("--agents", "201"), "1"), ((), "fast"), ((), "0")):
+        with a_demo(world, *arguments, speed=speed) as demo:
+            assert demo.process.wait(PATIENCE) == 2, (arguments, demo.why())
+            assert [line["event"] for line in demo.lines()] == ["error"]
+            assert demo.left() == []

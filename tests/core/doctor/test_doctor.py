@@ -1,0 +1,215 @@
+"""The doctor: each thing that is missing or wrong is named, with the command that mends it, and hides no other."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selftest_core.doctor.doctor import Check, diagnose
+from standins import mngr_that
+from worlds import BIN, PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from worlds import World
+
+
+async def checks(environ: Mapping[str, str], cwd: Path) -> dict[str, Check]:
+    told = await diagnose(environ, cwd, mngr_timeout=PATIENCE, timeout=PATIENCE)
+    found = {check.name: check for check in told}
+    # Whatever else is said: what is not well comes with what to do.
+    assert all(check.says for check in found.values())
+    assert all(check.hint for check in found.values() if check.status != "ok")
+    return found
+
+
+def program(folder: Path, name: str, says: str, status: int = 0) -> None:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{says}'\nexit {status}\n")
+    path.chmod(0o755)
+
+
+async def test_a_whole_world_is_found_well(world: World) -> None:
+    (world.host_dir / "agents" / "agent-1").mkdir(parents=True)
+    world.tmux("new-session", "-d", "sleep 1000")
+    found = await checks(world.environment, world.root)
+    ill = {name: check for name, check in found.items() if check.status == "failed"}
+    assert ill == {}
+    assert found["mngr"].says.startswith("0.3.")
+    assert str(BIN / "mngr") in found["mngr"].says
+    assert "on PATH" in found["mngr"].says
+    assert found["mngr settings"].status == "ok"
+    assert found["tmux servers"].says == "mngr's own answers"
+    assert found["agents"].says == f"1 in {world.host_dir}"
+    assert "16 million colours" in found["terminal"].says
+
+
+async def test_without_any_program_each_one_is_named(world: World, tmp_path: Path) -> None:
+    found = await checks({"PATH": str(tmp_path), "HOME": str(world.home)}, world.root)
+    for name in ("tmux", "git", "rsync"):
+        assert found[name].status == "failed"
+        assert f"apt install {name}" in found[name].hint
+    assert found["asciinema"].status == "warning"
+    # mngr needs no PATH: the one beside us is taken, and said to be.
+    assert "beside our own Python" in found["mngr"].says
+    assert found["terminal"].status == "warning"
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "status"),
+    [
+        ("tmux", "tmux 3.1c", "failed"),
+        ("tmux", "tmux 3.2", "ok"),
+        ("tmux", "tmux next-3.7", "ok"),
+        ("tmux", "tmux master", "warning"),
+        ("git", "git version 2.37.9", "failed"),
+        ("git", "git version 2.38.0", "ok"),
+        ("git", "git version 2.50.1 (Apple Git-155)", "ok"),
+        ("mngr", "mngr, version 0.2.1", "failed"),
+        ("mngr", "mngr, version 0.3.5", "ok"),
+        ("mngr", "mngr, version 0.4.0", "warning"),
+    ],
+)
+async def test_versions_are_judged(tmp_path: Path, name: str, says: str, status: str) -> None:
+    program(tmp_path / "bin", name, says)
+    home = tmp_path / "home"
+    found = await checks({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(home)}, tmp_path)
+    assert found[name].status == status
+    (number,) = re.findall(r"[0-9.]+[a-z]?$|[0-9.]{4,}(?= )|master", says)
+    assert number in found[name].says
+
+
+async def test_a_program_that_fails_is_no_healthy_one(tmp_path: Path) -> None:
+    program(tmp_path / "bin", "git", "dyld: library not loaded", 134)
+    found = await checks({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
+    assert found["git"].status == "failed"
+    assert "dyld" in found["git"].says
+    assert found["tmux"].status == "ok"
+
+
+async def test_settings_that_cannot_be_read_are_named_theirs_and_ours(world: World) -> None:
+    (world.host_dir / "config.toml").write_text("this is no TOML")
+    (world.root / "selftest-tui.toml").write_text("no_such_key = 1\n")
+    found = await checks(world.environment, world.root)
+    assert found["mngr settings"].status == "failed"
+    assert "config" in found["mngr settings"].says
+    assert found["settings"].status == "failed"
+    assert "no_such_key" in found["settings"].says
+
+
+async def test_a_tmux_that_is_not_mngrs_is_warned_of(world: World) -> None:
+    other = str(world.socket.with_name("other"))
+    world.socket.parent.mkdir(mode=0o700, parents=True)
+    world.run(["tmux", "-S", other, "new-session", "-d", "sleep 1000"])
+    # No folder of mngr's, so that no mngr is run for what is no question here.
+    environ = {**world.environment, "MNGR_HOST_DIR": str(world.root / "none")}
+    inside = {**environ, "TMUX": f"{other},1,0"}
+    found = await checks(inside, world.root)
+    assert other in found["tmux servers"].says
+    assert found["TMUX"].status == "warning"
+    assert "env -u TMUX mngr" in found["TMUX"].hint
+    assert "TMUX" not in await checks({**environ, "TMUX": f"{world.socket},1,0"}, world.root)
+
+
+async def test_a_folder_of_agents_that_is_no_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("")
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "MNGR_HOST_DIR": str(tmp_path / "m")}
+    found = await checks(environ, tmp_path / "gone")
+    assert found["agents"].status == "failed"
+    assert str(tmp_path / "m") in found["agents"].says
+    environ["MNGR_HOST_DIR"] = str(tmp_path / "none")
+    found = await checks(environ, tmp_path)
+    assert found["agents"].status == "ok"
+    assert "no agent was made so far" in found["agents"].says
+    assert not (tmp_path / "none").exists()
+
+
+async def test_an_mngr_that_hangs_is_named_with_the_way_to_look_into_it(world: World) -> None:
+    world.host_dir.mkdir(parents=True, exist_ok=True)
+    mngr_that(world, "sleep 1000")
+    found = {check.name: check for check in await diagnose(world.environment, world.root, mngr_timeout=0.5)}
+    settings = found["mngr settings"]
+    assert settings.status == "failed"
+    assert "did not answer" in settings.says
+    assert "`mngr list --hosts" in settings.hint
+    assert "Mend what it names" not in settings.hint
+
+
+def a_claude(world: World) -> Path:
+    """A stand-in for the program alone: what is looked at here is the doctor, not Claude Code."""
+    folder = world.root / "programs"
+    program(folder, "claude", "2.1.330 (Claude Code)")
+    world.extra["PATH"] = f"{folder}:{BIN}:/usr/bin:/bin"
+    return folder
+
+
+async def test_an_agent_type_is_told_whole_without_its_login_being_shown(world: World) -> None:
+    folder = a_claude(world)
+    program(folder, "jq", "jq-1.6")
+    (world.home / ".claude").mkdir()
+    (world.home / ".claude" / "settings.json").write_text('{"permissions": {"defaultMode": "acceptEdits"}}')
+    world.extra["ANTHROPIC_API_KEY"] = "sk-hush-hush"
+
+    found = (await checks(world.environment, world.root))["claude"]
+
+    assert found.status == "ok", found
+    for part in ("2.1.330 at", str(folder / "claude"), "ANTHROPIC_API_KEY is set", "plugin 0.3", "acceptEdits"):
+        assert part in found.says
+    assert "hush" not in f"{found.says}{found.hint}"
+
+    (world.home / ".claude" / "settings.json").unlink()
+    found = (await checks(world.environment, world.root))["claude"]
+    assert "permissions: mode not set" in found.says, "Claude Code chooses the mode then, not we"
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({".claude/.credentials.json": "{}"}, "signed in (.credentials.json)"),
+        ({".claude.json": '{"oauthAccount": {"emailAddress": "ann@example.org"}}'}, "an account in .claude.json"),
+        ({".claude.json": '{"primaryApiKey": "sk-hush"}'}, "signed in with a key"),
+        ({".claude/settings.json": '{"env": {"ANTHROPIC_AUTH_TOKEN": "hush"}}'}, "in your settings of Claude Code"),
+        ({".claude.json": "[1"}, "no login was found"),
+    ],
+)
+async def test_a_login_in_files_is_found(world: World, files: dict[str, str], says: str) -> None:
+    a_claude(world)
+    for name, text in files.items():
+        (world.home / name).parent.mkdir(exist_ok=True)
+        (world.home / name).write_text(text)
+
+    found = (await checks(world.environment, world.root))["claude"]
+
+    assert says in found.says
+    assert "hush" not in found.says
+    assert "example.org" not in found.says
+
+
+async def test_a_type_that_nobody_chose_is_plainly_not_installed_and_a_chosen_one_fails(world: World) -> None:
+    found = await checks(world.environment, world.root)
+    assert (found["codex"].status, found["codex"].says) == ("ok", "not installed")
+    assert found["claude"].status == "warning"  # the default, which nobody chose
+    assert "npm install -g @anthropic-ai/claude-code" in found["claude"].hint
+
+    (world.root / "selftest-tui.toml").write_text('agent = "codex"\n')
+    chosen = await checks(world.environment, world.root)
+    assert chosen["codex"].status == "failed"
+    assert "`npm install -g @openai/codex`" in chosen["codex"].hint
+    assert (chosen["claude"].status, chosen["claude"].says) == ("ok", "not installed")
+
+
+async def test_a_plugin_that_is_missing_is_mended_by_our_own_extra(world: World, tmp_path: Path) -> None:
+    folder = a_claude(world)
+    world.extra["ANTHROPIC_API_KEY"] = "sk"
+    program(folder, "jq", "jq-1.6")
+    program(folder, "mngr", "mngr, version 0.3.0")  # another mngr than ours, first on PATH, with no plugin
+    found = (await checks(world.environment, world.root))["claude"]
+    assert found.status == "warning"
+    assert "mngr has no plugin for it" in found.says
+    assert "--with 'imbue-mngr-claude>=0.3,<0.4'" in found.hint
+    assert "[mngr,claude]'`" in found.hint

@@ -1,0 +1,85 @@
+"""A person's way through a random review, left and taken up again after crashes too, ends where cherry-pick does."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from core.review.random_histories import CherryPicks, RandomHistory, make_history
+from selftest_core.review.changes.inputs import Request
+from selftest_core.review.line import Decision, Line, Status
+from selftest_core.review.session.session import ReviewSession
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = 40
+
+
+def opened(history: RandomHistory, folder: Path) -> ReviewSession:
+    environ = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)}
+    request = Request(targets=tuple(history.branches), base="main")
+    return ReviewSession.open(request, history.repository.folder, environ, lambda words: None)
+
+
+def act(session: ReviewSession, dice: random.Random) -> None:
+    """One thing that a person does."""
+    order = [change.oid for change in session.state.reviewed.order]
+    match dice.randrange(8):
+        case 0 | 1 | 2:
+            session.decide([dice.choice(order)], dice.choice(list(Decision)))
+        case 3:
+            session.decide(dice.sample(order, dice.randint(1, len(order))), dice.choice(list(Decision)))
+        case 4:
+            session.move([dice.choice(order)], dice.choice([*order, None]))
+        case 5:
+            session.note(dice.choice(order), f"note {dice.randrange(9)}")
+        case 6:
+            for _ in range(dice.randint(1, 4)):
+                session.undo()
+        case _:
+            session.redo()
+
+
+def outer_refs(history: RandomHistory) -> tuple[object, ...]:
+    """The fingerprint without what is ours."""
+    marks = history.fingerprint()
+    refs = [ref for ref in str(marks.pop("refs")).splitlines() if "\trefs/selftest/" not in ref]
+    return (refs, sorted(marks.items()))
+
+
+def held_against_git(session: ReviewSession, picks: CherryPicks) -> Line:
+    reviewed = session.state.reviewed
+    decided = reviewed.decided
+    wanted = [change.oid for change in reviewed.order if decided[change.oid] is not Decision.REVERT]
+    became, tree = picks.lay(wanted)
+    told = {one.item.oid: one.status.value for one in reviewed.line.items if one.status is not Status.DROPPED}
+    assert (told, reviewed.line.tree) == (became, tree)
+    return reviewed.line
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_review_left_in_the_middle_of_anything_goes_on_as_git_would(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(500 + seed)
+    history = make_history(tmp_path / "r", dice, agents=2, steps=2)
+    before = outer_refs(history)
+    picks = CherryPicks(history, tmp_path / "picked")
+    session = opened(history, tmp_path)
+    try:
+        for _ in range(STEPS):
+            act(session, dice)
+            line = held_against_git(session, picks)
+            if dice.random() < 0.1:
+                home, told = session.state.home, (session.state.undo_says, session.state.redo_says)
+                session.close()
+                with (home / "review.jsonl").open("ab") as log:
+                    log.write(b'{"event": "deci')  # what a crash leaves: nobody was told that it is there
+                session = opened(history, tmp_path)
+                assert held_against_git(session, picks) == line
+                assert (session.state.undo_says, session.state.redo_says) == told
+    finally:
+        session.close()
+    assert outer_refs(history) == before

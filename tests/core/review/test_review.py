@@ -1,0 +1,213 @@
+"""A review from branches to a published branch, as a script drives it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from core.review.repositories import Repository
+from selftest_core.errors import RefusedError, UsageError
+from selftest_core.git.command import Git
+from selftest_core.git.engine import Engine
+from selftest_core.review.decisions import Decisions, parse_decisions, read_decisions
+from selftest_core.review.headless import Request, review
+from selftest_core.review.line import Decision, Status
+from selftest_core.review.review import (  # fmt: skip
+    Plan,
+    lay_review,
+    make_plan,
+    publish_review,
+    resolve_branches,
+    resolve_range,
+    split_range,
+)
+from selftest_core.schema.review import review_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass
+class Desk:
+    """A repository with the branches of three agents, and an engine on it."""
+
+    repository: Repository
+    engine: Engine
+    user: Git
+    folder: Path
+
+    def oid(self, name: str) -> str:
+        return self.repository.git("rev-parse", name)
+
+    def plan(self) -> Plan:
+        return make_plan(self.engine, resolve_branches(self.user, "main", ["ada", "bob", "eve"]))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    repository = Repository.make(tmp_path / "r")
+    repository.commit("Start", {"src/a.py": "1\n", "src/b.py": "1\n"})
+    for agent, name, content in (("ada", "a", "2\n"), ("bob", "b", "2\n"), ("eve", "a", "3\n")):
+        repository.git("checkout", "-q", "-b", agent, "main")
+        repository.commit(f"[FIX_TEST] Test {name}", {f"tests/test_{agent}.py": "x\n"}, agent)
+        repository.commit(f"[FIX_IMPL] Mend {name}", {f"src/{name}.py": content}, agent)
+    repository.git("checkout", "-q", "main")
+    with Engine.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as engine:
+        yield Desk(repository, engine, Git(repository.folder / ".git", os.environ), tmp_path)
+
+
+def test_many_branches_become_joint_tests_then_fixes(desk: Desk) -> None:
+    reviewed = lay_review(desk.engine, desk.plan(), Decisions())
+    assert [change.kind.value for change in reviewed.order] == ["test"] * 3 + ["implementation"] * 3
+    statuses = [placed.status for placed in reviewed.line.items]
+    assert statuses.count(Status.HELD) == 1
+    assert statuses.count(Status.LAID) == 5
+    log = desk.engine.git.ask("log", "--format=%s", f"{reviewed.plan.base}..{reviewed.line.tip}").splitlines()
+    assert log[-1] == "Tests, docs and build files: 3 changes"
+    assert len(log) == 3
+    assert len(reviewed.open) == 3
+
+
+def test_only_what_is_kept_is_published_and_the_review_says_what_stays_open(desk: Desk) -> None:
+    decisions = Decisions(items={desk.oid("bob"): Decision.KEEP, desk.oid("eve~1"): Decision.REVERT})
+    reviewed = lay_review(desk.engine, desk.plan(), decisions)
+    ref, line = publish_review(desk.engine, desk.user, reviewed, "fixes", desk.folder, os.environ)
+    assert desk.repository.git("rev-parse", ref) == line.tip
+    changed = desk.repository.git("diff", "--name-only", "main", "fixes").split()
+    assert changed == ["src/b.py", "tests/test_ada.py", "tests/test_bob.py"]
+    assert {change.subject for change in reviewed.open} == {"[FIX_IMPL] Mend a"}
+
+
+def test_reverting_the_rival_lets_the_held_one_in(desk: Desk) -> None:
+    plan = desk.plan()
+    first = lay_review(desk.engine, plan, Decisions())
+    (held,) = (placed for placed in first.line.items if placed.status is Status.HELD)
+    (rival,) = (oid for oid, freed in first.dependents.lets_in.items() if held.item.oid in freed)
+    second = lay_review(desk.engine, plan, Decisions(items={rival: Decision.REVERT}))
+    assert {placed.item.oid: placed.status for placed in second.line.items}[held.item.oid] is Status.LAID
+
+
+def test_the_same_decisions_give_the_same_line_whatever_order_the_branches_come_in(desk: Desk) -> None:
+    other = make_plan(desk.engine, resolve_branches(desk.user, "main", ["eve", "bob", "ada"]))
+    assert lay_review(desk.engine, other, Decisions()).line == lay_review(desk.engine, desk.plan(), Decisions()).line
+    assert other.name == desk.plan().name
+
+
+def test_one_branch_keeps_its_order_and_its_commits(desk: Desk) -> None:
+    plan = make_plan(desk.engine, resolve_range(desk.user, "main", "ada"))
+    reviewed = lay_review(desk.engine, plan, Decisions())
+    assert [change.oid for change in reviewed.order] == [desk.oid("ada~1"), desk.oid("ada")]
+    assert reviewed.line.tree == desk.oid("ada^{tree}")
+    moved = lay_review(desk.engine, plan, Decisions(order=(desk.oid("ada"), desk.oid("ada~1"))))
+    assert [change.oid for change in moved.order] == [desk.oid("ada"), desk.oid("ada~1")]
+    assert moved.line.tree == reviewed.line.tree
+
+
+def test_reverting_everything_publishes_the_base(desk: Desk) -> None:
+    reviewed = lay_review(desk.engine, desk.plan(), Decisions(default=Decision.REVERT))
+    assert reviewed.line.tip == reviewed.plan.base
+    publish_review(desk.engine, desk.user, reviewed, "nothing", desk.folder, os.environ)
+    assert desk.oid("nothing") == desk.oid("main")
+
+
+def test_a_review_of_main_onto_itself_is_refused_to_publish(desk: Desk) -> None:
+    reviewed = lay_review(desk.engine, desk.plan(), Decisions())
+    with pytest.raises(RefusedError, match="checked out"):
+        publish_review(desk.engine, desk.user, reviewed, "main", desk.folder, os.environ)
+
+
+@pytest.mark.parametrize("text", ["main", "..", "main..", "..ada", "main...ada"])
+def test_what_is_no_range_is_said(text: str) -> None:
+    with pytest.raises(UsageError, match="is no range"):
+        split_range(text)
+
+
+def test_a_base_that_the_branch_does_not_build_on_is_said(desk: Desk) -> None:
+    with pytest.raises(UsageError, match="does not build on"):
+        resolve_range(desk.user, "ada", "bob")
+
+
+@pytest.mark.parametrize("name", ["--output=x", "nobody", "main:src", "HEAD^{tree}", "$(touch x)", ""])
+def test_what_is_no_commit_is_said(desk: Desk, name: str) -> None:
+    with pytest.raises(UsageError, match="is no commit here"):
+        resolve_branches(desk.user, "main", [name])
+
+
+def test_a_branch_without_anything_new_is_said(desk: Desk) -> None:
+    with pytest.raises(UsageError, match="nothing to review"):
+        make_plan(desk.engine, resolve_range(desk.user, "ada", "ada"))
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ([], "must be an object"),
+        ({"defualt": "keep"}, "Unknown key 'defualt'"),
+        ({"default": "maybe"}, "'maybe' is no decision"),
+        ({"items": {"x": 1}}, "1 is no decision"),
+        ({"on_conflict": "panic"}, "on_conflict is 'panic'"),
+        ({"order": ["a", "a"]}, "order must be"),
+        ({"items": []}, "items must be an object"),
+    ],
+)
+def test_a_wrong_decisions_file_is_refused_by_name(document: object, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        parse_decisions(document)
+
+
+def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.json"
+    path.write_text(json.dumps({"default": "keep", "items": {"a" * 40: "revert"}, "notes": {"a" * 40: "why"}}))
+    read = read_decisions(path)
+    assert (read.default, dict(read.items)) == (Decision.KEEP, {"a" * 40: Decision.REVERT})
+    path.write_text("{")
+    with pytest.raises(UsageError, match="is not JSON"):
+        read_decisions(path)
+
+
+def test_an_oid_that_is_not_in_the_plan_is_named(desk: Desk) -> None:
+    with pytest.raises(UsageError, match="ffff is not in the plan"):
+        lay_review(desk.engine, desk.plan(), Decisions(items={"f" * 40: Decision.KEEP}))
+
+
+def test_onto_a_newer_base_what_is_there_already_is_void(desk: Desk) -> None:
+    before = desk.plan()
+    desk.repository.git("cherry-pick", desk.oid("bob"))
+    targets = resolve_branches(desk.user, "main~1", ["ada", "bob", "eve"], "main")
+    plan = make_plan(desk.engine, targets)
+    assert (plan.name, plan.base) == (before.name, desk.oid("main"))
+    statuses = {one.item.oid: one.status for one in lay_review(desk.engine, plan, Decisions()).line.items}
+    assert statuses[desk.oid("bob")] is Status.VOID
+
+
+def test_a_review_without_a_screen_leaves_only_what_is_its_own(desk: Desk) -> None:
+    top = desk.repository.folder
+    request = Request(("ada", "bob", "eve"), base="main", publish="fixes")
+    answer = review(request, top / "src", os.environ)
+    assert not answer.is_done
+    assert answer.published is not None
+    document = review_document(answer.reviewed, answer.candidate, answer.published[0])
+    assert document.published == "refs/heads/fixes"
+    assert [item.decision for item in document.items] == ["keep"] * 3 + ["undecided"] * 3
+    refs = set(desk.user.refs())
+    sources = (f"sources/{desk.oid(name)}" for name in ("ada", "bob", "eve"))
+    own = {f"refs/selftest/{document.review}/{name}" for name in ("candidate", "published/fixes", *sources)}
+    assert refs - own == {f"refs/heads/{name}" for name in ("main", "ada", "bob", "eve", "fixes")}
+    assert desk.repository.git("status", "--porcelain") == ""
+    json.loads(document.model_dump_json())
+
+
+def test_a_conflict_can_be_made_to_forbid_publishing(desk: Desk) -> None:
+    decisions = desk.folder / "decisions.json"
+    decisions.write_text('{"default": "keep", "on_conflict": "fail"}')
+    request = Request(("ada", "bob", "eve"), base="main", publish="fixes", decisions=decisions)
+    answer = review(request, desk.repository.folder, os.environ)
+    assert (answer.published, answer.is_done) == (None, False)
+    assert "refs/heads/fixes" not in desk.user.refs()
+    everything_else = Request(("bob",), base="main", publish="fixes", decisions=decisions)
+    assert review(everything_else, desk.repository.folder, os.environ).is_done

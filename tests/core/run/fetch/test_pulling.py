@@ -1,0 +1,151 @@
+"""What agents give back is judged on arrival: links, giants, floods, false outcomes and false bundles."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from core.run.rehearsals import RUN, a_plan
+from selftest_core.run.crew.mngr_commands import bundle_script, parse_exec
+from selftest_core.run.fetch import pulling
+from selftest_core.run.fetch.bundles import Taken, UnusableBundleError, agent_ref, take
+from selftest_core.run.fetch.pulling import LARGEST_FILE, MOST_FILES, receive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from worlds import World
+
+GOOD = json.dumps({"changes": {}, "errored": False, "summary_markdown": "Nothing to do."})
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> Path:
+    made = tmp_path / "staging"
+    made.mkdir()
+    return made
+
+
+def test_a_whole_outcome_is_read_and_files_beside_it_stay(staging: Path) -> None:
+    (staging / "outcome.json").write_text(GOOD)
+    (staging / "shots").mkdir()
+    (staging / "shots" / "one.cast").write_text("x")
+    arrival = receive(staging)
+    assert arrival.outcome is not None
+    assert arrival.outcome.summary == "Nothing to do."
+    assert (arrival.reason, arrival.left_out, arrival.bundle) == ("", (), None)
+    assert (staging / "shots" / "one.cast").is_file()
+
+
+def test_links_and_devices_do_not_arrive_and_are_named(staging: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    (staging / "outcome.json").symlink_to(secret)
+    (staging / "folder").symlink_to(tmp_path)
+    os.mkfifo(staging / "pipe")
+    arrival = receive(staging)
+    assert arrival.outcome is None
+    assert arrival.reason == "outcome.json: a link"
+    assert sorted(arrival.left_out) == ["folder: a link", "outcome.json: a link", "pipe: no regular file"]
+    assert secret.read_text() == "secret"
+    assert {path.name for path in staging.iterdir()} == {pulling.LEFT_OUT}
+
+
+def test_a_flood_does_not_crowd_out_the_outcome(staging: Path) -> None:
+    for number in range(MOST_FILES + 5):
+        (staging / f"a{number:05}").touch()
+    (staging / "outcome.json").write_text(GOOD)
+    arrival = receive(staging)
+    assert arrival.outcome is not None
+    assert len(arrival.left_out) == 6
+
+
+def test_a_giant_is_left_out_and_a_giant_outcome_is_a_reason(staging: Path) -> None:
+    for name, size in (("film.cast", LARGEST_FILE + 1), ("outcome.json", 50 * 1024 * 1024)):
+        with (staging / name).open("wb") as file:
+            file.truncate(size)
+    arrival = receive(staging)
+    assert arrival.outcome is None
+    assert "52,428,800 bytes" in arrival.reason
+    assert [line.partition(":")[0] for line in arrival.left_out] == ["film.cast"]
+
+
+def test_folders_too_deep_or_closed_do_no_harm(staging: Path) -> None:
+    deep = staging
+    for _ in range(pulling.DEEPEST + 3):
+        deep = deep / "d"
+        deep.mkdir()
+    (deep / "file").touch()
+    closed = staging / "closed"
+    closed.mkdir()
+    (closed / "file").touch()
+    closed.chmod(0)
+    arrival = receive(staging)
+    assert any("folders deep" in line for line in arrival.left_out)
+    assert (closed / "file").is_file()
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"errored": false', "All is well!", "[]", "\0" * 9])
+def test_half_a_file_and_nonsense_are_a_reason_not_an_error(staging: Path, text: str) -> None:
+    (staging / "outcome.json").write_text(text)
+    arrival = receive(staging)
+    assert arrival.outcome is None
+    assert arrival.reason
+
+
+class AgentCopy:
+    """An agent's copy of the world's repository."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.path = world.root / "copy"
+        world.run(["git", "clone", "-q", str(world.repository), str(self.path)])
+
+    def commit(self, text: str) -> str:
+        (self.path / "README").write_text(text)
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        self._world.run(["git", *who, "commit", "-qam", text], cwd=self.path)
+        return self._world.run(["git", "rev-parse", "HEAD"], cwd=self.path).stdout.strip()
+
+
+def test_only_a_branch_over_the_base_is_taken_and_only_under_our_name(world: World) -> None:
+    repository = world.make_repository()
+    base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    environ = world.environment
+    plan = a_plan(1, repository=str(repository), base=base)
+    bundle, other, whole = world.root / "b", world.root / "o", world.root / "w"
+    copy = AgentCopy(world)
+    tip = copy.commit("one")
+    (copy.path / ".selftest/out").mkdir(parents=True)
+    world.run(["sh", "-c", bundle_script(base)], cwd=copy.path)
+    bundle.write_bytes((copy.path / ".selftest/out/branch.bundle").read_bytes())
+    world.run(["git", "bundle", "create", "-q", str(whole), "--all"], cwd=copy.path)
+    world.run(["git", "checkout", "-q", "--orphan", "stray"], cwd=copy.path)
+    copy.commit("stray")
+    world.run(["git", "bundle", "create", "-q", str(other), "HEAD"], cwd=copy.path)
+    before = world.run(["git", "for-each-ref"]).stdout
+
+    for bad in (other, repository / "README"):
+        with pytest.raises(UnusableBundleError):
+            take(plan, bad, "agent-00", environ)
+    assert world.run(["git", "for-each-ref"]).stdout == before
+    for _ in range(2):  # a conductor that was killed takes it again
+        assert take(plan, bundle, "agent-00", environ) == Taken(tip, 1)
+    refs = world.run(["git", "for-each-ref", "--format=%(refname) %(objectname)"]).stdout.splitlines()
+    assert refs == ["refs/heads/main " + base, f"{agent_ref(RUN, 'agent-00')} {tip}"]
+    assert world.run(["git", "status", "--porcelain"]).stdout == ""
+
+
+def test_an_agent_that_changed_nothing_gets_no_bundle(world: World) -> None:
+    repository = world.make_repository()
+    base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    world.run(["sh", "-c", bundle_script(base)], cwd=repository)
+    assert list((repository / ".selftest/out").iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"results": 7}', '{"results": [7]}'])
+def test_an_exec_that_did_not_answer_says_nothing_of_anybody(text: str) -> None:
+    assert parse_exec(text) == {}

@@ -1,0 +1,248 @@
+"""What the keys of a review's screen that decide nothing must do: moving, finding, the diff, the right pane.
+
+`does` is the registry that `test_review_keys` presses from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_tui.review.lines import ReviewGroup
+from selftest_tui.shared.dialogs.choose import Choose
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tui.review.review_driving import Reviewing
+
+type Check = Callable[[Reviewing, str], Awaitable[None]]
+CHECKS: dict[str, Check] = {}
+
+
+def does(*actions: str) -> Callable[[Check], Check]:
+    """Register what pressing the keys of these actions must do. It gets a fresh review, and the key."""
+
+    def keep(check: Check) -> Check:
+        CHECKS.update(dict.fromkeys(actions, check))
+        return check
+
+    return keep
+
+
+def subject(one: Reviewing) -> str:
+    """The subject under the cursor."""
+    return one.table.row.change.subject if one.table.row is not None else ""
+
+
+async def asked[T](one: Reviewing, kind: type[T]) -> T:
+    """The dialog that is on top."""
+    await one.until(lambda: isinstance(one.top, kind), kind.__name__)
+    assert isinstance(one.top, kind)
+    return one.top
+
+
+@does("down", "up")
+async def _(one: Reviewing, key: str) -> None:
+    place = one.table.cursor
+    await one.press(key)
+    assert one.table.cursor == place + (1 if key in ("down", "j") else -1)
+
+
+@does("page_down", "last")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.table.cursor == len(one.table.shown.lines) - 1
+
+
+@does("page_up", "first")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.table.cursor == 0
+
+
+@does("close_group")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press("home", "down", key)
+    assert isinstance(one.table.line, ReviewGroup)
+    assert one.table.line.is_folded
+
+
+@does("open_group")
+async def _(one: Reviewing, key: str) -> None:
+    lines = len(one.table.shown.lines)
+    await one.press("home", "left")
+    assert len(one.table.shown.lines) == lines - 4
+    await one.press(key)
+    assert len(one.table.shown.lines) == lines
+
+
+@does("next_open", "previous_open")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press("end", "home", key)
+    assert one.table.row is not None
+    assert one.table.row.is_open
+    assert one.table.row.number == (1 if key == "tab" else 8), "round the end"
+
+
+@does("filter")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key, *"taxes agent:bob", "enter")
+    assert [row.change.subject for row in one.table.shown.rows] == [
+        "[FIX_TUTORIAL] Tell of taxes", "[FIX_IMPL] Round taxes to cents",
+    ]  # fmt: skip
+    await one.press(key, "ctrl+u", *"is:held", "enter")
+    assert len(one.table.shown.rows) == 2
+
+
+@does("filter_by")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    await asked(one, Choose)
+    await one.press("down", "down", "enter")
+    assert one.screen.query_text == "is:held"
+
+
+@does("only_open")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert len(one.table.shown.rows) == 8
+    await one.press(key)
+    assert len(one.table.shown.rows) == 12
+
+
+@does("prompt_up", "prompt_down")
+async def _(one: Reviewing, key: str) -> None:
+    place = one.table.cursor
+    await one.press("slash", key)
+    assert one.screen.prompt.is_open
+    assert one.table.cursor == place + (1 if key == "down" else -1)
+    await one.press("escape")
+
+
+@does("prompt_cancel")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press("slash", *"tax", key)
+    assert not one.screen.prompt.is_open
+    assert one.screen.query_text == ""
+    assert one.screen.focused is one.table
+
+
+@does("back")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press("enter", "slash", *"taxes", "enter", key)
+    assert not one.screen.is_zoomed
+    await one.press(key)
+    assert one.screen.query_text == ""
+    await one.press(key)
+    assert one.top is one.fleet.screen
+    one.fleet.app.open_review(one.screen.request)
+    await one.until(lambda: one.top is one.screen, "back again, as it was")
+
+
+@does("scroll_down", "scroll_up")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press("2", "J", "J")
+    scroll = one.pane.query_one("#members")
+    await one.until(lambda: scroll.scroll_offset.y > 0, "scrolled")
+    before = scroll.scroll_offset.y
+    if key in ("K", "shift+up"):
+        await one.press(key)
+        await one.until(lambda: scroll.scroll_offset.y < before, "scrolled up")
+    await one.press("1", key)
+    assert one.pane.tab == "diff"
+
+
+@does("next_hunk", "previous_hunk")
+async def _(one: Reviewing, key: str) -> None:
+    await one.go_to("Log the second attempt")
+    await one.press(key)
+    assert "hunk" in one.toasts, "there is one hunk only"
+
+
+@does("next_file", "previous_file")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert "file" in one.toasts, "there is one file only"
+
+
+@does("fold_hunk")
+async def _(one: Reviewing, key: str) -> None:
+    before = one.diff.layout_of_rows.height
+    await one.press(key)
+    assert one.diff.layout_of_rows.height == 2 < before
+    await one.press(key)
+    assert one.diff.layout_of_rows.height == before
+
+
+@does("fold_file")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.diff.layout_of_rows.height == 1
+    await one.press(key)
+    assert one.diff.layout_of_rows.height > 1
+
+
+@does("sides")
+async def _(one: Reviewing, key: str) -> None:
+    assert not one.diff.is_split
+    await one.press(key)
+    assert one.diff.layout_of_rows.is_split
+    assert any("│" in line for line in one.diff_lines)
+    await one.press(key)
+    assert not any("│" in line for line in one.diff_lines)
+
+
+@does("pan_right", "pan_left")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press("shift+right")
+    assert one.diff.pan > 0
+    assert not any("def mean" in line for line in one.diff_lines)
+    if key == "shift+left":
+        await one.press(key)
+        assert one.diff.pan == 0
+    else:
+        await one.press("shift+left")
+
+
+@does("open")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.screen.has_class("-zoomed")
+    await one.press(key)
+    assert not one.screen.has_class("-zoomed")
+    await one.press("home", key)
+    assert isinstance(one.table.line, ReviewGroup)
+    assert one.table.line.is_folded
+
+
+@does("show_diff", "show_members", "show_evidence", "show_needs", "show_alternatives")
+async def _(one: Reviewing, key: str) -> None:
+    words = {"2": "3 commits of 3 agents", "3": "Nothing came back", "4": "It needs no other", "5": "nearly the same"}
+    await one.press("3", key)
+    tab = ("diff", "members", "evidence", "needs", "alternatives")[int(key) - 1]
+    assert one.pane.tab == tab
+    assert words.get(key, "") in one.pane.text_of(tab)
+
+
+@does("next_tab", "previous_tab")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.pane.tab == ("members" if key == "right_square_bracket" else "alternatives")
+
+
+@does("replay")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert "No agent that made it was recorded" in one.toasts
+
+
+@does("conflicts")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert "not in conflict" in one.toasts
+    await one.go_to("Round taxes up")
+    await one.press(key)
+    assert one.pane.tab == "needs"
+    await one.until(lambda: "theirs" in one.pane.text_of("needs"), "both sides")
+    assert "ceil(amount" in one.pane.text_of("needs")
+    assert "laid before it in the same files (3)" in one.pane.text_of("needs")

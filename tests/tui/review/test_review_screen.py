@@ -1,0 +1,271 @@
+"""What a review's screen shows: at once what was decided, then the line for it; whatever commits say, as text."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selftest_core.errors import RefusedError
+from selftest_core.review.changes.inputs import Request
+from selftest_core.review.line import Decision, Status
+from selftest_tui.shared.dialogs.help import Page
+from selftest_tui.shared.dialogs.options import Options
+from tui.driving import PATIENCE, compare, driven
+from tui.quiet import press, quiet
+from tui.review.review_driving import ALL, environ_of, reviewing
+from tui.review.review_scenes import QUERY, shop, shop_once
+
+__all__ = ["shop", "shop_once"]
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from core.review.repositories import Repository
+    from selftest_core.review.session.session import ReviewSession
+    from selftest_core.review.session.state import ReviewState
+    from tui.driving import Driven
+
+import scenes
+
+
+def bare_fleet(shop: Repository) -> AbstractAsyncContextManager[Driven]:
+    """The fleet alone, in the shop."""
+    return driven(scenes.few().view, environ=environ_of(shop), folder=shop.folder, size=(100, 24))
+
+
+async def test_deciding(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        await one.press("y", "j", "j", "d")
+        await one.go_to("Retry a payment")
+        assert "6 of 12 decided" in one.head
+        assert "safe to publish" in one.head
+        assert any(line.startswith(" ✗") and "Keep the query" in line for line in one.lines)
+        assert any("+     if answer.status == 500:" in line for line in one.diff_lines)
+        compare("review-deciding", await one.picture())
+
+
+async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        may_go_on = threading.Event()
+
+        def wait(session: ReviewSession) -> ReviewState:
+            may_go_on.wait(PATIENCE)
+            return session.state
+
+        slow = asyncio.create_task(one.screen.act(wait))
+        await press(one.fleet.app, "y")
+        await one.until(lambda: one.row("Guard").decision is Decision.KEEP, "at once")
+        assert one.row("Guard").is_settling
+        assert any("✓ …" in line and "Guard" in line for line in one.lines)
+        assert one.state.decisions.items == {}, "nothing was obeyed yet"
+        assert one.screen.under_way, "quitting now asks twice"
+        await press(one.fleet.app, "j", "z")
+        may_go_on.set()
+        await slow
+        await one.settled()
+        assert one.row("Guard").decision is Decision.UNDECIDED, "acts are done in their order"
+        may_go_on.clear()
+        slow = asyncio.create_task(one.screen.act(wait))
+        await press(one.fleet.app, "y", "z", "Z", "z", "Z")
+        may_go_on.set()
+        await slow
+        await one.settled()
+        row = one.table.row
+        assert row is not None
+        assert row.decision is Decision.KEEP, "fingers are faster than what they take back and do again"
+
+
+async def test_an_act_that_fails_takes_back_nothing_that_was_done_before_it(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        may_go_on = threading.Event()
+
+        def wait(session: ReviewSession) -> ReviewState:
+            may_go_on.wait(PATIENCE)
+            return session.state
+
+        def refuse(session: ReviewSession) -> ReviewState:
+            raise RefusedError("Not that")
+
+        slow = asyncio.create_task(one.screen.act(wait))
+        await press(one.fleet.app, "y")
+        failing = asyncio.create_task(one.screen.act(refuse))
+        await quiet(one.fleet.app)
+        may_go_on.set()
+        await slow
+        with pytest.raises(RefusedError):
+            await failing
+        assert one.row("Guard").decision is Decision.KEEP
+        await one.settled()
+        assert one.row("Guard").oid in one.state.decisions.items
+
+
+async def test_what_is_held(shop: Repository) -> None:
+    async with reviewing(shop, size=(140, 40)) as one:
+        await one.go_to("Round taxes up")
+        assert one.row("Round taxes up").status is Status.HELD
+        assert "2 held" in one.head
+        await one.press("c")
+        await one.until(lambda: "ours: the line so far" in one.pane.text_of("needs"), "both sides")
+        assert any("↯" in line and "held" in line for line in one.lines)
+        compare("review-held", await one.picture())
+        await one.go_to("Round taxes to cents")
+        await one.press("d")
+        options = one.top
+        assert isinstance(options, Options), "what it would let in is said first"
+        assert any(line.startswith("let in:") for line in options.listed)
+        compare("review-revert", await one.picture_of_all())
+        await one.press("d")
+        await one.until(lambda: one.top is one.screen, "reverted")
+        await one.settled()
+        assert one.row("Round taxes, in cents").status is Status.LAID
+
+
+async def test_what_is_there_already_is_void(shop: Repository) -> None:
+    shop.commit("Keep the query", {"src/login.py": QUERY})
+    async with reviewing(shop, Request(targets=ALL.targets, base="release", onto="main")) as one:
+        assert one.row("Keep the query").status is Status.VOID
+        assert "1 void" in one.head
+        await one.go_to("Keep the query")
+        assert any("∅" in line and "void" in line for line in one.lines)
+        compare("review-void", await one.picture())
+
+
+async def test_empty_and_alternatives(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        await one.press("slash", *"none", "enter")
+        assert any("Nothing matches" in line for line in one.lines)
+        compare("review-empty", await one.picture())
+        await one.press("escape")
+        await one.go_to("Round taxes up")
+        await one.press("5")
+        assert "3 ways to do nearly the same" in one.pane.text_of("alternatives")
+        compare("review-alternatives", await one.picture())
+        await one.press("p")
+        taxes = {row.change.subject: row.decision for row in one.screen.rows if "Round taxes" in row.change.subject}
+        assert taxes == {
+            "[FIX_IMPL] Round taxes up": Decision.KEEP,
+            "[FIX_IMPL] Round taxes to cents": Decision.REVERT,
+            "[FIX_IMPL] Round taxes, in cents": Decision.REVERT,
+        }
+        assert one.row("Round taxes up").status is Status.LAID
+
+
+async def test_wide_and_narrow(shop: Repository) -> None:
+    async with reviewing(shop, size=(250, 70)) as one:
+        await one.go_to("Keep the query")
+        assert one.diff.is_split
+        assert any("Response(302, url)" in line and "query(self.request)" in line for line in one.diff_lines)
+        compare("review-wide", await one.picture())
+        await one.fleet.pilot.resize_terminal(80, 24)
+        await one.until(lambda: not one.screen.pane_is_open, "narrow")
+        await one.go_to("Guard the empty cart")
+        assert "? help" in one.key_line
+        compare("review-small", await one.picture())
+        await one.press("enter")
+        assert any("def mean(self):" in line for line in one.diff_lines)
+        compare("review-small-diff", await one.picture())
+
+
+async def test_what_cannot_be_opened_is_said_where_one_was(shop: Repository) -> None:
+    shop.git("branch", "nothing", "release")
+    async with bare_fleet(shop) as fleet:
+        for request in (Request(targets=("nothing",), base="release"), Request(targets=("gone",), base="release")):
+            fleet.app.open_review(request)
+            await fleet.until(lambda: len(fleet.screen.said) > 0, "why not")
+            assert fleet.app.screen is fleet.screen
+            fleet.screen.said.clear()
+
+
+async def test_leaving_and_coming_back_finds_everything(shop: Repository) -> None:
+    async with reviewing(shop, size=(100, 24)) as one:
+        await one.press("y", "j", "j", "d")
+    async with reviewing(shop, size=(100, 24)) as one:
+        assert one.row("Guard").decision is Decision.KEEP
+        assert one.row("Keep the query").decision is Decision.REVERT
+        await one.press("z", "z")
+        assert {row.decision for row in one.screen.rows if row.number} == {Decision.UNDECIDED}, "undo after a restart"
+
+
+async def test_two_reviews_of_the_same_are_not(shop: Repository) -> None:
+    async with (
+        reviewing(shop, size=(100, 24)),
+        bare_fleet(shop) as other,
+    ):
+        other.app.open_review(ALL)
+        await other.until(lambda: len(other.screen.said) > 0, "why not")
+        assert "review" in f"{other.screen.said[0].title} {other.screen.said[0].text}"
+
+
+async def test_what_is_laid_together_is_seen_together(shop: Repository) -> None:
+    async with reviewing(shop) as one:
+        assert one.table.go_to_key("group joint")
+        await one.press()
+        files = {file.path: file for file in one.diff.layout_of_rows.files}
+        assert set(files) == {path.path for row in one.screen.rows if not row.number for path in row.change.paths}
+        assert any("tests/test_login.py" in line for line in one.diff_lines), one.diff_lines
+        # Without one of its members it is another commit.
+        await one.go_to("Test redirects")
+        await one.press("d")
+        assert one.table.go_to_key("group joint")
+        await one.press()
+        assert "tests/test_login.py" not in {file.path for file in one.diff.layout_of_rows.files}
+        assert len(one.diff.layout_of_rows.files) == len(files) - 1
+        await one.press("d")
+        assert one.diff.layout_of_rows.files == ()
+        assert any("✗ Tell of taxes" in line for line in one.diff_lines), "nothing of it is laid"
+
+
+async def test_what_commits_say_is_text_and_a_group_is_decided_as_one(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        await one.press("home", "d")
+        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.REVERT}
+        await one.press("z")
+        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.KEEP}, "one act, one undo"
+        await one.go_to("Draw the logo")
+        svg = await one.picture()
+        assert "\x1b" not in svg
+        assert "Draw the logo anew [bold]" in one.pane.title, "markup is shown, not obeyed"
+        assert any("binary: 25 bytes → 33 bytes" in line for line in one.diff_lines)
+
+
+async def test_a_big_diff_is_drawn_where_one_looks(shop: Repository) -> None:
+    shop.git("checkout", "-q", "-b", "big", "release")
+    lines = [f"value_{number} = {number}" for number in range(20_000)]
+    shop.commit("[FIX_IMPL] Write it out", {"src/table.py": "\n".join(lines) + "\n", "src/long.py": "x" * 100_000})
+    shop.git("checkout", "-q", "main")
+    async with reviewing(shop, Request(targets=("big",), base="release"), size=(110, 30)) as one:
+        assert one.diff.layout_of_rows.height > 20_000
+        drawn = one.diff.painted
+        await one.press("J")
+        assert one.diff.painted - drawn < 500, "what is not on the screen is not made"
+        await one.press("greater_than_sign")
+        assert any("value_0 = 0" in line for line in one.diff_lines)
+        one.diff.scroll_lines(19_990)
+        await one.press()
+        assert any("value_19980" in line for line in one.diff_lines)
+        await one.until(lambda: one.diff.is_coloured, "colours of what is seen")
+        assert one.diff.coloured_lines < 1_000
+
+
+async def test_main_moves_and_one_key_lays_the_line_anew(shop: Repository) -> None:
+    async with reviewing(shop, Request(targets=ALL.targets, base="main"), size=(110, 24)) as one:
+        shop.commit("Keep the query", {"src/login.py": QUERY})
+        await one.press("R")
+        await one.until(lambda: "main +1 (O re-lay)" in one.head, "that main has moved")
+        await one.press("O")
+        await one.until(lambda: "Re-laid" in one.toasts, "laid anew")
+        assert one.row("Keep the query").status is Status.VOID
+        assert "main +1" not in one.head
+
+
+async def test_what_was_left_out_is_told(shop: Repository) -> None:
+    shop.git("checkout", "-q", "-b", "merged", "ada")
+    shop.git("merge", "-q", "--no-edit", "eve")
+    shop.git("checkout", "-q", "main")
+    async with reviewing(shop, Request(targets=("bob", "merged"), base="release"), size=(110, 24)) as one:
+        assert "1 branch was left out" in "".join(problem.title for problem in one.screen.problems)
+        await one.press("e")
+        assert isinstance(one.top, Page)

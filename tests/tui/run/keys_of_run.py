@@ -1,0 +1,384 @@
+"""What each key of the run's table must do, by the action that it runs: pressed by `test_run_keys`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.command import CommandPalette
+
+from selftest_core.run.events import End, Event, Phase
+from selftest_tui.run.keys import RUN
+from selftest_tui.run.lines import RunGroup
+from selftest_tui.shared.dialogs.composer import Composer
+from selftest_tui.shared.dialogs.dialogs import Question
+from selftest_tui.shared.dialogs.help import Page
+from selftest_tui.tutorial.screen import TutorialScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tui.run.run_driving import RunDriven
+
+type Check = Callable[[RunDriven, str], Awaitable[None]]
+CHECKS: dict[str, Check] = {}
+
+
+def does(*actions: str) -> Callable[[Check], Check]:
+    """Register what pressing the keys of these actions must do. It gets a run half-way, and the key."""
+
+    def keep(check: Check) -> Check:
+        CHECKS.update(dict.fromkeys(actions, check))
+        return check
+
+    return keep
+
+
+def a_test(one: RunDriven, phase: Phase, end: End | None = None) -> str:
+    """The name of a test that is so, and asks nothing."""
+    rows = one.story.run.rows
+    return next(name for name, row in rows.items() if (row.phase, row.end) == (phase, end) and not row.attention)
+
+
+async def answered(one: RunDriven, key: str) -> Question:
+    """The question that is on top, answered with a key."""
+    await one.until(lambda: isinstance(one.top, Question), "the question")
+    question = one.top
+    assert isinstance(question, Question)
+    await one.press(key)
+    return question
+
+
+@does("down")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert one.table.cursor == 1
+
+
+@does("up")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press("j", "j", key)
+    assert one.table.cursor == 1
+
+
+@does("page_down")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert one.table.cursor == one.table.page - 1
+
+
+@does("page_up")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press("end", key)
+    assert one.table.cursor == len(one.table.shown.lines) - one.table.page
+
+
+@does("first")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press("end", key)
+    assert one.table.cursor == 0
+
+
+@does("last")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert one.table.cursor == len(one.table.shown.lines) - 1
+
+
+@does("close_group", "open_group")
+async def _(one: RunDriven, key: str) -> None:
+    close, open_ = RUN.row("close_group").keys[0], RUN.row("open_group").keys[0]
+    await one.press("down", key if key in RUN.row("close_group").keys else close)
+    group = one.table.line
+    assert isinstance(group, RunGroup)
+    assert group.is_folded
+    assert len(one.table.shown.group_of) == 48, "what is folded away is still counted"
+    await one.press(key if key in RUN.row("open_group").keys else open_)
+    assert isinstance(one.table.line, RunGroup)
+    assert not one.table.line.is_folded
+
+
+@does("next_needing", "previous_needing")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press("left", "end", key)
+    row = one.table.row
+    assert row is not None, "its group was opened"
+    assert row.attention
+    await one.press(key)
+    assert one.table.row is not None
+    assert one.table.row.attention
+    assert one.table.row.name != row.name
+
+
+@does("filter")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key, *"csv", "enter")
+    assert 0 < len(one.table.shown.group_of) < 48
+    assert all("csv" in name for name in one.table.shown.group_of)
+    await one.press(key, *"nothing is called so", "enter")
+    assert any("Nothing matches" in line for line in one.lines)
+
+
+@does("only_open")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert all(group.cluster is not None for group in one.table.shown.groups.values())
+    await one.press(key)
+    assert len(one.table.shown.group_of) == 48
+
+
+@does("clear")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press("z", "a", "slash", *"csv", "enter", key)
+    assert not one.screen.is_zoomed
+    await one.press(key)
+    assert not one.screen.query_text
+    await one.press(key)
+    assert not one.screen.only_open
+    await one.press(key)
+    assert one.top is one.fleet.screen, "then back to the fleet"
+
+
+@does("pause")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: one.wishes == [("pause", "")], "the wish")
+    one.story.note(Event.PAUSED, 1_499, reason="as asked", by="person", signature="")
+    await one.goes_on()
+    await one.press(key)
+    await one.until(lambda: one.wishes == [("pause", ""), ("go", "")], "the wish to go on")
+
+
+@does("end_run")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await answered(one, "enter")
+    assert one.wishes == [], "the default is No"
+    await one.press(key)
+    await answered(one, "y")
+    await one.until(lambda: one.wishes == [("stop", "")], "the wish")
+
+
+@does("fleet")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert one.top is one.fleet.screen
+
+
+@does("review")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: one.toasts, "why there is no review: there is no git here")
+    assert one.top is one.screen
+
+
+@does("replay")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.press(key)
+    await one.until(lambda: "has no recording" in one.toasts, "why nothing is played")
+    assert one.top is one.screen
+
+
+@does("tutorial")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: isinstance(one.top, TutorialScreen), "the tutorial")
+
+
+@does("attach")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert isinstance(one.table.line, RunGroup)
+    assert one.table.line.is_folded, "a group is folded"
+    await one.go_to(a_test(one, Phase.WAITING))
+    await one.press(key)
+    assert "it has no agent yet" in one.toasts
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.press(key)
+    await one.until(lambda: "tmux" in one.toasts, "there is no tmux here, which attaching says")
+
+
+@does("type")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.WAITING))
+    await one.press(key)
+    assert "it has no agent yet" in one.toasts
+    agents = [(row, one.screen.agent_of(row)) for row in one.story.run.rows.values() if row.phase is Phase.WORKING]
+    away = next(row.name for row, agent in agents if agent is not None and not agent.agent.host.is_local)
+    await one.go_to(away)
+    await one.press(key)
+    assert "out of reach" in one.toasts
+    here = next(row.name for row, agent in agents if agent is not None and agent.session is not None)
+    await one.go_to(here)
+    await one.press(key)
+    assert one.screen.is_typing
+    await one.press("ctrl+right_square_bracket")
+    assert not one.screen.is_typing
+
+
+@does("message")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.press(key)
+    assert "its agent has ended" in one.toasts
+    await one.press("home", key)
+    await one.until(lambda: isinstance(one.top, Composer), "the message")
+    composer = one.top
+    assert isinstance(composer, Composer)
+    assert composer.query_one("#dialog").border_title == "Message 2 agents", "to all of the cluster"
+    await one.press("escape")
+    assert not isinstance(one.top, Composer)
+
+
+@does("retry")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.WORKING))
+    await one.press(key)
+    assert "has not ended yet" in one.toasts
+    name = a_test(one, Phase.ENDED, End.SUCCEEDED)
+    await one.go_to(name)
+    await one.press(key)
+    await one.until(lambda: one.wishes == [("retry", name)], "the wish")
+    cluster = next(group for group in one.table.shown.groups.values() if len(group.members) > 1 and group.sign == "✗")
+    await one.go_to(f"group {cluster.key}")
+    await one.press(key)
+    question = await answered(one, "y")
+    assert question is not None
+    wanted = [("retry", name), *(("retry", row.name) for row in cluster.members)]
+    await one.until(lambda: one.wishes == wanted, "a wish for each of the cluster")
+
+
+@does("skip")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.WORKING))
+    await one.press(key)
+    assert "s stops it" in one.toasts
+    name = a_test(one, Phase.WAITING)
+    await one.go_to(name)
+    await one.press(key)
+    await one.until(lambda: one.wishes == [("skip", name)], "the wish")
+
+
+@does("stop_one")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.WAITING))
+    await one.press(key)
+    assert "no agent at work" in one.toasts
+    name = a_test(one, Phase.WORKING)
+    await one.go_to(name)
+    await one.press(key)
+    await answered(one, "n")
+    assert one.wishes == []
+    await one.press(key)
+    await answered(one, "y")
+    await one.until(lambda: one.wishes == [("stop_one", name)], "the wish")
+
+
+@does("shell")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.WAITING))
+    await one.press(key)
+    assert "Nothing has come back" in one.toasts
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.until(lambda: one.screen.right.is_read, "what came back")
+    await one.press(key)
+    await one.until(lambda: "cannot be handed over" in one.toasts, "there is no terminal here to hand over")
+
+
+@does("copy_test")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert "move to a test" in one.toasts
+    await one.press("down", key)
+    row = one.table.row
+    assert row is not None
+    assert one.fleet.app.clipboard == row.planned.node_id
+
+
+@does("outcome", "preview", "details", "artifacts")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.press("p" if key == "o" else "o", key)
+    assert one.screen.pane.tab == {"o": "outcome", "p": "terminal", "d": "details", "A": "artifacts"}[key]
+
+
+@does("zoom")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert one.screen.is_zoomed
+    await one.press(key)
+    assert not one.screen.is_zoomed
+
+
+@does("scroll_down", "scroll_up")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.press("o")
+    scrolled = one.screen.pane.query_one("#outcome")
+    scrolled.scroll_home(animate=False)
+    await one.until(lambda: scrolled.max_scroll_y > 0, "a report that is longer than the pane")
+    if key in RUN.row("scroll_up").keys:
+        await one.press("J", "J")
+        before = scrolled.scroll_offset.y
+        await one.press(key)
+        assert scrolled.scroll_offset.y == max(0, before - 5) < before
+    else:
+        await one.press(key)
+        assert scrolled.scroll_offset.y == min(5, scrolled.max_scroll_y)
+
+
+@does("prompt_up", "prompt_down")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press("slash", *"test", "down", "down", key)
+    assert one.table.cursor == (3 if key == "down" else 1)
+    await one.press("enter")
+
+
+@does("prompt_cancel")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press("slash", *"csv", key)
+    assert len(one.table.shown.group_of) == 48
+    assert one.top is one.screen
+
+
+@does("problems")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert "Nothing was said yet" in one.toasts
+    await one.press(key)
+    assert isinstance(one.top, Page), "now there is that refusal to read"
+
+
+@does("theme")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: isinstance(one.top, CommandPalette), "the themes")
+
+
+@does("help")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert isinstance(one.top, Page)
+    await one.press("q")
+    assert not isinstance(one.top, Page), "q closes the help first"
+
+
+@does("palette")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert isinstance(one.top, CommandPalette)
+
+
+@does("leave", "interrupt")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert not one.fleet.app.is_running
+    assert one.fleet.app.return_code == 0
+    assert one.wishes == [], "the run goes on"
+
+
+@does("no_quit")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    assert one.fleet.app.is_running
+    assert "does nothing here" in one.toasts

@@ -1,0 +1,1 @@
+"""The application: its themes, global keys, and life."""

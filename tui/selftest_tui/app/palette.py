@@ -1,0 +1,57 @@
+"""The screen's table of keys in Textual's command palette: every action by name, and why it would refuse now."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from selftest_tui.shared.keyed import KeyedScreen
+from selftest_tui.shared.keys import Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selftest_tui.shared.keys import Key
+
+LEFT_OUT = (Topic.MOVE, Topic.PROMPT)
+
+
+class Actions(Provider):
+    """Offers what the keys do; choosing one presses its key, so a refusal is said the same way."""
+
+    async def discover(self) -> Hits:
+        """All of them, in the table's order."""
+        for key, says in self._offered():
+            yield DiscoveryHit(Content(title_of(key)), partial(self._press, key), title_of(key), says)
+
+    async def search(self, query: str) -> Hits:
+        """Those whose label or help sounds like it."""
+        matcher = self.matcher(query)
+        for key, says in self._offered():
+            title = title_of(key)
+            score = max(matcher.match(title), matcher.match(key.help) * 0.9)
+            if score > 0:
+                yield Hit(score, matcher.highlight(title), partial(self._press, key), title, says)
+
+    def _offered(self) -> Iterator[tuple[Key, str]]:
+        screen = self.screen
+        if not isinstance(screen, KeyedScreen):
+            return
+        situation = screen.situation()
+        for key in screen.KEYS.rows:
+            if key.topic in LEFT_OUT and not key.line:
+                continue
+            why = key.why_not(situation)
+            yield key, f"not now: {why}" if why else key.help
+
+    async def _press(self, key: Key) -> None:
+        if isinstance(self.screen, KeyedScreen):
+            await self.screen.run_press(key)
+
+
+def title_of(key: Key) -> str:
+    """`destroy  D`."""
+    return f"{key.label}  {key.shows}"

@@ -1,0 +1,140 @@
+"""Runs as plain lines for a terminal: the list of them, and one of them test by test. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from selftest_core.run.events import FAILURES, RUNNING, End, Phase
+from selftest_core.run.fold import end_of
+from selftest_tui.run.words import SYMBOLS, WORDS
+from selftest_tui.shared.present import ago, clean, fit, fit_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from selftest_core.fleet.clusters import Cluster
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.foreign import ForeignRun
+    from selftest_core.run.overview import RunGlance
+
+_RUN, _STATE, _AGE, _TESTS = 18, 10, 6, 5
+_MARKS = {"live": "●", "ended": "✓", "resumable": "‖", "unreadable": "?"}
+_TEST_SHARE = 0.55
+_MOST_CLUSTERED = 3
+
+
+def runs_lines(found: Sequence[RunGlance], now: float, width: int) -> list[str]:
+    """A table of the runs; `now` in seconds since the epoch, `width` in cells."""
+    if not found:
+        return ["No runs. `selftest-tui run` begins one."]
+    spare = max(20, width - _RUN - _STATE - _AGE - _TESTS - 10)
+    open_width = max(len("OPEN"), *(len(open_words(one.run)) for one in found))
+    open_width = min(open_width, spare * 2 // 3)
+    titles = ("  RUN", "STATE", "AGE", "TESTS", "OPEN", "REPOSITORY")
+    widths = (_RUN + 2, _STATE, _AGE, _TESTS, open_width, max(10, spare - open_width))
+    lines = [" ".join(fit(title, cells) for title, cells in zip(titles, widths, strict=True)).rstrip()]
+    for one in found:
+        run = one.run
+        cells = (
+            fit(f"{_MARKS[one.state]} {one.folder.run}", widths[0]),
+            fit(one.state, widths[1]),
+            fit("" if run is None else ago(now - run.plan.created_at), widths[2]),
+            fit("" if run is None else str(len(run.rows)), widths[3]),
+            fit(one.error if run is None else open_words(run), widths[4]),
+            fit_end(one.repository, widths[5]),
+        )
+        lines.append(" ".join(cells).rstrip())
+    return lines
+
+
+def open_words(run: Run | None) -> str:
+    """What is open in a run: `paused, 2 running, 1 failed`; `nothing` where all ended well."""
+    if run is None:
+        return ""
+    rows = tuple(run.rows.values())
+    ends = [row.end for row in rows]
+    counted = {
+        "need you": sum(bool(row.attention) for row in rows),
+        "running": sum(row.phase in RUNNING and not row.attention for row in rows),
+        "waiting": sum(row.phase is Phase.WAITING for row in rows),
+        "blocked": ends.count(End.BLOCKED),
+        "failed": sum(end in FAILURES for end in ends),
+        "stopped": ends.count(End.STOPPED),
+        "not started": ends.count(End.NOT_STARTED),
+    }
+    said = [f"{count} {word}" for word, count in counted.items() if count]
+    return ", ".join([*(["paused"] if run.paused else []), *said]) or "nothing"
+
+
+def run_lines(run: Run, width: int) -> list[str]:
+    """A run of ours, test by test."""
+    lines = [clean(f"run {run.plan.run} of {run.plan.repository}"), open_words(run), ""]
+    name = _name_width((row.planned.node_id for row in run.rows.values()), width)
+    for row in run.rows.values():
+        how = row.end if row.end is not None else row.phase
+        lines.append(_test_line(SYMBOLS[how], WORDS[how], row.planned.node_id, _why(row), name, width))
+    return lines
+
+
+def foreign_lines(found: ForeignRun, width: int) -> list[str]:
+    """Another program's run, test by test, then its clusters and its kinds of change."""
+    ends = {end: count for end, count in found.ends().items() if count}
+    head = ", ".join(f"{count} {WORDS[end]}" for end, count in ends.items())
+    lines = [clean(f"{found.path}: {_plural(len(found.tests), 'outcome')}{f': {head}' if head else ''}"), ""]
+    name = _name_width((test.test for test in found.tests), width)
+    for test in found.tests:
+        kinds = ", ".join(f"{one.kind} {one.status.lower()}" for one in test.outcome.changes) if test.outcome else ""
+        says = test.error or " · ".join(part for part in (kinds, test.outcome.summary if test.outcome else "") if part)
+        lines.append(_test_line(SYMBOLS[test.end], WORDS[test.end], test.test, says, name, width))
+    lines += _cluster_lines(found.clusters(), width)
+    lines += _kind_lines(found.kinds(), width)
+    for joining in found.joinings:
+        failed = f", {len(joining.failed)} failed" if joining.failed else ""
+        lines += ["", fit(f"joined {_plural(len(joining.branches), 'branch', 'es')}{failed}: {joining.path}", width)]
+    if found.passed_over:
+        lines += ["", f"{_plural(found.passed_over, 'JSON file')} passed over: no outcomes"]
+    return [line.rstrip() for line in lines]
+
+
+def _name_width(tests: Iterable[str], width: int) -> int:
+    """Cells for the tests' names: as many as they need, and not much more than half of the line."""
+    longest = max((cell_len(clean(test)) for test in tests), default=0)
+    return max(20, min(longest, int((width - 16) * _TEST_SHARE)))
+
+
+def _test_line(symbol: str, word: str, test: str, says: str, name: int, width: int) -> str:
+    return f"{symbol} {fit(word, 11)}  {fit_end(test, name)}  {fit(says, max(10, width - name - 17))}".rstrip()
+
+
+def _why(row: RunRow) -> str:
+    if row.attention:
+        return row.attention
+    if row.end is None or end_of(row) is End.UNCHANGED:
+        return ""
+    lines = [line for line in row.text.splitlines() if line.strip()]
+    return lines[0] if lines and row.end is End.SUCCEEDED else lines[-1] if lines else ""
+
+
+def _cluster_lines(clusters: Sequence[Cluster], width: int) -> list[str]:
+    shared = [one for one in clusters if len(one.tests) > 1]
+    if not shared:
+        return []
+    lines = ["", "failed or blocked alike"]
+    for one in shared:
+        lines.append(fit(f"  {len(one.tests)} tests: {one.signature or 'nothing was said'}", width))
+        lines += [f"      {fit_end(test, width - 6)}" for test in one.tests[:_MOST_CLUSTERED]]
+        if len(one.tests) > _MOST_CLUSTERED:
+            lines.append(f"      and {len(one.tests) - _MOST_CLUSTERED} more")
+    return lines
+
+
+def _kind_lines(kinds: Mapping[str, int], width: int) -> list[str]:
+    if not kinds:
+        return []
+    return ["", fit("changes: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()), width)]
+
+
+def _plural(count: int, word: str, ending: str = "s") -> str:
+    return f"{count} {word}{'' if count == 1 else ending}"

@@ -1,0 +1,1 @@
+"""The fleet's screen: all agents and tmux sessions."""

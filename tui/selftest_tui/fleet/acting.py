@@ -1,0 +1,400 @@
+"""What a person does to agents and sessions from the fleet's screen, each act from its key to its result.
+
+Exact targets are shown before anything happens to many or anything is stopped or destroyed, the default is No, each
+target gets a result of its own, and only the failed are tried again. Nothing here draws or decides about the fleet;
+all that blocks runs in a thread or a process, except while the terminal is handed over, when there is no screen.
+A method that fails raises SelftestError: who called it shows that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from textual.app import SuspendNotSupported
+
+from selftest_core.actions import confirm_keys as key_guard
+from selftest_core.actions import panes
+from selftest_core.actions import send_keys as keystrokes
+from selftest_core.actions.agent_actions import Act, ActResult, steer, target_of
+from selftest_core.actions.attach import plan_attach
+from selftest_core.actions.send_keys import Keystroke
+from selftest_core.actions.terminal import hand_over
+from selftest_core.agent_types.condition import ASKING, reason
+from selftest_core.errors import RefusedError, SelftestError
+from selftest_core.tools.tmux import default_socket
+from selftest_tui.fleet.shell import plan_shell
+from selftest_tui.shared.answers import Answer, Answers
+from selftest_tui.shared.dialogs.composer import Composed, Composer
+from selftest_tui.shared.dialogs.dialogs import Question, Results, target_lines
+from selftest_tui.shared.present import clean, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+    from textual.app import App
+
+    from selftest_core.actions.agent_actions import Target
+    from selftest_core.actions.attach import AttachPlan
+    from selftest_core.agents import AgentKey
+    from selftest_core.conversation.search import ConversationHit
+    from selftest_core.fleet.observations import SessionRef, TmuxSession
+    from selftest_core.fleet.view import FleetView, Row
+    from selftest_core.tools.mngr import Mngr
+
+_DOING = {
+    Act.MESSAGE: ("Message", "Sending to"),
+    Act.STOP: ("Stop", "Stopping"),
+    Act.START: ("Start", "Starting"),
+    Act.DESTROY: ("Destroy", "Destroying"),
+}
+_WHAT_IT_MEANS = {
+    Act.STOP: "What runs in it ends. Its work dir stays; S starts it again.",
+    Act.START: "Its command is run again in its work dir.",
+    Act.DESTROY: "It ends, and a work dir that mngr made for it is deleted, with all that is not committed. "
+    "Branches stay. This cannot be undone.",
+}
+_MESSAGE_ON_A_DIALOG = (
+    "A dialog is open. mngr presses Escape there before it types the message: that is taken for No, and may interrupt "
+    "what the agent is doing. To answer the dialog itself, type into it (i) or attach (⏎)."
+)
+_DANGEROUS_KEYS = (
+    "On this tmux server mngr has bound Ctrl-Q to destroy the agent that you are attached to, and Ctrl-T to stop it, "
+    "without asking. Shall both ask first from now on? (This is asked once for each server.)"
+)
+
+
+class Cockpit(Protocol):
+    """What acts need of the screen that they are started from."""
+
+    @property
+    def app(self) -> App[Any]: ...
+    @property
+    def environ(self) -> Mapping[str, str]: ...
+    @property
+    def mngr(self) -> Mngr: ...
+    @property
+    def view(self) -> FleetView: ...
+    def watch_refresh(self) -> None: ...
+    def select_keys(self, found: Collection[AgentKey], /) -> None: ...
+    def say(self, text: str, title: str = "", kind: Literal["information", "warning", "error"] = ...) -> None: ...
+
+
+class Acting:
+    """The acts of one screen. Its methods are run in workers: they may wait for a dialog."""
+
+    def __init__(self, screen: Cockpit) -> None:
+        self._screen = screen
+        self._drafts: dict[str, str] = {}
+        self._is_running: set[str] = set()
+
+    @property
+    def is_running(self) -> tuple[str, ...]:
+        """The acts under way, in words: quitting now would cut them short."""
+        return tuple(sorted(self._is_running))
+
+    # Acts of mngr
+
+    async def message(self, rows: Sequence[Row]) -> None:
+        """Write one message, and send it to these agents."""
+        await self.message_to(_targets(rows))
+
+    async def message_to(self, targets: tuple[Target, ...], more: Sequence[str] = (), *, text: str = "") -> None:
+        """Write one message, and send it to these. `more`: lines about those that cannot be reached.
+
+        `text` to begin with; without one, what was last written and not sent.
+        """
+        mngr = self._screen.mngr
+        known = self._dialogs_of(targets)
+        if known and not await self._ask_to_close(known):
+            return
+        composed = await self._compose("message", f"Message {_named(targets)}", targets, more, text=text)
+        if composed is None:
+            return
+        opened = [line for line in self._dialogs_of(targets) if line not in known]
+        if opened and not await self._ask_to_close(opened):
+            self._drafts["message"] = composed.text
+            return
+        await self._steer(mngr, Act.MESSAGE, targets, composed.text)
+
+    def _dialogs_of(self, targets: Sequence[Target]) -> list[str]:
+        """What these agents ask in a dialog that is open now, a line for each."""
+        rows = self._screen.view.by_key
+        seen = [(target.name, row.condition) for target in targets if (row := rows.get(target.key)) is not None]
+        return [f"{name}  {reason(found)}" for name, found in seen if found is not None and found.kind in ASKING]
+
+    async def _ask_to_close(self, dialogs: Sequence[str]) -> bool:
+        """Ask before a message closes dialogs that are open."""
+        title = "Close its dialog with a message?" if len(dialogs) == 1 else f"Close {len(dialogs)} dialogs?"
+        yes = "Close it and send" if len(dialogs) == 1 else "Close them and send"
+        return await self._ask(Question(title, _MESSAGE_ON_A_DIALOG, dialogs, yes=yes, no="Leave it open"))
+
+    async def stop(self, rows: Sequence[Row]) -> None:
+        """Stop these agents, after asking."""
+        await self._ask_and_steer(Act.STOP, rows)
+
+    async def start(self, rows: Sequence[Row]) -> None:
+        """Start these agents, after asking."""
+        await self._ask_and_steer(Act.START, rows)
+
+    async def destroy(self, rows: Sequence[Row]) -> None:
+        """Destroy these agents, after asking."""
+        await self._ask_and_steer(Act.DESTROY, rows)
+
+    async def _ask_and_steer(self, act: Act, rows: Sequence[Row]) -> None:
+        mngr = self._screen.mngr
+        targets = _targets(rows)
+        verb = _DOING[act][0]
+        title = f"{verb} {_named(targets)}?"
+        lines = target_lines(targets, mngr.default_socket)
+        yes = verb if len(targets) == 1 else f"{verb} all {len(targets)}"
+        if await self._ask(Question(title, _WHAT_IT_MEANS[act], lines, yes=yes)):
+            await self._steer(mngr, act, targets)
+
+    async def _steer(self, mngr: Mngr, act: Act, targets: tuple[Target, ...], text: str = "") -> None:
+        async def do(some: tuple[Target, ...], report: Callable[[ActResult], None]) -> tuple[ActResult, ...]:
+            return await steer(mngr, act, some, text, on_result=report)
+
+        await self._with_results(_DOING[act][1], targets, do)
+
+    async def _with_results(
+        self,
+        doing: str,
+        targets: tuple[Target, ...],
+        do: Callable[[tuple[Target, ...], Callable[[ActResult], None]], Awaitable[tuple[ActResult, ...]]],
+    ) -> None:
+        """Do it, showing each result; then, as often as the person wants, again for those that failed."""
+        while targets:
+            title = f"{doing} {_named(targets)}"
+            self._is_running.add(title)
+            try:
+                if len(targets) == 1:
+                    self._screen.say(f"{title} …")
+                    self._tell(await do(targets, lambda result: None))
+                    return
+                dialog = Results(title, targets)
+                closed = self._screen.app.push_screen(dialog, wait_for_dismiss=True)
+                results = await do(targets, dialog.report)
+            finally:
+                self._is_running.discard(title)
+                self._screen.watch_refresh()
+            dialog.finish()
+            if closed.done():
+                self._tell(results)
+                return
+            targets = await closed or ()
+
+    def _tell(self, results: Sequence[ActResult]) -> None:
+        """The results in a toast: of one in full, of many the count and the first that failed."""
+        failed = [result for result in results if not result.ok]
+        if not failed:
+            first = results[0]
+            words = first.says if len(results) == 1 else f"all {len(results)} done"
+            self._screen.say(f"{_named([r.target for r in results])}: {words}", first.hint if len(results) == 1 else "")
+            return
+        first = failed[0]
+        more = f" ({len(failed)} of {len(results)} failed)" if len(results) > 1 else ""
+        lines = [first.says, first.hint]
+        self._screen.say("\n".join(line for line in lines if line), f"{first.target.name}{more}", "error")
+
+    # Typing the same into many
+
+    async def type_into(self, rows: Sequence[Row]) -> None:
+        """Write one text, and type it into the terminals of these agents."""
+        targets = _targets(rows)
+        seats = {row.key: (row.session, row.pane_id) for row in rows if row.session is not None}
+        able = tuple(target for target in targets if target.key in seats)
+        if not able:
+            raise RefusedError("There is nothing to type into", "None of them has a terminal on this machine.")
+        left_out = [
+            f"not possible: {target.name} has no terminal here" for target in targets if target.key not in seats
+        ]
+        composed = await self._compose("type", f"Type into {_named(able)}", able, left_out, asks_enter=True)
+        if composed is None:
+            return
+
+        async def do(some: tuple[Target, ...], report: Callable[[ActResult], None]) -> tuple[ActResult, ...]:
+            results = []
+            for target in some:
+                session, pane_id = seats[target.key]
+                result = await asyncio.to_thread(_type, target, session, pane_id, composed)
+                report(result)
+                results.append(result)
+            return tuple(results)
+
+        await self._with_results("Typing into", able, do)
+
+    async def _compose(
+        self,
+        kind: str,
+        title: str,
+        targets: tuple[Target, ...],
+        more: Sequence[str] = (),
+        *,
+        text: str = "",
+        asks_enter: bool = False,
+    ) -> Composed | None:
+        """The text to send; None where the person changed their mind.
+
+        Its targets are named above it, and writing it is the deliberate act: only Enter alone, which one slip of a
+        finger would give to many, is asked about.
+        """
+        lines = target_lines(targets, default_socket(self._screen.environ))
+        draft = text or self._drafts.get(kind, "")
+        send = f"send to all {len(targets)}" if len(targets) > 1 else "send"
+        composer = Composer(title, [*lines, *more], draft, asks_enter=asks_enter, send=send)
+        composed = await self._screen.app.push_screen_wait(composer)
+        if composed is None:
+            return None
+        self._drafts[kind] = composed.text
+        if not composed.is_sent:
+            return None
+        if len(targets) > 1 and not composed.text:
+            question = Question(f"{title}?", "(Enter alone)", lines, yes=f"Send to all {len(targets)}")
+            if not await self._ask(question):
+                self._screen.say("Nothing was sent.")
+                return None
+        self._drafts.pop(kind, None)
+        return composed
+
+    async def _ask(self, question: Question) -> bool:
+        answer = await self._screen.app.push_screen_wait(question)
+        return answer is True  # a dialog that was closed otherwise said nothing
+
+    # Handing the terminal over
+
+    async def attach(self, what: Row | TmuxSession) -> None:
+        """Show a session on the person's terminal until they detach, or in a new window of their tmux."""
+        plan = await asyncio.to_thread(plan_attach, what, self._screen.environ)
+        if plan.socket is None or await self._offer_guard(plan.socket, plan.warning):
+            await self.go(plan)
+
+    async def shell(self, row: Row) -> None:
+        """Open a shell where the agent works."""
+        await self.go(await asyncio.to_thread(plan_shell, row, self._screen.environ))
+
+    async def go(self, plan: AttachPlan) -> None:
+        """Hand the terminal over, or open a window."""
+        if plan.kind == "window":
+            end = await asyncio.to_thread(hand_over, plan)
+            self._screen.say(plan.warning)
+            return
+        else:
+            try:
+                with self._screen.app.suspend():
+                    print(plan.warning, flush=True)
+                    end = hand_over(plan)
+            except SuspendNotSupported as error:
+                raise RefusedError("The terminal cannot be handed over here", str(error)) from error
+        self._screen.watch_refresh()
+        if end.says:
+            self._screen.say(end.says, plan.title, "warning" if end.exit_status else "information")
+
+    async def _offer_guard(self, socket: str, warning: str) -> bool:
+        """Make mngr's two dangerous keys ask first, if the person wants that: asked once for each server.
+
+        False where the question was left: the person changed their mind, and is asked again the next time.
+        """
+        if await asyncio.to_thread(key_guard.is_guarded, socket, self._screen.environ):
+            return True
+        answers = Answers.of(self._screen.environ)
+        answer = await asyncio.to_thread(answers.of_server, socket)
+        if answer is None:
+            question = Question(
+                "Make Ctrl-Q and Ctrl-T ask first?",
+                f"{_DANGEROUS_KEYS}\n\n{warning}",
+                is_yes_default=True,
+                leaves="back, without attaching",
+            )
+            wants = await self._screen.app.push_screen_wait(question)
+            if wants is None:
+                return False
+            answer = Answer.GUARD if wants else Answer.LEAVE
+            await asyncio.to_thread(answers.remember, socket, answer)
+        if answer is Answer.GUARD:
+            await asyncio.to_thread(key_guard.guard, socket, self._screen.environ)
+        return True
+
+    # The rest
+
+    async def copy_branch(self, row: Row) -> None:
+        """Put the branch's name on the clipboard (OSC 52, which the terminal must allow)."""
+        branch = clean(row.agent.branch or "")
+        if not branch:
+            raise RefusedError(f"{row.agent.name} has no branch of its own", "It works in place, or mngr names none.")
+        self._screen.app.copy_to_clipboard(branch)
+        self._screen.say(branch, "Copied")
+
+    async def search_panes(
+        self, text: str, with_history: bool, sessions: Sequence[SessionRef], rows: Sequence[Row] = ()
+    ) -> None:
+        """Find a text in what these sessions show and these agents said; who has it becomes the selection."""
+        where = "the scrollback of " if with_history else ""
+        wanted = clean(text)
+        title = f"Searching {where}{plural(len(sessions), 'session')} and conversations"
+        self._screen.say(f"{title} for “{wanted}” …")
+        found = await asyncio.to_thread(
+            panes.search, sessions, text, with_history=with_history, environ=self._screen.environ
+        )
+        said = await asyncio.to_thread(_search_said, self._screen.environ, rows, text)
+        refs, talked = {hit.ref for hit in found.hits}, {hit.key for hit in said}
+        keys = [row.key for row in self._screen.view.rows if row.session in refs or row.key in talked]
+        others = [hit.ref.name for hit in found.hits if hit.ref not in {row.session for row in self._screen.view.rows}]
+        not_searched = f" {len(found.failed)} could not be searched: {found.failed[0][1]}." if found.failed else ""
+        if not found.hits and not said:
+            kind: Literal["information", "warning"] = "warning" if found.failed else "information"
+            self._screen.say(
+                f"None of {len(sessions)} shows it, and no conversation has it.{not_searched}", f"“{wanted}”", kind
+            )
+            return
+        if keys:
+            self._screen.select_keys(keys)
+        also = f" Also in {', '.join(map(clean, others[:3]))}{' …' if len(others) > 3 else ''}." if others else ""
+        lines = sum(len(hit.lines) for hit in found.hits)
+        marked = f"{plural(len(keys), 'agent')} marked; " if keys else ""
+        shown = f"\n{clean(found.hits[0].lines[0])}" if found.hits else ""
+        counts = plural(lines, "line")
+        if said:
+            counts += f" on screens, {sum(len(hit.lines) for hit in said)} in conversations"
+            names = [row.agent.name for row in self._screen.view.rows if row.key in talked]
+            shown += f"\nin conversations of {', '.join(map(clean, names[:3]))}{' …' if len(names) > 3 else ''}: "
+            shown += clean(said[0].lines[-1])
+        self._screen.say(f"{marked}{counts}.{also}{not_searched}{shown}", f"“{wanted}”")
+
+
+def _search_said(environ: Mapping[str, str], rows: Sequence[Row], text: str) -> tuple[ConversationHit, ...]:
+    """In a thread: search the conversations of the local ones of these agents."""
+    from selftest_core.conversation.last_messages import has_conversation, state_folder
+    from selftest_core.conversation.search import search_conversations  # not needed for the first frame
+
+    folders = {row.key: state_folder(environ, row) for row in rows if has_conversation(row)}
+    return search_conversations({key: folder for key, folder in folders.items() if folder is not None}, text)
+
+
+def _targets(rows: Sequence[Row]) -> tuple[Target, ...]:
+    if not rows:
+        raise RefusedError("No agent is selected", "", "Move to an agent, or mark some with space.")
+    return tuple(target_of(row) for row in rows)
+
+
+def _named(targets: Sequence[Target]) -> str:
+    return clean(targets[0].name) if len(targets) == 1 else plural(len(targets), "agent")
+
+
+def _type(target: Target, session: SessionRef | None, pane_id: str | None, composed: Composed) -> ActResult:
+    """In a thread: type a text. One line goes key by key, since menus take no paste; several lines are a paste."""
+    if session is None:
+        return ActResult(target, False, "it has no terminal here")
+    try:
+        if "\n" in composed.text:
+            keystrokes.paste(session, pane_id, composed.text)
+            keys = []
+        else:
+            keys = [Keystroke(text=composed.text)] if composed.text else []
+        if composed.with_enter:
+            keys.append(Keystroke(name="enter"))
+        if keys:
+            keystrokes.send_keys(session, pane_id, keys)
+    except SelftestError as error:
+        return ActResult(target, False, error.title, error.hint)
+    return ActResult(target, True, "typed")

@@ -1,0 +1,229 @@
+"""How the fleet is laid out in lines: grouped, sorted, filtered, folded. Pure; no widget, no clock.
+
+Lines are the rows and sessions of the view themselves, so that "nothing changed in this line" is an `is`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from selftest_core.agents import AgentKey, State
+from selftest_core.fleet.attention import cost_of_waiting
+from selftest_core.fleet.observations import SessionRef, TmuxSession
+from selftest_core.fleet.view import Category, FleetView, Row
+from selftest_core.frozen import dataclass
+from selftest_tui.shared import present
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+OTHER_SESSIONS = "other tmux sessions"
+NONE_OF_IT = "none"
+_OWN_LABELS = ("selftest_", "project")
+
+
+class GroupBy(StrEnum):
+    """What `g` offers. LABEL goes with a label's name."""
+
+    ATTENTION = "attention"
+    STATE = "state"
+    HOST = "host"
+    PROJECT = "project"
+    RUN = "run"
+    LABEL = "label"
+    NOTHING = "nothing"
+
+
+class SortBy(StrEnum):
+    """What `o` offers. URGENCY: by what it costs to wait (dialogs, errors, ended turns), the longest wait first."""
+
+    URGENCY = "urgency"
+    NAME = "name"
+    RUNNING = "running time"
+    IDLE = "idle time"
+    CREATED = "newest"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """All choices of layout. `folded`: keys of the groups that are closed."""
+
+    group: GroupBy = GroupBy.ATTENTION
+    label: str = ""
+    sort: SortBy = SortBy.URGENCY
+    query: str = ""
+    only_me: bool = False
+    folded: frozenset[str] = frozenset()
+
+    def fold(self, group: str, closed: bool) -> Arrangement:
+        """The same with one group closed or open."""
+        return replace(self, folded=self.folded | {group} if closed else self.folded - {group})
+
+    @property
+    def grouped_by(self) -> str:
+        """The grouping in words."""
+        return f"label {self.label}" if self.group is GroupBy.LABEL else self.group.value
+
+    @property
+    def words(self) -> str:
+        """All choices that are not plain to see, for the frame."""
+        words = ["agents", f"group: {self.grouped_by}"]
+        words += [f"sort: {self.sort.value}"] if self.sort is not SortBy.URGENCY else []
+        words += ["only what needs me"] if self.only_me else []
+        words += [f"/{self.query}"] if self.query else []
+        return " ─ ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The line above a group. `key` is stable over refreshes; `category` where the group is one."""
+
+    key: str
+    title: str
+    count: int
+    is_folded: bool
+    category: Category | None = None
+
+
+type Line = Row | TmuxSession | Group
+type LineKey = AgentKey | SessionRef | str
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """The lines in order. `needing`: the keys of the agents that need a person, folded ones too, in that order."""
+
+    lines: tuple[Line, ...] = ()
+    needing: tuple[AgentKey, ...] = ()
+    shown: int = 0
+    agents: int = 0
+    places: dict[LineKey, int] = field(default_factory=dict, compare=False)
+    group_of: dict[LineKey, str] = field(default_factory=dict, compare=False)
+
+
+def key_of(line: Line) -> LineKey:
+    """The identity of a line."""
+    return line.ref if isinstance(line, TmuxSession) else line.key
+
+
+def labels_of(view: FleetView) -> tuple[str, ...]:
+    """The label names that agents carry, ours and mngr's own left out, sorted."""
+    return tuple(sorted({name for row in view.rows for name in row.agent.labels if not name.startswith(_OWN_LABELS)}))
+
+
+def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | None = None) -> Arranged:
+    """The lines of `view`. `matching`: the keys that the filter lets through, None for all.
+
+    With a filter no group is folded: a hit must never be invisible.
+    """
+    rows = [(row.key, row) for row in view.rows if not how.only_me or row.attention is not None]
+    if matching is not None:
+        rows = [pair for pair in rows if pair[0] in matching]
+    sorting = _sorting(how.sort)
+    rows.sort(key=lambda pair: sorting(pair[1]))
+    laid = _Layout(how, may_fold=matching is None)
+    if how.group is GroupBy.NOTHING:
+        laid.add("", rows)
+    else:
+        name_of = _grouping(how)
+        grouped: dict[str, list[tuple[AgentKey, Row]]] = {}
+        for pair in rows:
+            grouped.setdefault(name_of(pair[1]), []).append(pair)
+        for name in _in_order(grouped, how.group):
+            laid.add(name, grouped[name], Category(name) if how.group is GroupBy.ATTENTION else None)
+    sessions = [] if how.only_me else [one for one in view.sessions if matching is None or one.ref in matching]
+    if sessions:
+        laid.add(OTHER_SESSIONS, [(one.ref, one) for one in sorted(sessions, key=lambda one: one.ref[::-1])])
+    return Arranged(
+        tuple(laid.lines), tuple(laid.needing), len(rows), len(view.rows), laid.places, laid.group_of
+    )  # fmt: skip
+
+
+class _Layout:
+    """The lines as they are laid, with their places: one pass, as it is done a thousand rows at a time."""
+
+    def __init__(self, how: Arrangement, *, may_fold: bool) -> None:
+        self.lines: list[Line] = []
+        self.needing: list[AgentKey] = []
+        self.places: dict[LineKey, int] = {}
+        self.group_of: dict[LineKey, str] = {}
+        self._how = how
+        self._may_fold = may_fold
+
+    def add(
+        self,
+        name: str,
+        members: Sequence[tuple[LineKey, Row | TmuxSession]],
+        category: Category | None = None,
+    ) -> None:
+        """One group with its members; without a name only the members."""
+        how = self._how
+        group = f"{how.group}:{how.label}:{name}" if name != OTHER_SESSIONS else OTHER_SESSIONS
+        is_folded = group in how.folded and self._may_fold
+        if name:
+            self.places[group] = len(self.lines)
+            self.lines.append(Group(group, name, len(members), is_folded, category))
+            self.group_of.update((key, group) for key, _ in members)
+        if not is_folded:
+            for place, (key, _) in enumerate(members, start=len(self.lines)):
+                self.places[key] = place
+            self.lines.extend(line for _, line in members)
+        self.needing += [row.key for _, row in members if isinstance(row, Row) and row.attention is not None]
+
+
+_LAST = float("inf")
+
+
+def _sorting(sort: SortBy) -> Callable[[Row], tuple[float, float, str, str]]:
+    def urgency(row: Row) -> tuple[float, float, str, str]:
+        return *cost_of_waiting(row), row.agent.name, row.agent.host.id
+
+    def name(row: Row) -> tuple[float, float, str, str]:
+        return 0.0, 0.0, row.agent.name, row.agent.host.id
+
+    def running(row: Row) -> tuple[float, float, str, str]:
+        began = row.agent.started_at or row.agent.created_at
+        return 0.0, (_LAST if began is None else began), row.agent.name, row.agent.host.id
+
+    def idle(row: Row) -> tuple[float, float, str, str]:
+        return 0.0, (_LAST if row.idle_since is None else row.idle_since), row.agent.name, row.agent.host.id
+
+    def created(row: Row) -> tuple[float, float, str, str]:
+        return 0.0, -(row.agent.created_at or 0.0), row.agent.name, row.agent.host.id
+
+    return {
+        SortBy.URGENCY: urgency,
+        SortBy.NAME: name,
+        SortBy.RUNNING: running,
+        SortBy.IDLE: idle,
+        SortBy.CREATED: created,
+    }[sort]
+
+
+def _grouping(how: Arrangement) -> Callable[[Row], str]:
+    def state(row: Row) -> str:
+        return row.agent.state_word if row.agent.state is State.UNKNOWN else row.agent.state.value
+
+    ways: dict[GroupBy, Callable[[Row], str]] = {
+        GroupBy.ATTENTION: lambda row: row.category.value,
+        GroupBy.STATE: state,
+        GroupBy.HOST: lambda row: present.host_name(row.agent),
+        GroupBy.PROJECT: lambda row: row.agent.project or NONE_OF_IT,
+        GroupBy.RUN: lambda row: row.agent.run or NONE_OF_IT,
+        GroupBy.LABEL: lambda row: row.agent.labels.get(how.label) or NONE_OF_IT,
+    }
+    return ways[how.group]
+
+
+def _in_order(names: Iterable[str], group: GroupBy) -> list[str]:
+    if group is GroupBy.ATTENTION:
+        order = [category.value for category in Category]
+    elif group is GroupBy.STATE:
+        order = [state.value for state in State]
+    else:
+        order = []
+    return sorted(
+        names, key=lambda name: (order.index(name) if name in order else len(order), name == NONE_OF_IT, name)
+    )

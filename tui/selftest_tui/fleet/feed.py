@@ -1,0 +1,126 @@
+"""Every worker of the screen: threads that do what may block, and only ever post messages.
+
+The watch publishes from its own thread, as often as it likes. Of what it publishes only the newest is kept, and only
+one message is under way at a time: a slow terminal gets fewer frames, never a growing queue.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from selftest_core.errors import SelftestError
+from selftest_tui.fleet.messages import FleetSeen, PlaceFound, WatchEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from textual.message import Message
+
+    from selftest_core.fleet.view import FleetView
+
+SECONDS_TO_END = 5.0
+SECONDS_FOR_GIT = 5.0
+SWITCH_SECONDS = 0.0005
+"""How long a busy thread keeps the interpreter from one that waits for it."""
+
+
+class Watch(Protocol):
+    """What `fleet.watch.watch.FleetWatch` offers: `run` blocks until `stop`, both others may come from any thread."""
+
+    def run(self) -> None:
+        """Watch, and publish, until stopped."""
+
+    def stop(self) -> None:
+        """End `run`."""
+
+    def refresh(self, lane: str | None = None) -> None:
+        """Ask one lane, or all, now."""
+
+
+type Publish = Callable[[FleetView], None]
+type MakeWatch = Callable[[Publish], Watch]
+
+
+class Feed:
+    """Runs one watch in a thread and hands its newest view over. `post` must be safe to call from any thread."""
+
+    def __init__(self, make_watch: MakeWatch, post: Callable[[Message], object]) -> None:
+        self._post = post
+        self._lock = threading.Lock()
+        self._newest: FleetView | None = None
+        self._is_posted = False
+        self._watch = make_watch(self._publish)
+        self._thread = threading.Thread(target=self._run, name="fleet watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch.
+
+        The screen gives the interpreter up at each of its many short waits. By default a busy thread then keeps it for
+        5 ms, so that one key, some thirty steps, would take a tenth of a second while the watch reads a big fleet.
+        """
+        sys.setswitchinterval(SWITCH_SECONDS)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the watch to end. What it has running may take a second: who waits for it has no screen any more."""
+        self._watch.stop()
+
+    def wait(self) -> None:
+        """Wait for its thread; a watch that hangs is left behind, it ends with the process."""
+        if self._thread.is_alive():
+            self._thread.join(SECONDS_TO_END)
+
+    def refresh(self, lane: str | None = None) -> None:
+        """Ask for news now."""
+        self._watch.refresh(lane)
+
+    def take(self) -> FleetView | None:
+        """The newest view, once; None when it was taken already."""
+        with self._lock:
+            newest, self._newest, self._is_posted = self._newest, None, False
+            return newest
+
+    def _publish(self, view: FleetView) -> None:
+        with self._lock:
+            self._newest = view
+            must_post, self._is_posted = not self._is_posted, True
+        if must_post:
+            self._post(FleetSeen())
+
+    def _run(self) -> None:
+        try:
+            self._watch.run()
+        except SelftestError as error:
+            self._post(WatchEnded(error))
+        except Exception as error:
+            detail = "".join(traceback.format_exception(error))
+            title = f"The watch over the fleet broke: {error}"
+            self._post(WatchEnded(SelftestError(title, detail, "What is shown is old now: quit (q) and start again.")))
+
+
+def find_place(folder: Path, environ: Mapping[str, str], post: Callable[[Message], object]) -> None:
+    """Find out, in a thread, the repository and branch of `folder`, and post it."""
+
+    def ask() -> None:
+        post(PlaceFound(place_of(folder, environ)))
+
+    threading.Thread(target=ask, name="place", daemon=True).start()
+
+
+def place_of(folder: Path, environ: Mapping[str, str]) -> str:
+    """`acme/api @ main`: the last two folders of the repository and its branch; elsewhere the folder's name."""
+    from selftest_core.tools import process  # in a thread: the first frame does not wait for it
+
+    argv = ["git", "rev-parse", "--show-toplevel", "--abbrev-ref", "HEAD"]
+    try:
+        done = process.run(argv, timeout=SECONDS_FOR_GIT, cwd=folder, env={**environ, "GIT_OPTIONAL_LOCKS": "0"})
+    except SelftestError:
+        return folder.name  # no git, or one that hangs: the header does without the branch, doctor tells of it
+    lines = done.stdout.splitlines()
+    if done.exit_status != 0 or len(lines) != 2:
+        return folder.name
+    return f"{Path(lines[0]).name} @ {lines[1]}"

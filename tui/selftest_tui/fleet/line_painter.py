@@ -1,0 +1,143 @@
+"""One line of the agents table as a strip of styled cells. No state but the styles and a store of finished strips.
+
+A finished strip is used again while its line is the same object and its clock cells read the same: the table asks for
+seventy lines a frame, and most of them have not changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from selftest_core.fleet.observations import TmuxSession
+from selftest_core.fleet.view import Category, Row
+from selftest_core.frozen import dataclass
+from selftest_tui.fleet import columns
+from selftest_tui.fleet.arrangement import Group, key_of
+from selftest_tui.shared import present
+from selftest_tui.shared.widgets.line_places import is_same
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_tui.fleet.arrangement import Line, LineKey
+
+
+def style_of(category: Category) -> str:
+    """The name of a category's style."""
+    return category.name.lower().replace("_", "-")
+
+
+MARK = "┃"
+OPEN, FOLDED = "▾", "▸"
+
+BACKGROUNDS = ("base", "cursor", "cursor-blurred", "marked")
+PARTS = (*BACKGROUNDS, "heading", "group", "muted", "stale", "mark", *map(style_of, Category))
+"""The names of the styles that a painter needs."""
+
+MOST_STRIPS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a line is to look: under the cursor (of a table with or without the focus), and marked."""
+
+    is_cursor: bool = False
+    has_focus: bool = True
+    is_marked: bool = False
+
+
+class LinePainter:
+    """Paints lines `width` cells wide. `styles` has every name of PARTS; all but base and backgrounds are partial.
+
+    `is_metered`: there are columns for what agents used.
+    """
+
+    def __init__(self, styles: Mapping[str, Style], width: int, *, is_metered: bool = False) -> None:
+        self.styles = styles
+        self.width = width
+        self.is_metered = is_metered
+        self.placed = columns.place(width, is_metered=is_metered)
+        self._timed = [one for one in self.placed if one.column.is_timed]
+        self._done: dict[LineKey, tuple[Line, tuple[str, ...], Look, Strip]] = {}
+
+    def timed_cells(self, line: Line, now: float) -> tuple[str, ...]:
+        """What the cells that a clock changes say now."""
+        if isinstance(line, Group):
+            return ()
+        return tuple(one.column.cell(line, now, one.width) for one in self._timed)
+
+    @property
+    def timed_from(self) -> int:
+        """The x from which cells depend on the clock; they lie beside each other."""
+        return self._timed[0].x if self._timed else self.width
+
+    def heading(self) -> Strip:
+        """The line of column titles."""
+        style = self.styles["base"] + self.styles["heading"]
+        text = " " * columns.PREFIX + "".join(one.column.heading(one.width) + " " * one.gap for one in self.placed)
+        return Strip([Segment(present.fit(text, self.width), style)], self.width)
+
+    def line(self, line: Line, look: Look, now: float) -> Strip:
+        """One line, from the store where nothing in it has changed."""
+        key, times = key_of(line), self.timed_cells(line, now)
+        known = self._done.get(key)
+        if known is not None and is_same(known[0], line) and known[1] == times and known[2] == look:
+            return known[3]
+        strip = self._group(line, look) if isinstance(line, Group) else self._cells(line, look, now)
+        if len(self._done) >= MOST_STRIPS:
+            self._done.clear()
+        self._done[key] = (line, times, look, strip)
+        return strip
+
+    def _background(self, look: Look) -> Style:
+        if look.is_cursor:
+            return self.styles["base"] + self.styles["cursor" if look.has_focus else "cursor-blurred"]
+        return self.styles["base"] + self.styles["marked"] if look.is_marked else self.styles["base"]
+
+    def _group(self, group: Group, look: Look) -> Strip:
+        style = self._background(look)
+        colour = self.styles[style_of(group.category)] if group.category else Style()
+        title = f" {FOLDED if group.is_folded else OPEN} {present.clean(group.title)}"
+        count = f"  {group.count}"
+        title = present.fit(title, self.width - len(count)).rstrip()
+        rest = present.fit(count, self.width - cell_len(title))
+        return Strip(
+            [
+                Segment(title, style + self.styles["group"] + colour),
+                Segment(rest, style + self.styles["muted"]),
+            ],
+            self.width,
+        )
+
+    def _cells(self, line: Row | TmuxSession, look: Look, now: float) -> Strip:
+        base = self._background(look)
+        muted = base + self.styles["muted"]
+        if isinstance(line, TmuxSession):
+            sign, state, name_style = present.SESSION_SYMBOL, muted, base
+            reason = muted
+        else:
+            sign = present.symbol(line)
+            state = base + self.styles[style_of(line.category)]
+            is_stale = line.stale_since is not None
+            name_style = base + self.styles["stale"] if is_stale else base
+            if is_stale:
+                state = name_style
+            elif present.has_ended_somehow(line):
+                state = base
+            elif line.attention is not None:
+                name_style = base + Style(bold=True)
+            reason = state if line.attention is not None else muted
+        styles = {"name": name_style, "reason": reason}
+        segments = [
+            Segment(MARK if look.is_marked else " ", base + self.styles["mark"]),
+            Segment(f" {sign} ", state),
+        ]
+        for one in self.placed:
+            text = one.column.cell(line, now, one.width) + " " * one.gap
+            segments.append(Segment(text, styles.get(one.column.name, muted)))
+        return Strip(segments).adjust_cell_length(self.width, base)

@@ -1,0 +1,97 @@
+"""Why a row says what it says: each source's word with its age, and which one was taken.
+
+Shows `Evidence` as it comes from the fold; it judges nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from selftest_tui.shared.present import ago, clean, symbol
+from selftest_tui.shared.widgets.screen_text import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.app import ComposeResult
+
+    from selftest_core.fleet.observations import TmuxSession
+    from selftest_core.fleet.view import Evidence, FleetView, Row
+
+
+def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) -> Content:
+    """The state, and below it each word said about it, newest first; ▶ marks the one that stands."""
+    lines = [
+        Content.assemble((f"{symbol(row)} {row.category.value}", "bold"), f", as {clean(row.source)} says."),
+        Content(""),
+    ]
+    if row.attention:
+        lines[1:1] = [Content(part) for part in wrapped(f"It needs you: {row.attention}", max(8, width))]
+    if not evidence:
+        lines.append(Content("No source has said anything about it yet."))
+    source_width = max((len(clean(said.source)) for said in evidence), default=0)
+    for said in evidence:
+        head = f"{'▶' if said.stands else ' '} {clean(said.source).ljust(source_width)}  {ago(now - said.at):>6} ago  "
+        room = max(8, width - len(head))
+        parts = wrapped(said.says, room)
+        lines.append(Content.styled(head, "bold" if said.stands else "$foreground-muted") + Content(parts[0]))
+        lines.extend(Content(" " * len(head) + part) for part in parts[1:])
+    if any(said.stands for said in evidence):
+        lines += [Content(""), Content.styled("▶ this word was taken", "$foreground-muted")]
+    return Content("\n").join(lines)
+
+
+class Explain(VerticalScroll, can_focus=False):
+    """The evidence behind the selected row."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(id="explain")
+        self._clock = clock
+        self._row: Row | None = None
+        self._ask: Callable[[], Sequence[Evidence]] = tuple
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="evidence")
+
+    def on_mount(self) -> None:
+        self.set_interval(1.0, self._refresh_ages)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show)
+
+    def on_show(self) -> None:
+        self._show()
+        self.call_after_refresh(self._show)  # once more, when the width is known
+
+    def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
+        """Show what is selected: only agents have states to explain."""
+        self.show(row, partial(view.explain, row.key) if row else tuple)
+
+    def show(self, row: Row | None, ask: Callable[[], Sequence[Evidence]]) -> None:
+        """`ask()` gives the newest evidence; it is asked again as time passes."""
+        self._row = row
+        self._ask = ask
+        self._show()
+
+    def _refresh_ages(self) -> None:
+        if self.is_on_screen:
+            self._show()
+
+    def _show(self) -> None:
+        if not self.is_mounted or not self.display:
+            return
+        if self._row is None:
+            text = Content("Only agents have states to explain.")
+        else:
+            text = explained(self._row, self._ask(), self._clock(), self._width)
+        self.query_one("#evidence", Static).update(text)
+
+    @property
+    def _width(self) -> int:
+        return self.query_one("#evidence").size.width or self.scrollable_content_region.width

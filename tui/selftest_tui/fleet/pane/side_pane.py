@@ -1,0 +1,299 @@
+"""The right half of the fleet's screen: preview, details, explain and messages of what is selected, in one place.
+
+It shows what it is given and asks for nothing about the fleet. In typing mode every key goes to the agent, except
+ctrl+], which leaves: escape, ctrl+c and all others are the agent's. Typing ends by itself when the selection is no
+longer the pane that it was started for, so that no key ever reaches another agent, or becomes a command unawares.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol, assert_never, cast, get_args, runtime_checkable
+
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import ContentSwitcher, Static
+
+from selftest_core.errors import SelftestError
+from selftest_tui.fleet.pane.preview import PaneRef, Preview
+from selftest_tui.fleet.pane.typist import OTHER_PANE, SUBTITLE, Typist
+from selftest_tui.shared.present import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.widget import Widget
+
+    from selftest_core.agents import AgentKey
+    from selftest_core.fleet.observations import TmuxSession
+    from selftest_core.fleet.view import FleetView, Row
+    from selftest_core.tools.mngr import Mngr
+
+type Tab = Literal["preview", "details", "explain", "messages"]
+TABS: tuple[Tab, ...] = get_args(Tab.__value__)
+_KEYS: dict[Tab, str] = {"preview": "p", "details": "d", "explain": "x", "messages": "M"}
+
+
+class _Fleet(Protocol):
+    """What is needed of the screen that this stands in."""
+
+    @property
+    def mngr(self) -> Mngr: ...
+    @property
+    def environ(self) -> Mapping[str, str]: ...
+
+
+@runtime_checkable
+class _Part(Protocol):
+    """A tab that is made when it is first wanted."""
+
+    def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None: ...
+
+
+class _TabName(Static):
+    """The name of a tab, to click on."""
+
+    class Chosen(Message):
+        def __init__(self, tab: Tab) -> None:
+            super().__init__()
+            self.tab = tab
+
+    def __init__(self, tab: Tab) -> None:
+        super().__init__(Content(f"{_KEYS[tab]} {tab}"), id=f"tab-{tab}")
+        self._tab: Tab = tab
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Chosen(self._tab))
+
+
+class SidePane(Vertical, can_focus=False):
+    """Shows one row or session; `show` is cheap and may be called on every move of the cursor."""
+
+    DEFAULT_CSS = """
+    SidePane {
+        border: round $border-blurred;
+        border-title-color: $text;
+        border-subtitle-color: $text-muted;
+    }
+    SidePane.-typing {
+        border: heavy $warning;
+        border-title-color: $text-warning;
+        border-subtitle-color: $text-warning;
+        border-subtitle-style: bold;
+    }
+    SidePane #tabs { height: 1; }
+    SidePane _TabName { width: auto; padding: 0 1; color: $text-muted; }
+    SidePane _TabName.-shown { color: $text; text-style: bold reverse; }
+    SidePane ContentSwitcher { height: 1fr; }
+    SidePane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
+    SidePane VerticalScroll Static { height: auto; width: 1fr; }
+    """
+
+    class TypingChanged(Message):
+        """Typing into the selected pane began, or ended."""
+
+        def __init__(self, is_typing: bool) -> None:
+            super().__init__()
+            self.is_typing = is_typing
+
+    def __init__(self, clock: Callable[[], float] = time.time, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._clock = clock
+        self._row: Row | None = None
+        self._session: TmuxSession | None = None
+        self._view: FleetView | None = None
+        self._tab: Tab = "preview"
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="tabs"):
+            for tab in TABS:
+                yield _TabName(tab)
+        with ContentSwitcher(initial="preview"):
+            yield Preview()
+        yield Typist()
+
+    def on_mount(self) -> None:
+        self._show_tab("preview")
+
+    @property
+    def tab(self) -> Tab:
+        """The tab that is shown."""
+        return self._tab
+
+    @property
+    def is_typing(self) -> bool:
+        """True while every key goes to the agent."""
+        return self.query_one(Typist).is_typing
+
+    def show(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
+        """Show this agent, or this session, or nothing. Typing ends if its pane is no longer the one shown."""
+        self._row, self._session, self._view = row, session, view
+        if not self.is_mounted:
+            return
+        self.border_title = Content(self._title())
+        pane = self._pane_of(row, session)
+        typist = self.query_one(Typist)
+        if typist.is_typing and pane != typist.pane:
+            typist.stop(OTHER_PANE)
+        self.query_one(Preview).show(pane, "" if pane else self._words(row))
+        for part in self.query_one(ContentSwitcher).children:
+            self._tell(part)
+
+    def _tell(self, part: Widget) -> None:
+        """Let one of the parts show what is selected."""
+        if self._view is not None and isinstance(part, _Part):
+            part.show_selected(self._row, self._session, self._view)
+
+    def _make(self, tab: Tab) -> None:
+        """Make a part when it is first wanted: the first frame does not wait for those that most never look at."""
+        switcher = self.query_one(ContentSwitcher)
+        if any(part.id == tab for part in switcher.children):
+            return
+        part: Widget
+        match tab:
+            case "preview":
+                return  # it is there from the beginning
+            case "details":
+                from selftest_tui.fleet.pane.details import Details
+
+                part = Details(self._clock)
+            case "explain":
+                from selftest_tui.fleet.pane.explain import Explain
+
+                part = Explain(self._clock)
+            case "messages":
+                from selftest_tui.fleet.pane.agent_messages import AgentMessages
+
+                part = AgentMessages(self._ask_messages, self._messages_stamp)
+            case _:
+                assert_never(tab)
+        part.display = False
+        switcher.mount(part)
+        self._tell(part)
+
+    def toggle(self, tab: Tab) -> None:
+        """Show this tab; if it is shown already, the preview. Asking for what is shown asks for it anew."""
+        if tab != self._tab:
+            self._show_tab(tab)
+        elif tab != "preview":
+            self._show_tab("preview")
+        elif self._row is not None and self._row.agent.host.ssh is not None:
+            self._look_at_remote(self._row)
+
+    def scroll_text(self, lines: int) -> None:
+        """Scroll what is shown: negative is up, into the history of a pane."""
+        if self._tab == "preview":
+            self.query_one(Preview).scroll_text(lines)
+        else:
+            self.query_one(f"#{self._tab}").scroll_relative(y=lines, animate=False)
+
+    def start_typing(self) -> None:
+        """From now on every key goes to the pane that is shown. Raises SelftestError where there is none."""
+        pane = self._pane_of(self._row, self._session)
+        if pane is None:
+            raise SelftestError("There is nothing to type into", self._words(self._row))
+        self._show_tab("preview")
+        self.query_one(Typist).start(pane)
+
+    # What the parts say
+
+    def on_typist_began(self, event: Typist.Began) -> None:
+        event.stop()
+        self.add_class("-typing")
+        self.query_one(Preview).show_cursor(True)
+        self.border_subtitle = Content(SUBTITLE)
+        self.post_message(self.TypingChanged(True))
+
+    def on_typist_ended(self, event: Typist.Ended) -> None:
+        event.stop()
+        self.remove_class("-typing")
+        self.query_one(Preview).show_cursor(False)
+        self.border_subtitle = ""
+        if event.why:
+            self.notify(event.why, severity="warning", markup=False)
+        self.post_message(self.TypingChanged(False))
+
+    def on_typist_typed(self, event: Typist.Typed) -> None:
+        event.stop()
+        self.query_one(Preview).hurry()
+
+    def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
+        event.stop()
+        self._show_tab(event.tab)
+
+    def _show_tab(self, tab: Tab) -> None:
+        if tab != "preview" and self.is_typing:
+            self.query_one(Typist).stop()
+        self._tab = tab
+        self._make(tab)
+        self.query_one(ContentSwitcher).current = tab
+        for name in self.query(_TabName):
+            name.set_class(name.id == f"tab-{tab}", "-shown")
+
+    def _shown_name(self) -> str:
+        if self._row is not None:
+            return self._row.agent.name
+        return self._session.ref.name if self._session is not None else ""
+
+    def _title(self) -> str:
+        return clean(self._shown_name()) or "nothing selected"
+
+    @staticmethod
+    def _pane_of(row: Row | None, session: TmuxSession | None) -> PaneRef | None:
+        if row is not None:
+            return PaneRef(row.session, row.pane_id) if row.session is not None else None
+        return PaneRef(session.ref, None) if session is not None else None
+
+    @staticmethod
+    def _words(row: Row | None) -> str:
+        if row is None:
+            return "Nothing is selected."
+        host = row.agent.host
+        if not host.is_local:
+            where = f"It runs on {host.name} ({host.provider}), so its screen is not followed."
+            if host.ssh is None:
+                return f"{where}\nmngr gives no ssh command for that host."
+            return f"{where}\n⏎ attaches to it; p looks at its screen once."
+        if row.stale_since is not None:
+            return "It was not seen any more when last looked for."
+        return f"It is {row.category.value}, and has no tmux session.\nS starts it."
+
+    async def _ask_messages(self, row: Row) -> tuple[str, ...]:
+        from selftest_tui.fleet.pane.agent_messages import LIMIT
+        from selftest_tui.fleet.pane.messages_of import messages_of  # not needed for the first frame
+
+        return await messages_of(cast("_Fleet", self.screen).mngr, row, LIMIT)
+
+    def _messages_stamp(self, row: Row) -> object:
+        from selftest_core.conversation.last_messages import stamp_of, state_folder
+
+        folder = state_folder(cast("_Fleet", self.screen).mngr.environ, row)
+        return stamp_of(folder) if folder is not None else None
+
+    def _look_at_remote(self, row: Row) -> None:
+        preview = self.query_one(Preview)
+        preview.show(None, f"Asking {row.agent.host.name} for the screen of {row.agent.name} …")
+        # Not a coroutine: of a worker that is replaced before it began, one would be left that nobody awaits.
+        read = partial(self._remote, row)
+        self.run_worker(read, group="remote screen", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
+
+    async def _remote(self, row: Row) -> None:
+        from selftest_tui.fleet.pane.remote_screen import remote_screen  # not needed for the first frame
+
+        preview = self.query_one(Preview)
+        try:
+            text = await remote_screen(row, cast("_Fleet", self.screen).environ)
+        except SelftestError as error:
+            if self._is_shown(row.key):
+                preview.show(None, "\n".join(part for part in (error.title, error.detail, error.hint) if part))
+        else:
+            if self._is_shown(row.key):
+                preview.show_text(text)
+
+    def _is_shown(self, key: AgentKey) -> bool:
+        return self._row is not None and self._row.key == key

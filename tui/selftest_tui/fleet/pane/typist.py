@@ -1,0 +1,192 @@
+"""Types what the person types into a pane, in that order, without attaching.
+
+Keys are queued and sent in batches, one tmux process at a time: what is typed while a batch is on its way is the next
+batch, so order holds however fast the fingers or slow the server. Every queued key carries the pane that it was typed
+for. All keys go there, escape and ctrl+c too; only ctrl+] leaves, as in telnet: agents use escape, and a key that
+leaves by accident would make commands of what is typed next.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.keys import key_to_character
+from textual.message import Message
+from textual.widget import Widget
+
+from selftest_core.errors import SelftestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+
+    from selftest_core.actions.send_keys import Keystroke
+    from selftest_tui.fleet.pane.preview import PaneRef
+
+LEAVE = "ctrl+]"
+TYPING = "TYPING  every key goes to the agent · ^] leaves"
+"""Stands in the key line meanwhile."""
+SUBTITLE = f"TYPING · {LEAVE} leaves · esc goes to it"
+OTHER_PANE = "The pane that you typed into is no longer the one shown: typing has ended."
+_LEAVE_KEYS = frozenset({"ctrl+right_square_bracket", "ctrl+]"})
+# Names of Textual's that Unicode does not know by that name.
+_NAMED_CHARACTERS = {"space": " ", "backslash": "\\", "underscore": "_", "at": "@", "minus": "-", "plus": "+"}
+
+
+def keystroke(key: str, character: str | None) -> Keystroke | None:
+    """The keystroke for a key of Textual's; None for one that no terminal program could be sent."""
+    from selftest_core.actions.send_keys import Keystroke, is_sendable  # not needed until somebody types
+
+    if character is not None and _is_text(character) and "+" not in key[:-1]:
+        return Keystroke(text=character)
+    words, plus, base = key.rpartition("+")
+    if plus and not base:  # the plus key itself
+        words, base = words.removesuffix("+"), "+"
+    modifiers = set(words.split("+")) - {""}
+    if modifiers - {"ctrl", "alt", "meta", "shift"}:
+        return None
+    ctrl, alt, shift = "ctrl" in modifiers, bool(modifiers & {"alt", "meta"}), "shift" in modifiers
+    named = Keystroke(name=base, ctrl=ctrl, alt=alt, shift=shift)
+    if base != "space" and is_sendable(named):
+        return named
+    text = base if len(base) == 1 else _NAMED_CHARACTERS.get(base) or key_to_character(base)
+    if text is None or len(text) != 1 or not _is_text(text):
+        return None
+    return Keystroke(text=text.upper() if shift else text, ctrl=ctrl, alt=alt, shift=shift)
+
+
+def _is_text(characters: str) -> bool:
+    """True where nothing in it is a control character: joiners and wide blanks are text, though not "printable"."""
+    return not any(unicodedata.category(one) in ("Cc", "Cs") for one in characters)
+
+
+class Queued(NamedTuple):
+    """One thing to send to a pane: a keystroke, or a pasted text."""
+
+    pane: PaneRef
+    what: Keystroke | str
+
+
+class Typist(Widget, can_focus=True):
+    """Has the focus while one types into a pane."""
+
+    DEFAULT_CSS = "Typist { width: 0; height: 0; }"
+
+    class Began(Message):
+        """Keys go to the pane now."""
+
+    class Ended(Message):
+        """Keys are commands again. `why` is empty where the person left."""
+
+        def __init__(self, why: str = "") -> None:
+            super().__init__()
+            self.why = why
+
+    class Sent(Message):
+        """A batch has reached its pane, or has not."""
+
+        def __init__(self, error: SelftestError | None = None) -> None:
+            super().__init__()
+            self.error = error
+
+    class Typed(Message):
+        """The pane was given something: its screen may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pane: PaneRef | None = None
+        self._queue: list[Queued] = []
+        self._is_sending = False
+        self._focused_before: Widget | None = None
+
+    @property
+    def pane(self) -> PaneRef | None:
+        """The pane that keys go to, None where they are commands."""
+        return self._pane
+
+    @property
+    def is_typing(self) -> bool:
+        """True while keys go to a pane."""
+        return self._pane is not None
+
+    def start(self, pane: PaneRef) -> None:
+        """Send every key to this pane from now on."""
+        if not self.is_typing:
+            self._focused_before = self.screen.focused
+        self._pane = pane
+        self.screen.set_focus(self, scroll_visible=False)  # at once: the next key is for the pane
+        self.post_message(self.Began())
+
+    def stop(self, why: str = "") -> None:
+        """Send no more keys; what is queued still goes where it was typed."""
+        if not self.is_typing:
+            return
+        self._pane = None
+        if self.screen.focused is self:
+            self.screen.set_focus(self._focused_before, scroll_visible=False)
+        self.post_message(self.Ended(why))
+
+    def on_key(self, event: events.Key) -> None:
+        if self._pane is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key in _LEAVE_KEYS:
+            self.stop()
+            return
+        stroke = keystroke(event.key, event.character)
+        if stroke is not None:
+            self._queue.append(Queued(self._pane, stroke))
+            self._send_next()
+
+    def on_paste(self, event: events.Paste) -> None:
+        if self._pane is None:
+            return
+        event.stop()
+        event.prevent_default()
+        self._queue.append(Queued(self._pane, event.text))
+        self._send_next()
+
+    def on_blur(self) -> None:
+        if self.is_typing and self.app.app_focus:  # another window of the desktop is no reason to leave
+            self.stop("Typing has ended: something else was chosen.")
+
+    def _send_next(self) -> None:
+        if self._is_sending or not self._queue:
+            return
+        self._is_sending = True
+        batch, self._queue = self._queue, []
+        self.run_worker(partial(self._send, batch), thread=True, group="typing", description="type into a pane")
+
+    def _send(self, batch: Sequence[Queued]) -> None:
+        """In a thread: one process for neighbouring keys, one for each paste."""
+        from selftest_core.actions import send_keys as keystrokes
+
+        try:
+            for (pane, is_paste), run in groupby(batch, lambda typed: (typed.pane, isinstance(typed.what, str))):
+                if is_paste:
+                    for typed in run:
+                        keystrokes.paste(pane.session, pane.pane_id, str(typed.what))
+                else:
+                    keys = [typed.what for typed in run if not isinstance(typed.what, str)]
+                    keystrokes.send_keys(pane.session, pane.pane_id, keys)
+        except SelftestError as error:
+            self.post_message(self.Sent(error))
+        else:
+            self.post_message(self.Sent())
+
+    def on_typist_sent(self, event: Sent) -> None:
+        event.stop()
+        self._is_sending = False
+        if event.error is None:
+            self.post_message(self.Typed())
+            self._send_next()
+            return
+        lost = len(self._queue)
+        self._queue.clear()
+        also = f" {lost} more keys were not sent." if lost else ""
+        self.stop(f"{event.error.title}: typing has ended, the last keys may not have arrived.{also}")

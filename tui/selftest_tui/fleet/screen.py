@@ -1,0 +1,370 @@
+"""The fleet: agents on the left, what one of them shows on the right, its state at the top, keys at the bottom.
+
+This wires: keys to acts, the feed to the table, the cursor to the right pane. How a key arrives is in `keyed`, what
+keys do in `fleet_keys`, what reaches agents in `acting`.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Container, Horizontal
+from textual.content import Content
+
+from selftest_core.fleet.attention import is_plain_command
+from selftest_core.fleet.view import FleetView, Problem
+from selftest_tui.fleet import feed
+from selftest_tui.fleet.agent_table import AgentTable
+from selftest_tui.fleet.arrangement import Group
+from selftest_tui.fleet.feed import Feed
+from selftest_tui.fleet.keys import FLEET
+from selftest_tui.fleet.pane.side_pane import SidePane
+from selftest_tui.fleet.pane.typist import TYPING
+from selftest_tui.fleet.situation import Situation
+from selftest_tui.fleet.status_bar import StatusBar
+from selftest_tui.shared import present, problems
+from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.keys import Topic, Where
+from selftest_tui.shared.own_session import without_own_session
+from selftest_tui.shared.split import SplitScreen
+from selftest_tui.shared.widgets.banner import Banner
+from selftest_tui.shared.widgets.key_bar import KeyBar
+from selftest_tui.shared.widgets.line_places import is_same
+from selftest_tui.shared.widgets.prompt import Prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.timer import Timer
+
+    from selftest_core.agents import AgentKey
+    from selftest_core.fleet.view import Row
+    from selftest_core.tools.mngr import Mngr
+    from selftest_tui.fleet.acting import Acting
+    from selftest_tui.fleet.arrangement import Line
+    from selftest_tui.fleet.feed import MakeWatch
+    from selftest_tui.fleet.fleet_keys import FleetKeys
+    from selftest_tui.fleet.messages import PlaceFound, WatchEnded
+    from selftest_tui.shared.keys import Key
+    from selftest_tui.shared.notices import Notices
+    from selftest_tui.shared.widgets.table_messages import LineVanished, NameChanged
+
+SECONDS_OF_REST = 0.05
+SECONDS_TO_LOAD = 0.5
+"""After the first frame, what keys need is loaded: not before the agents had their chance to be seen."""
+
+
+def _load_acts() -> None:
+    """In a thread: the first key shall not wait for it."""
+    import selftest_tui.fleet.acting
+    import selftest_tui.fleet.fleet_keys  # noqa: F401 -- loaded, and used where it is wanted
+
+
+class FleetScreen(SplitScreen):
+    """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are.
+
+    Its style sheet, `fleet.tcss`, is the app's, which is parsed once.
+    """
+
+    KEYS = FLEET
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.SCREEN))]
+    AUTO_FOCUS = "AgentTable"
+
+    table: AgentTable
+    pane: SidePane
+
+    def __init__(
+        self,
+        make_watch: MakeWatch,
+        environ: Mapping[str, str],
+        *,
+        folder: Path,
+        clock: Callable[[], float] = time.time,
+        place: str | None = None,
+        notices: Notices | None = None,
+    ) -> None:
+        super().__init__()
+        self.environ = environ
+        self.clock = clock
+        self.view = FleetView(at=clock())
+        self.has_view = False
+        self.folder = folder
+        self._place = place
+        self._notices = notices
+        self._feed = Feed(make_watch, self.post_message)
+        self._own_problems: tuple[Problem, ...] = ()
+        self._frame_words = ("", "")
+        self._rest: Timer | None = None
+        self._shown_in_pane: Line | None = None
+        self._acting: Acting | None = None
+
+    def compose(self) -> ComposeResult:
+        """The same places on every size."""
+        yield StatusBar()
+        with Horizontal(id="body"):
+            with Container(id="agents"):
+                yield AgentTable()
+            yield SidePane(self.clock)
+        yield Banner()
+        with Horizontal(id="bottom"):
+            yield KeyBar(FLEET)
+            yield Prompt()
+
+    def on_mount(self) -> None:
+        """Show what is known, which is nothing yet; ask for more once that is on the screen."""
+        self._find_parts()
+        self._show_state()
+        self.show_frame()
+        if self._place is not None:
+            self._bar.show_place(self._place)
+        self.call_after_refresh(self._begin)
+
+    def _find_parts(self) -> None:
+        self.table = self.query_one(AgentTable)
+        self.pane = self.query_one(SidePane)
+        self._bar = self.query_one(StatusBar)
+        self._keys = self.query_one(KeyBar)
+        self.prompt = self.query_one(Prompt)
+        self._banner = self.query_one(Banner)
+        self._frame = self.query_one("#agents")
+
+    def _begin(self) -> None:
+        self._feed.start()
+        self.set_timer(SECONDS_TO_LOAD, partial(self.run_worker, _load_acts, thread=True, group="loading"))
+        if self._place is None:
+            feed.find_place(self.folder, self.environ, self.post_message)
+        self.set_interval(1.0, self._tick)
+
+    def on_unmount(self) -> None:
+        """The watch ends with its screen, in its own time: the person has the terminal back at once."""
+        self._feed.stop()
+
+    def wait_for_end(self) -> None:
+        """Wait until what the watch has running has ended; to be called when the screen is gone."""
+        self._feed.wait()
+
+    @cached_property
+    def _acts(self) -> FleetKeys:
+        """What the keys do. Loaded with the first key: dialogs and all that runs programs are a third of a start."""
+        from selftest_tui.fleet.acting import Acting
+        from selftest_tui.fleet.fleet_keys import FleetKeys
+
+        self._acting = Acting(self)
+        return FleetKeys(self, self._acting)
+
+    # what acts need of the screen
+
+    @property
+    def mngr(self) -> Mngr:
+        """The mngr of this environment; raises ToolError where there is none."""
+        from selftest_core.tools.mngr import Mngr, find_mngr
+
+        return Mngr(find_mngr(self.environ), self.environ, self.folder)
+
+    def watch_refresh(self) -> None:
+        """Ask for news now."""
+        self._feed.refresh()
+
+    def marked_rows(self) -> tuple[Row, ...]:
+        """The marked agents in order of the fleet."""
+        if not self.table.marks:
+            return ()
+        return tuple(row for row in self.view.rows if row.key in self.table.marks)
+
+    def select_keys(self, found: Iterable[AgentKey]) -> None:
+        """Make exactly these the marked agents, and go to the first of them that is shown."""
+        chosen = frozenset(found)
+        self.table.mark(chosen)
+        for key in sorted(chosen, key=lambda one: self.table.arranged.places.get(one, len(self.view.rows))):
+            if self.table.go_to_key(key):
+                break
+
+    @property
+    def is_typing(self) -> bool:
+        """Every key goes to an agent."""
+        return self.is_mounted and self.pane.is_typing
+
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Acts that quitting now would cut short, in words."""
+        return self._acting.is_running if self._acting is not None else ()
+
+    # news
+
+    def on_fleet_seen(self) -> None:
+        """Go over to the newest view."""
+        view = self._feed.take()
+        if view is None:
+            return
+        view = without_own_session(view, self.environ)
+        before, self.view, self.has_view = self.view, view, True
+        if self._notices is not None:
+            self._notices.see(view)
+        self._show_state()
+        self.table.show(view, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
+        if view.sessions != before.sessions or view.servers != before.servers or view.lanes != before.lanes:
+            self._shown_in_pane = None
+
+    def on_watch_ended(self, event: WatchEnded) -> None:
+        """Nothing is live any more: say so for good."""
+        self._own_problems = (problems.lasting("watch", event.error),)
+        self._show_state()
+        self.show_frame()
+
+    def on_place_found(self, event: PlaceFound) -> None:
+        """Now we know where we are."""
+        self._bar.show_place(event.place)
+
+    def _tick(self) -> None:
+        now = self.clock()
+        if self._notices is not None:
+            self._notices.look(self.view)
+        self.table.tick(now)
+        self._bar.show(self.view, now)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that does not work right now, the gravest first."""
+        return problems.in_order([*self._own_problems, *self.view.problems])
+
+    def _show_state(self) -> None:
+        self._bar.show(self.view, self.clock())
+        self._banner.show(self.problems)
+
+    def show_frame(self) -> None:
+        """Say in the frame how things are laid out, and in the key line what works now."""
+        table, how = self.table, self.table.arrangement
+        shown, agents = table.arranged.shown, table.arranged.agents
+        subtitle = f"{shown} of {present.plural(agents, 'agent')}" if shown != agents else ""
+        if table.marks:
+            hidden = sum(1 for key in table.marks if not table.is_let_through(key))
+            marks = f"{len(table.marks)} marked" + (f" ({hidden} not shown)" if hidden else "")
+            subtitle = f"{subtitle} · {marks}" if subtitle else marks
+        words = (present.clean(how.words), subtitle)
+        if words != self._frame_words:  # setting them paints the whole frame again
+            self._frame_words = words
+            self._frame.border_title, self._frame.border_subtitle = map(Content, words)
+        view = self.view if self.has_view else None
+        table.show_placeholder(problems.instead_of_rows(view, table.arranged, how, self.problems))
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        mode = "RANGE  move to mark · V ends it · esc ends it too" if self.table.in_range else ""
+        if self.pane.is_typing:
+            mode = TYPING
+        self._keys.show(self.situation(), mode)
+
+    # the table
+
+    def on_cursor_moved(self) -> None:
+        """Say which keys work there; show on the right what is under the cursor once it rests.
+
+        Drawing the right pane costs several times what a moved cursor does, and fingers move on.
+        """
+        self.show_frame()
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(SECONDS_OF_REST, self.show_pane)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """The right pane shows what is under the cursor."""
+        return self._rest is None
+
+    def show_pane(self) -> None:
+        """Show on the right what is under the cursor, now."""
+        if self._rest is not None:
+            self._rest.stop()
+            self._rest = None
+        line = self.table.line
+        if line is None or not is_same(self._shown_in_pane, line):
+            self._shown_in_pane = line
+            self.pane.show(self.table.row, self.table.session, self.view)
+
+    def on_marks_changed(self) -> None:
+        """Other keys may work."""
+        self.show_frame()
+
+    def on_line_opened(self) -> None:
+        """Clicked twice: as Enter."""
+        self.action_press("attach")
+
+    def on_line_vanished(self, event: LineVanished) -> None:
+        """Say what became of the agent that the person was looking at."""
+        now = event.now
+        name = "" if now is None or isinstance(now, Group) else present.line_name(now)
+        went = f"The cursor went to {name}." if name else ""
+        self.say(went or "It was the last one here.", f"{present.clean(event.gone.agent.name)} is gone", "warning")
+
+    def on_name_changed(self, event: NameChanged) -> None:
+        """Say that it is still the same agent."""
+        before, after = event.before.agent.name, event.after.agent.name
+        self.say(f"{present.clean(before)} is now called {present.clean(after)}.", "Renamed")
+
+    def on_prompt_typed(self, event: Prompt.Typed) -> None:
+        """Filter as it is typed."""
+        self._acts.prompt_typed(event)
+
+    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
+        """Keep the filter, or search."""
+        self.remove_class("-asking")
+        self.perform(lambda: self._acts.prompt_accepted(event))
+
+    def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
+        """Take the filter back."""
+        self.remove_class("-asking")
+        self._acts.prompt_cancelled(event)
+
+    def on_side_pane_typing_changed(self) -> None:
+        """Keys mean something else, or again what the line says."""
+        if not self.pane.is_typing:
+            self.table.focus()
+        self._show_keys()
+
+    # keys
+
+    def situation(self) -> Situation:
+        """Where the person stands."""
+        table = self.table
+        marked = self.marked_rows()
+        how = table.arrangement
+        return Situation(
+            row=table.row,
+            session=table.session,
+            on_group=isinstance(table.line, Group),
+            targets=marked or ((table.row,) if table.row is not None else ()),
+            agents=len(self.view.rows),
+            shown=table.arranged.shown,
+            needing=len(table.arranged.needing),
+            problems=len(self.problems) + len(self.said),
+            marked=len(marked),
+            to_clear=bool(marked or how.query or how.only_me or table.in_range or self.is_zoomed),
+            is_searchable=bool(self.view.sessions) or any(map(_is_searchable, self.view.rows)),
+            pane_is_open=self.pane_is_open,
+            is_filtered=bool(how.query or how.only_me),
+        )
+
+    def before_press(self, key: Key) -> None:
+        """What acts on what is shown must show what is under the cursor first."""
+        if key.topic in (Topic.ACT, Topic.LOOK):
+            self.show_pane()
+
+    def do(self, action: str) -> object:
+        """Do it."""
+        return self._acts.do(action)
+
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        """Those of agents."""
+        meanings = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
+        more = ((present.ENDED_SYMBOL, present.ENDED_MEANING), (present.STALE_SYMBOL, present.STALE_MEANING))
+        return (*meanings, *more)
+
+
+def _is_searchable(row: Row) -> bool:
+    """True where it has a terminal here, or files of a conversation, which a stopped agent keeps."""
+    return row.session is not None or (row.agent.host.is_local and not is_plain_command(row.agent.type))

@@ -1,0 +1,94 @@
+"""A search through a recording in a thread of its own: it goes on as the recording becomes known, or is written.
+
+The thread only reads what the index knows; nothing of the screen is touched from it. Who shows the hits asks now and
+then.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError
+from selftest_recorder.index.search import Search
+
+if TYPE_CHECKING:
+    from selftest_recorder.cast.spans import Position
+    from selftest_recorder.index.index import Index
+    from selftest_recorder.index.timeline import Timeline
+
+_LOOK_AGAIN = 0.2
+_PATIENCE = 30.0
+
+
+class Searching:
+    """`hits`: times in order, as far as they are found."""
+
+    def __init__(self) -> None:
+        self.needle = ""
+        self.error = ""
+        self.wants_next_after: float | None = None
+        """Whoever searched waits for the first hit behind this moment."""
+        self._search: Search | None = None
+        self._index: Index | None = None
+        self._through: Position | None = None
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._told: tuple[int, bool] = (0, False)
+
+    @property
+    def hits(self) -> list[float]:
+        """What was found so far."""
+        return self._search.hits if self._search is not None else []
+
+    @property
+    def is_through(self) -> bool:
+        """All that is known by now was looked through: not only what was known when the thread last looked."""
+        return bool(self.error) or (self._index is not None and self._through == self._index.end)
+
+    def start(self, timeline: Timeline, needle: str) -> None:
+        """Begin to search."""
+        self.needle = needle
+        self._index = timeline.index
+        self._search = Search(timeline.recording, timeline.index, needle)
+        self._thread = threading.Thread(
+            target=self._run, args=(self._search, timeline.index), name="search", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it; waits until nothing reads any more."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE)
+            self._thread = None
+
+    def has_news(self, is_complete: bool) -> bool:
+        """True where something is other than at the last such question."""
+        is_over = self.is_through and is_complete
+        now = (len(self.hits), is_over)
+        was, self._told = self._told, now
+        return now != was
+
+    def wanted_hit(self, is_complete: bool) -> float | None:
+        """The hit that is waited for, once it is known; the first of all where none comes later."""
+        if self.wants_next_after is None:
+            return None
+        after = self.wants_next_after
+        is_over = self.is_through and is_complete  # asked first: a hit that is found meanwhile is no reason to go back
+        found = next((one for one in self.hits if one >= after), None)
+        if found is None and is_over and self.hits:
+            found = self.hits[0]
+        if found is not None:
+            self.wants_next_after = None
+        return found
+
+    def _run(self, search: Search, index: Index) -> None:
+        try:
+            while not self._stop.is_set():
+                known = index.end
+                if not search.step():
+                    self._through = known
+                    self._stop.wait(_LOOK_AGAIN)
+        except (OSError, ValueError, SelftestError) as error:
+            self.error = str(error) or type(error).__name__

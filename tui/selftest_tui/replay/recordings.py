@@ -1,0 +1,35 @@
+"""Which recording belongs to an agent: its name looked up in the runs of this repository, the newest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError
+from selftest_core.run.crew.recording import recording_of
+from selftest_core.run.overview import own_folders, repository_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def recording_of_agent(name: str, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """The newest recording of the agent of that name or id, or of the test that it stands for; None without one."""
+    try:
+        repository = repository_of(cwd, environ)
+        folders = own_folders(environ, repository) if repository is not None else ()
+    except SelftestError:
+        return None  # without git there is no repository to have runs
+    for folder in folders:
+        try:
+            run = folder.read()
+        except SelftestError:
+            continue  # a run that cannot be read has no names to look up
+        for row in run.rows.values():
+            members = [row.member, *(one.member for one in reversed(row.retries))]
+            for member in members:
+                if member is not None and name in (member.name, member.agent_id, member.test):
+                    found = recording_of(folder, member)
+                    if found is not None:
+                        return found
+    return None

@@ -1,0 +1,1 @@
+"""Diffs on the screen."""

@@ -1,0 +1,263 @@
+"""What the right pane says of a change beside its diff: members, evidence, needs and conflicts, alternatives. Pure.
+
+All of it is text of commits and agents: it leaves here harmless, in `Content`, never as markup.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from selftest_core.frozen import dataclass
+from selftest_core.git.unsafe_paths import cautions
+from selftest_core.review.line import Decision, Status
+from selftest_tui.review import words as review_words
+from selftest_tui.review.lines import subject_of
+from selftest_tui.shared import present
+from selftest_tui.shared.widgets.screen_text import block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from selftest_core.review.changes.collect_changes import Source
+    from selftest_core.review.conflict_files import ConflictFile
+    from selftest_core.review.session.state import Evidence, ReviewState
+    from selftest_tui.review.lines import ReviewGroup, ReviewRow
+
+MUTED, HEAD = "$foreground-muted", "bold $primary"
+MOST_LISTED = 200
+MOST_LINES_OF_A_SIDE = 400
+_MOST_OF_A_MESSAGE = 4_000
+
+type Pieces = list[str | tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """What was read of a change's conflicts; `error` in words where it could not be."""
+
+    files: tuple[ConflictFile, ...] = ()
+    error: str = ""
+
+
+def headline(row: ReviewRow) -> Content:
+    """Why it stands where it stands, and what is claimed and verified of it."""
+    place = f"why {ordinal(row.number)}: " if row.number else "laid with the others: "
+    claimed = review_words.claim(row)
+    tests = present.plural(row.tests, "test")
+    said = f"claimed {claimed} {tests}" if claimed else "no test is claimed"
+    pieces: Pieces = [
+        (place, MUTED), present.clean(row.why) or "as the branch has it", "\n",
+        said, (f" · verified {review_words.UNVERIFIED} not re-run", MUTED),
+    ]  # fmt: skip
+    for words in cautions(row.change.paths)[:1]:
+        pieces += ["\n", (f"look at: {present.clean(words)}", "$text-warning")]
+    return Content.assemble(*pieces)
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `3rd`, `4th`, `11th`."""
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
+
+
+# members
+
+
+def members(row: ReviewRow) -> Content:
+    """Every commit that makes this change, the laid one first."""
+    sources = sorted(row.change.sources, key=lambda source: source.oid != row.oid)
+    pieces: Pieces = []
+    _title(pieces, f"{present.plural(len(sources), 'commit')} of {present.plural(len(row.change.agents), 'agent')}")
+    for source in sources[:MOST_LISTED]:
+        _source(pieces, source, is_laid=source.oid == row.oid)
+    _rest(pieces, len(sources))
+    laid = next(source for source in row.change.sources if source.oid == row.oid)
+    _title(pieces, "message")
+    pieces += [block(laid.commit.text.strip(), _MOST_OF_A_MESSAGE), "\n"]
+    _title(pieces, present.plural(len(row.change.paths), "file"))
+    for path in row.change.paths[:MOST_LISTED]:
+        sign = "+" if path.before is None else "-" if path.after is None else " "
+        pieces.append(f"{sign} {present.clean(path.path)}\n")
+    _rest(pieces, len(row.change.paths))
+    return Content.assemble(*pieces)
+
+
+def _source(pieces: Pieces, source: Source, *, is_laid: bool) -> None:
+    who = source.commit.author.decode("utf-8", "replace").rpartition(" <")[0]
+    stated = f" · says {present.clean(source.importance)}" if source.importance else ""
+    pieces += [
+        (f"{source.oid[:10]} ", MUTED), present.clean(source.agent),
+        (f" · {present.clean(who)}{stated}{' · laid for all' if is_laid else ''}\n", MUTED),
+    ]  # fmt: skip
+
+
+def group_members(group: ReviewGroup) -> Content:
+    """What stands under a title, with what is decided of each."""
+    pieces: Pieces = []
+    _title(pieces, f"{group.title}: {len(group.members)}")
+    for row in group.members[:MOST_LISTED]:
+        pieces += [*_named(row), "\n"]
+    _rest(pieces, len(group.members))
+    pieces += ["\n", ("y, d and space decide on all of them; each can be decided by itself, too.", MUTED)]
+    return Content.assemble(*pieces)
+
+
+# evidence
+
+
+def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content:
+    """What its agents said, and where their files are."""
+    pieces: Pieces = []
+    if note:
+        _title(pieces, "your note")
+        pieces += [block(note), "\n"]
+    found = [(agent, told[agent]) for agent in row.change.agents if agent in told]
+    for agent, one in found[:20]:
+        end = f"  {present.clean(one.end)}" if one.end else ""
+        _title(pieces, f"{present.clean(agent)}{end}")
+        if one.importance:
+            why = f": {present.clean(one.why_important)}" if one.why_important else ""
+            pieces.append(f"says {present.clean(one.importance)}{why}\n")
+        for test, passes in one.tests[:MOST_LISTED]:
+            sign = {True: review_words.CLAIMED, False: review_words.CLAIMED_RED, None: "·"}[passes]
+            pieces += [f"{sign} {present.clean(test)}", (" claimed, not re-run\n", MUTED)]
+        if one.words:
+            pieces += [block(one.words.strip(), _MOST_OF_A_MESSAGE), "\n"]
+        files = (("outcome", one.outcome), ("transcript", one.transcript), ("conversation", one.conversation))
+        for label, path in files:
+            if path is not None:
+                pieces += [(f"{label}  ", MUTED), f"{present.clean(str(path))}\n"]
+        for path in one.recordings:
+            pieces += [("recording (r plays it)  ", MUTED), f"{present.clean(str(path))}\n"]
+        if one.said:
+            pieces += [("the end of its conversation\n", MUTED), block(one.said.strip()), "\n"]
+    if not found:
+        agents = ", ".join(present.clean(agent) for agent in row.change.agents[:5])
+        pieces += [("Nothing came back beside the commits of ", MUTED), agents, (".", MUTED)]
+    elif len(found) > 20:
+        _rest(pieces, len(found), 20)
+    return Content.assemble(*pieces)
+
+
+# needs and conflicts
+
+
+def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], conflicts: Conflicts | None) -> Content:
+    """What it needs, what needs it, what it would let in, and what it is in conflict with."""
+    dependents = state.reviewed.dependents
+    needed = [oid for oid, others in dependents.needed_by.items() if row.oid in others]
+    pieces: Pieces = []
+    _listed(pieces, "needs", needed, rows)
+    _listed(pieces, "needed by", dependents.needed_by.get(row.oid, ()), rows)
+    _listed(pieces, "held because of it: reverting it lets in", dependents.lets_in.get(row.oid, ()), rows)
+    placed = next((one for one in state.reviewed.line.items if one.item.oid == row.oid), None)
+    if placed is not None and placed.status is Status.HELD:
+        paths = {conflict.path for conflict in placed.conflicts}
+        before = [one.item.oid for one in state.reviewed.line.items if one.status is Status.LAID]
+        ahead = {one.oid: at for at, one in enumerate(state.reviewed.order)}
+        meets = [
+            oid
+            for oid in before
+            if ahead[oid] < ahead[row.oid] and any(path.path in paths for path in rows[oid].change.paths)
+        ]
+        _listed(pieces, "laid before it in the same files", meets, rows)
+        _title(pieces, f"conflicts in {present.plural(len(placed.conflicts), 'file')}")
+        for conflict in placed.conflicts[:MOST_LISTED]:
+            pieces.append(f"{present.clean(conflict.path)}\n")
+            pieces += [(f"  {present.clean(words)}\n", MUTED) for words in conflict.says]
+        pieces += [("E resolves it in your editor; ^j ^k try another order; d drops it.\n", MUTED)]
+        if conflicts is None:
+            pieces += [("\nReading both sides …", MUTED)]
+        else:
+            _sides(pieces, conflicts)
+    if not pieces:
+        pieces.append(("It needs no other change, none needs it, and it is in conflict with none.", MUTED))
+    return Content.assemble(*pieces)
+
+
+def _sides(pieces: Pieces, conflicts: Conflicts) -> None:
+    if conflicts.error:
+        pieces.append((f"\n{present.clean(conflicts.error)}", "$text-warning"))
+    for file in conflicts.files[:20]:
+        path = present.clean(file.path)
+        if not file.is_text:
+            _title(pieces, f"{path}: no text, so its sides cannot be shown")
+            continue
+        if file.merged is not None:
+            _title(pieces, f"{path} · where they meet")
+            for line in _regions(file.merged, file.marker):
+                is_mark = line[: file.marker] in {sign * file.marker for sign in "<|=>"}
+                pieces.append((f"{present.clean(line.expandtabs(4))}\n", "$text-warning" if is_mark else ""))
+        for name, side in (("base", file.base), ("ours: the line so far", file.ours), ("theirs", file.theirs)):
+            _title(pieces, f"{path} · {name}")
+            if side is None:
+                pieces.append(("no such file\n", MUTED))
+                continue
+            lines = side.decode("utf-8", "replace").splitlines()
+            pieces += [f"{present.clean(line.expandtabs(4))}\n" for line in lines[:MOST_LINES_OF_A_SIDE]]
+            _rest(pieces, len(lines), MOST_LINES_OF_A_SIDE)
+
+
+def _regions(merged: bytes, marker: int) -> list[str]:
+    """What stands between markers, with two lines around each such place."""
+    lines = merged.decode("utf-8", "replace").splitlines()
+    kept: set[int] = set()
+    is_inside = False
+    for number, line in enumerate(lines):
+        begins, ends = line.startswith("<" * marker), line.startswith(">" * marker)
+        is_inside = is_inside or begins
+        if is_inside:
+            kept.update(range(max(0, number - 2), min(len(lines), number + 3)) if begins or ends else (number,))
+        is_inside = is_inside and not ends
+    return [lines[number] for number in sorted(kept)[:MOST_LINES_OF_A_SIDE]]
+
+
+# alternatives
+
+
+def alternatives(row: ReviewRow, others: Sequence[ReviewRow]) -> Content:
+    """Changes that are nearly the same."""
+    if not others:
+        return Content.styled("No other change is nearly the same as this one.", MUTED)
+    pieces: Pieces = []
+    _title(pieces, f"{len(others) + 1} ways to do nearly the same")
+    for one in (row, *others):
+        size = f"{present.plural(len(one.change.paths), 'file')}, {present.plural(len(one.change.agents), 'agent')}"
+        pieces += [*_named(one), (f"  {size}{'  ← this one' if one is row else ''}\n", MUTED)]
+    pieces += ["\n", ("p keeps this one and reverts the others; nothing is dropped by itself.", MUTED)]
+    return Content.assemble(*pieces)
+
+
+# parts
+
+
+def _named(row: ReviewRow) -> Pieces:
+    held = f"{review_words.STATUSES[row.status]} " if row.status in (Status.HELD, Status.VOID) else ""
+    sign = review_words.DECISIONS[row.decision]
+    style = {Decision.KEEP: "$text-success", Decision.REVERT: "$text-error", Decision.UNDECIDED: MUTED}[row.decision]
+    number = f"{row.number:>3} " if row.number else "  ∑ "
+    return [(f"{sign} ", style), (f"{held}{number}", MUTED), subject_of(row.change)]
+
+
+def _listed(pieces: Pieces, title: str, oids: Iterable[str], rows: Mapping[str, ReviewRow]) -> None:
+    found = [rows[oid] for oid in oids if oid in rows]
+    if not found:
+        return
+    _title(pieces, f"{title} ({len(found)})")
+    for row in found[:MOST_LISTED]:
+        pieces += [*_named(row), "\n"]
+    _rest(pieces, len(found))
+
+
+def _title(pieces: Pieces, words: str) -> None:
+    if pieces:
+        pieces.append("\n")
+    pieces.append((f"{words}\n", HEAD))
+
+
+def _rest(pieces: Pieces, count: int, most: int = MOST_LISTED) -> None:
+    if count > most:
+        pieces.append((f"… and {count - most:,} more\n", MUTED))

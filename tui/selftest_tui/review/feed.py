@@ -1,0 +1,160 @@
+"""The two workers of a review's screen: one has the session and does every act, one reads diffs meanwhile.
+
+The session is used by its thread alone, act after act, so that what is shown is always what the log says. Diffs have
+an engine of their own, so that a decision never waits for a diff of 20,000 lines, nor the other way round.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import RefusedError
+from selftest_core.journal import unwritten
+from selftest_tui.fleet.messages import ReviewSaid
+from selftest_tui.shared.loading import keep_what_is_there
+from selftest_tui.shared.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from textual.message import Message
+
+    from selftest_core.git.diffs import FileDiff
+    from selftest_core.git.engine import Engine
+    from selftest_core.review.changes.inputs import Request
+    from selftest_core.review.review import Reviewed
+    from selftest_core.review.session.session import ReviewSession
+    from selftest_core.review.session.state import ReviewState
+
+MOST_DIFFS = 24
+"""Diffs that are kept, so that going back to one shows it at once."""
+MOST_LINES = 60_000
+"""Lines of diffs that are kept, all together."""
+
+SECONDS_TO_CLOSE = 60.0
+"""Closing puts the candidate's ref where the line is. What was decided is in the log long before."""
+
+
+class ReviewFeed:
+    """Opens what was asked for, and does acts on it. `post` must be safe to call from any thread."""
+
+    def __init__(
+        self, request: Request, folder: Path, environ: Mapping[str, str], post: Callable[[Message], object]
+    ) -> None:
+        self._request = request
+        self._folder = folder
+        self._environ = environ
+        self._post = post
+        self._acts = Worker("review")
+        self._reads = Worker("diffs")
+        self._session: ReviewSession | None = None
+        self._reader: Engine | None = None
+        self._diffs: OrderedDict[str, tuple[FileDiff, ...]] = OrderedDict()
+
+    @property
+    def is_idle(self) -> bool:
+        """No act is under way."""
+        return self._acts.is_idle
+
+    async def open(self) -> ReviewState:
+        """Open the review. Raises what `ReviewSession.open` does."""
+
+        def job() -> ReviewState:
+            from selftest_core.review.session.session import ReviewSession  # in its thread: it costs the screen nothing
+
+            with _told():
+                self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
+            self._session.is_awaited = lambda: self._acts.is_awaited
+            keep_what_is_there()  # with the commits of hundreds of agents a search takes longer than a decision
+            return self._session.state
+
+        return await self._acts.submit(job)
+
+    async def act[T](self, do: Callable[[ReviewSession], T]) -> T:
+        """Do something with the session, after what was asked for before."""
+
+        def job() -> T:
+            assert self._session is not None, "the screen acts on a review that is open"
+            with _told():
+                return do(self._session)
+
+        return await self._acts.submit(job)
+
+    async def diff(self, oid: str) -> tuple[FileDiff, ...]:
+        """What a commit changes. Raises ToolError."""
+
+        def read(reader: Engine) -> tuple[FileDiff, ...]:
+            from selftest_core.git.diffs import read_diff
+
+            return read_diff(reader, oid)
+
+        return await self._read(oid, read)
+
+    async def joint_diff(self, oid: str, reviewed: Reviewed) -> tuple[FileDiff, ...]:
+        """What the joint commit of a line changes, `oid` being its id. Raises ToolError."""
+
+        def read(reader: Engine) -> tuple[FileDiff, ...]:
+            from selftest_core.review.review import read_joint_diff
+
+            return read_joint_diff(reader, reviewed)
+
+        return await self._read(oid, read)
+
+    async def _read(self, oid: str, read: Callable[[Engine], tuple[FileDiff, ...]]) -> tuple[FileDiff, ...]:
+        known = self._diffs.get(oid)
+        if known is not None:
+            self._diffs.move_to_end(oid)
+            return known
+
+        def job() -> tuple[FileDiff, ...]:
+            try:
+                with _told():
+                    if self._reader is None:
+                        assert self._session is not None, "the screen reads diffs of a review that is open"
+                        self._reader = self._session.open_reader()
+                    return read(self._reader)
+            except KeyError as error:
+                hint = "Its branch may have been deleted, and git may have taken away what nothing named any more."
+                raise RefusedError("A commit of this change is not there any more", str(error), hint) from error
+
+        made = self._diffs[oid] = await self._reads.submit(job)
+        self._forget()
+        return made
+
+    def _forget(self) -> None:
+        """Keep no more than what is likely to be wanted again."""
+        sizes = {
+            oid: sum(len(hunk.lines) for file in files for hunk in file.hunks) for oid, files in self._diffs.items()
+        }
+        while len(self._diffs) > 1 and (len(self._diffs) > MOST_DIFFS or sum(sizes.values()) > MOST_LINES):
+            gone, _ = self._diffs.popitem(last=False)
+            del sizes[gone]
+
+    def stop(self) -> None:
+        """Close the review, after the acts that wait."""
+
+        def close_reader() -> None:
+            if self._reader is not None:
+                self._reader.close()
+
+        def close_session() -> None:
+            if self._session is not None:
+                self._session.close()
+
+        self._reads.end(close_reader, patience=0)
+        self._acts.end(close_session, patience=SECONDS_TO_CLOSE)
+
+    def _say(self, text: str) -> None:
+        self._post(ReviewSaid(text))
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Raise errors of files, as of a full disk, as what a person is told."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritten(error.filename or "a file of this review", error) from error

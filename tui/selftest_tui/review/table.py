@@ -1,0 +1,123 @@
+"""The line of a review: how each change and each group is drawn, and where a review begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from selftest_core.review.line import Decision, Status
+from selftest_tui.review import columns as review_columns
+from selftest_tui.review import words as review_words
+from selftest_tui.review.keys import REVIEW
+from selftest_tui.review.lines import ReviewGroup, ReviewLine, ReviewLines, ReviewRow, changed_places, key_of
+from selftest_tui.shared import present
+from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.keys import Where
+from selftest_tui.shared.widgets.grouped_table import FOLDED, OPEN, GroupedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.binding import BindingType
+
+
+class LineTable(GroupedTable[ReviewLine, ReviewLines]):
+    """Shows ReviewLines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REVIEW.of(Where.TABLE))]
+    DEFAULT_CSS = """
+    LineTable > .cursor-table--success { text-style: bold; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(ReviewLines(), id=id)
+
+    @property
+    def row(self) -> ReviewRow | None:
+        """The change under the cursor."""
+        return self.line if isinstance(self.line, ReviewRow) else None
+
+    @property
+    def group(self) -> ReviewGroup | None:
+        """The group under the cursor, or that of the change under it."""
+        line = self.line
+        if line is None or isinstance(line, ReviewGroup):
+            return line
+        place = self.shown.places.get(f"group {self.shown.group_of.get(line.oid, '')}")
+        found = None if place is None else self.shown.lines[place]
+        return found if isinstance(found, ReviewGroup) else None
+
+    # what a line is, and how it looks
+
+    def key_of(self, line: ReviewLine) -> str:
+        """A change by its oid, or a group."""
+        return key_of(line)
+
+    def is_group(self, line: ReviewLine) -> bool:
+        """True for what is laid together, and for what is new."""
+        return isinstance(line, ReviewGroup)
+
+    def changed_places(self, before: ReviewLines, after: ReviewLines) -> Iterable[int]:
+        """Where another line is now."""
+        return changed_places(before, after)
+
+    def first_place(self, after: ReviewLines) -> int:
+        """Below what is laid together: that is decided already."""
+        return next((at for at, line in enumerate(after.lines) if isinstance(line, ReviewRow) and line.number), 0)
+
+    def titles(self, width: int) -> str:
+        """The titles of the columns."""
+        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in review_columns.place(width))
+        return f"{'#':>{review_columns.PREFIX - 2}}  {headings}"
+
+    def draw(self, line: ReviewLine, base: Style, width: int) -> Strip:
+        """A group's title, or a change."""
+        return self._group(line, base, width) if isinstance(line, ReviewGroup) else self._change(line, base, width)
+
+    def _group(self, group: ReviewGroup, base: Style, width: int) -> Strip:
+        decisions = {row.decision for row in group.members}
+        sign, style = "~", "muted"
+        if len(decisions) == 1:
+            (one,) = decisions
+            sign, style = review_words.DECISIONS[one], review_words.DECISION_STYLES[one]
+        held = sum(row.status is Status.HELD and row.decision is not Decision.REVERT for row in group.members)
+        count = len(group.members)
+        members = present.plural(group.whole, "member") if count == group.whole else f"{count} of {group.whole} members"
+        tail = f"  {members}" + (f"  {held} held" if held else "")
+        head = f" {sign} {FOLDED if group.is_folded else OPEN} "
+        title = present.fit(group.title, max(1, width - cell_len(head) - cell_len(tail))).rstrip()
+        segments = [
+            Segment(head, base + self.style_of(style)),
+            Segment(title, base + Style(bold=True)),
+            Segment(tail, base + self.style_of("muted")),
+        ]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _change(self, row: ReviewRow, base: Style, width: int) -> Strip:
+        decision, muted = row.decision, base + self.style_of("muted")
+        status = " " if row.decision is Decision.REVERT else review_words.STATUSES[row.status]
+        status_style = review_words.STATUS_STYLES[row.status]
+        if row.is_settling:
+            status, status_style = review_words.SETTLING, "muted"
+        number = f"{row.number:>3}" if row.number else "  ∑"
+        is_out = decision is Decision.REVERT or row.status is Status.VOID
+        text = muted + Style(strike=True) if decision is Decision.REVERT else muted if is_out else base
+        styles = {"what": text + Style(bold=True) if row.is_open else text, "marks": base + self.style_of("warning")}
+        if row.tests and row.passing < row.tests:
+            styles["tests"] = base + self.style_of("error")
+        segments = [
+            Segment(
+                f" {review_words.DECISIONS[decision]}", base + self.style_of(review_words.DECISION_STYLES[decision])
+            ),
+            Segment(f" {status} ", base + self.style_of(status_style)),
+            Segment(f"{number} ", muted),
+        ]
+        for one in review_columns.place(width):
+            cell = one.column.cell(row, one.width)
+            segments.append(Segment(cell, styles.get(one.column.name, muted)))
+            segments.append(Segment(" " * one.gap, base))
+        return Strip(segments).adjust_cell_length(width, base)

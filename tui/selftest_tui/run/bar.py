@@ -1,0 +1,178 @@
+"""The two lines at the top of a run's screen: which run and how far, and a bar of all its tests.
+
+Every count has a place of its own that does not move when it grows, up to the number of all tests. What rests is said
+here, in words, and why.
+"""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.progress import progress
+from selftest_tui.run import words as run_words
+from selftest_tui.shared import present
+from selftest_tui.shared.widgets.pieces import PiecesWidget, width_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.run.fold import Run
+    from selftest_core.run.progress import Progress
+    from selftest_core.usage.tokens import Usage
+    from selftest_tui.shared.widgets.pieces import Piece
+
+
+_NOTHING: Mapping[str, Usage] = MappingProxyType({})
+FULL, HALF, EMPTY = "█", "▒", "░"
+"""What has ended, what is worked on, what waits: apart without colour too."""
+LEAST_BAR = 10
+ROOMY = 100
+"""Cells from which the tests are counted apart: `launched 80/96` says it as well."""
+
+
+class RunBar(PiecesWidget):
+    """Shows a run at a moment. `is_live`: somebody conducts it."""
+
+    DEFAULT_CSS = """
+    RunBar { height: 2; background: $panel; color: $foreground; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._run: Run | None = None
+        self._state = ""
+        self._now = 0.0
+        self._live: Mapping[str, Usage] = _NOTHING
+
+    def show(self, run: Run, state: str, now: float, live: Mapping[str, Usage] = _NOTHING) -> None:
+        """Go over to a newer run, or a later moment. `state`: what to say of its conductor.
+
+        `live`: what running agents used until now, by agent id.
+        """
+        self._run, self._state, self._now, self._live = run, state, now, live
+        self.repaint()
+
+    def lines_of_pieces(self, width: int) -> list[list[Piece]]:
+        """Two lines, none before a run is shown."""
+        if self._run is None:
+            return []
+        made = progress(self._run, self._now, self._live)
+        return [self._head(self._run, made, width), _bar(made, width)]
+
+    def _head(self, run: Run, made: Progress, width: int) -> list[Piece]:
+        facts = facts_of(run, made)
+        head: list[Piece] = [(" run ", "bold"), (present.clean(run.plan.run), "bold")]
+        repository = present.clean(run.plan.repository.rstrip("/").rpartition("/")[2])
+        state: list[Piece] = [(f"{self._state} ", _style_of_state(self._state))]
+        room = width - width_of(state) - 2
+        count = f"  {present.plural(made.tests, 'test')}" if width >= ROOMY else ""
+        for words, style in ((f"  {repository}", ""), (count, "")):
+            if width_of(head) + cell_len(words) <= room:
+                head.append((words, style))
+        gap = "     " if width >= 120 else "  "
+        for number, fact in enumerate(facts):
+            words = f"{gap if number == 0 else ' · '}{fact}"
+            if width_of(head) + cell_len(words) > room:
+                break
+            head.append((words, "$foreground-muted"))
+        return [*head, (" " * max(1, width - width_of(head) - width_of(state)), ""), *state]
+
+
+def facts_of(run: Run, made: Progress) -> list[str]:
+    """How far it is, in words, the most wanted first."""
+    facts = [f"launched {made.launched}/{made.tests}"]
+    if made.seconds_left is not None:
+        facts.append(f"about {in_words(made.seconds_left)} left")
+    if made.spent.usage is not None:
+        budget = "" if run.plan.budget_usd is None else f" of ${run.plan.budget_usd:.2f}"
+        facts.append(f"{present.cost(made.spent.usage)}{budget}")
+    facts.append(f"{run.plan.max_running} at once")
+    if made.limited:
+        facts.append(f"{made.limited} held up by a rate limit")
+    return facts
+
+
+def in_words(seconds: float) -> str:
+    """A span that is a guess: in minutes, or hours."""
+    minutes = max(1, math.ceil(seconds / 60))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _style_of_state(state: str) -> str:
+    if state.startswith("●"):
+        return "$text-success"
+    return "$text-success" if state.startswith("✓") else "bold $text-warning"
+
+
+def _counts(made: Progress, width: int) -> list[list[Piece]]:
+    """Three lengths of the counts, the longest first."""
+    digits = len(str(made.tests))
+    failed = sum(made.ends.get(end, 0) for end in FAILURES)
+    parts: list[tuple[str, int, str, str, bool]] = [
+        ("✓", made.ends.get(End.SUCCEEDED, 0), "succeeded", run_words.STYLES[End.SUCCEEDED], True),
+        ("=", made.ends.get(End.UNCHANGED, 0), "unchanged", run_words.STYLES[End.UNCHANGED], True),
+        ("⊘", made.ends.get(End.BLOCKED, 0), "blocked", run_words.STYLES[End.BLOCKED], True),
+        ("✗", failed, "failed", run_words.STYLES[End.RED], True),
+        ("◆", made.needing, "need you", "$text-warning", True),
+        ("●", made.running - made.needing, "working", run_words.STYLES[Phase.WORKING], True),
+        ("…", made.waiting, "waiting", run_words.STYLES[Phase.WAITING], True),
+        ("■", made.ends.get(End.STOPPED, 0), "stopped", run_words.STYLES[End.STOPPED], False),
+        ("·", made.ends.get(End.NOT_STARTED, 0), "not started", run_words.STYLES[End.NOT_STARTED], False),
+    ]
+    found: list[list[Piece]] = []
+    for in_words_ in (True, False):
+        pieces: list[Piece] = []
+        for sign, count, word, style, is_always in parts:
+            if not count and not is_always:
+                continue
+            said = f" {word}" if in_words_ else ""
+            shade = style if count else "$foreground-disabled"
+            if count and sign in "◆✗":
+                shade = f"bold {style}"
+            pieces += [(f"{sign} {count:>{digits}}{said}", shade), ("  ", "")]
+        found.append(pieces)
+    return found
+
+
+def _bar(made: Progress, width: int) -> list[Piece]:
+    long, short = _counts(made, width)
+    counts = long if width - width_of(long) - 3 >= 2 * LEAST_BAR else short
+    room = width - width_of(counts) - 3
+    if room < LEAST_BAR:
+        return [(" ", ""), *short]
+    room = min(room, 80)
+    return [(" ", ""), *_cells(made, room), ("  ", ""), *counts]
+
+
+def _cells(made: Progress, room: int) -> list[Piece]:
+    """The bar: each kind has its share, and at least one cell where there is any of it and room for it."""
+    failed = sum(made.ends.get(end, 0) for end in FAILURES)
+    rest = made.ends.get(End.STOPPED, 0) + made.ends.get(End.NOT_STARTED, 0)
+    kinds = [
+        (made.ends.get(End.SUCCEEDED, 0), FULL, "$success"),
+        (made.ends.get(End.UNCHANGED, 0), FULL, "$primary"),
+        (made.ends.get(End.BLOCKED, 0), FULL, "$warning"),
+        (failed, FULL, "$error"),
+        (rest, FULL, "$foreground-muted"),
+        (made.running, HALF, "$success"),
+        (made.waiting, EMPTY, "$foreground-disabled"),
+    ]
+    cells = shares([count for count, _, _ in kinds], room)
+    return [(sign * size, style) for size, (_, sign, style) in zip(cells, kinds, strict=True) if size]
+
+
+def shares(counts: Sequence[int], room: int) -> list[int]:
+    """`room` cells shared out in proportion: what is there gets one at least, and all of them are given."""
+    total = sum(counts)
+    if not total:
+        return [*[0] * (len(counts) - 1), room]
+    cells = [max(1, room * count // total) if count else 0 for count in counts]
+    while sum(cells) > room:
+        cells[cells.index(max(cells))] -= 1
+    cells[counts.index(max(counts))] += room - sum(cells)
+    return cells

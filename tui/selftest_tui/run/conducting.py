@@ -1,0 +1,49 @@
+"""Conductors that record: the core's, with what the recorder fills its port with.
+
+    python -P -m selftest_tui.run.conducting FOLDER --from FIFO       # what `start_conductor` starts in tmux
+
+The core knows no recorder; the program's entry brings the two together, and this is that place. It must load neither
+Textual nor anything else that a conductor has no use for.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from selftest_core.run.conduct import conducting, conductor_session
+from selftest_recorder.capture.run_recording import make_recorder
+from selftest_recorder.capture.text_masking import make_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from selftest_core.journal import Entry
+    from selftest_core.run.conduct.conductor_session import ConductorSession
+    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.fold import Run
+    from selftest_core.run.store import RunFolder
+
+_PROGRAM = "selftest_tui.run.conducting"
+
+
+async def conduct(
+    folder: RunFolder,
+    environ: Mapping[str, str],
+    *,
+    policy: Policy | None = None,
+    on_change: Callable[[Run, Entry], None] | None = None,
+) -> str:
+    """The core's `conduct`, recording."""
+    return await conducting.conduct(
+        folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask
+    )
+
+
+def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Policy | None = None) -> ConductorSession:
+    """The core's `start_conductor`, for one that records."""
+    return conductor_session.start_conductor(folder, environ, policy=policy, program=_PROGRAM)
+
+
+if __name__ == "__main__":
+    sys.exit(conducting.main(make_recorder=make_recorder, make_mask=make_mask))

@@ -1,0 +1,117 @@
+"""Follows a run in a thread, and hands the newest state over. What was declined on the way is handed over with it.
+
+The journal is looked at a few times a second, which costs a stat and a lock where nothing is new. As with the fleet,
+only the newest state is kept and only one message is under way: a slow terminal gets fewer frames, never a queue.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
+from selftest_core.run.events import Event
+from selftest_core.run.following import RunFollower
+from selftest_tui.fleet.messages import RunSeen, WatchEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.message import Message
+
+    from selftest_core.journal import Entry
+    from selftest_core.run.fold import Run
+    from selftest_core.run.store import RunFolder
+
+SECONDS_BETWEEN = 0.2
+SECONDS_TO_END = 2.0
+_MOST_SAID = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RunNews:
+    """The run as it stands. `is_live`: a conductor holds it. `declined`: wishes that were, each with its reason."""
+
+    run: Run
+    is_live: bool
+    declined: tuple[str, ...] = ()
+
+
+class RunFeed:
+    """Follows one run folder. `post` must be safe to call from any thread."""
+
+    def __init__(self, folder: RunFolder, post: Callable[[Message], object]) -> None:
+        self._folder = folder
+        self._post = post
+        self._lock = threading.Lock()
+        self._news: RunNews | None = None
+        self._declined: list[str] = []
+        self._is_first = True
+        self._is_posted = False
+        self._wake = threading.Event()
+        self._is_ended = False
+        self._thread = threading.Thread(target=self._run, name="run", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and wait for it."""
+        self._is_ended = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(SECONDS_TO_END)
+
+    def hurry(self) -> None:
+        """Look now: something was asked for."""
+        self._wake.set()
+
+    def take(self) -> RunNews | None:
+        """The newest state, once; None when it was taken already."""
+        with self._lock:
+            newest, self._news, self._is_posted = self._news, None, False
+            if newest is not None:
+                newest = RunNews(newest.run, newest.is_live, tuple(self._declined))
+                self._declined.clear()
+            return newest
+
+    def _run(self) -> None:
+        try:
+            self._follow(RunFollower(self._folder))
+        except SelftestError as error:
+            self._post(WatchEnded(error))
+        except Exception as error:
+            detail = "".join(traceback.format_exception(error))
+            hint = "What is shown is old now: quit (q) and start again."
+            self._post(WatchEnded(SelftestError(f"Following the run broke: {error}", detail, hint)))
+
+    def _follow(self, follower: RunFollower) -> None:
+        before: tuple[Run, bool] | None = None
+        while not self._is_ended:
+            run = follower.refresh(self._hear)
+            if before is None or run is not before[0] or follower.is_conducted != before[1]:
+                before = (run, follower.is_conducted)
+                self._publish(RunNews(run, follower.is_conducted))
+            self._is_first = False
+            self._wake.wait(SECONDS_BETWEEN)
+            self._wake.clear()
+
+    def _hear(self, run: Run, entry: Entry) -> None:
+        """Of what is new, keep what no state tells: refusals. Those of before this screen was opened are old."""
+        if self._is_first or entry.event != Event.DECLINED:
+            return
+        row = run.rows.get(str(entry.fields.get("test", "")))
+        about = f" of {row.planned.node_id}" if row is not None else ""
+        said = f"{str(entry.fields.get('wish', '')).replace('_', ' ')}{about}: {entry.fields.get('says', '')}"
+        with self._lock:
+            self._declined = [*self._declined[-_MOST_SAID:], said]
+
+    def _publish(self, news: RunNews) -> None:
+        with self._lock:
+            self._news = news
+            must_post, self._is_posted = not self._is_posted, True
+        if must_post:
+            self._post(RunSeen())

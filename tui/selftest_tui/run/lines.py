@@ -1,0 +1,190 @@
+"""How a run is laid out in lines: clusters with their tests first, then the other tests by state. Pure; no clock.
+
+Every test is in exactly one group. Rows are the run's own, so that "nothing changed in this line" is an `is`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.run.cluster_view import ClusterKind, cluster_rows
+from selftest_core.run.events import End, Phase
+from selftest_core.run.fold import RunRow
+from selftest_tui.run import words as run_words
+from selftest_tui.shared import present
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from selftest_core.run.cluster_view import ClusterRow
+    from selftest_core.run.fold import Run
+
+type RunLine = RunGroup | RunRow
+
+_TAIL = 8_000
+_PYTEST = re.compile(r"^E\s+")
+_PYTEST_MORE = re.compile(r"^E\s+(?:\+|Use -v )")
+"""How pytest marks the lines of an error, and of those the ones that only explain it."""
+
+_OF_STATE: tuple[tuple[str, End | Phase], ...] = (
+    ("working", Phase.WORKING),
+    ("waiting", Phase.WAITING),
+    ("succeeded", End.SUCCEEDED),
+    ("unchanged", End.UNCHANGED),
+    ("stopped", End.STOPPED),
+    ("not started", End.NOT_STARTED),
+)
+"""The groups of tests that are in no cluster, in their order, and what each is shown as."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """The title line of a group. `sign` and `style` are the group's; `cluster` None where it is a state."""
+
+    key: str
+    sign: str
+    title: str
+    style: str
+    members: tuple[RunRow, ...]
+    cluster: ClusterRow | None = None
+    is_folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunLines:
+    """The lines, top first. `places`: by key; `group_of`: the group's key of each test that is let through."""
+
+    lines: tuple[RunLine, ...] = ()
+    places: dict[str, int] = field(default_factory=dict)
+    group_of: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, RunGroup] = field(default_factory=dict)
+
+
+def key_of(line: RunLine) -> str:
+    """What stays the same while a line changes."""
+    return f"group {line.key}" if isinstance(line, RunGroup) else line.name
+
+
+def lay_out(run: Run, *, folded: Collection[str] = (), query: str = "", only_open: bool = False) -> RunLines:
+    """The lines of a run. `query`: words that must all be in a test's line. `only_open`: only what is in clusters."""
+    words = query.lower().split()
+    groups: list[RunGroup] = []
+    taken: set[str] = set()
+    for cluster in cluster_rows(run):
+        taken.update(row.name for row in cluster.members)
+        groups.append(_of_cluster(cluster))
+    if not only_open:
+        groups += _of_states([row for row in run.rows.values() if row.name not in taken])
+    lines: list[RunLine] = []
+    found = RunLines(places={}, group_of={}, groups={})
+    for group in groups:
+        members = tuple(row for row in group.members if _has(row, words)) if words else group.members
+        if not members:
+            continue
+        is_folded = group.key in folded and not words
+        shown = RunGroup(group.key, group.sign, group.title, group.style, members, group.cluster, is_folded)
+        found.groups[group.key] = shown
+        found.places[key_of(shown)] = len(lines)
+        lines.append(shown)
+        for row in members:
+            found.group_of[row.name] = group.key
+            if not is_folded:
+                found.places[row.name] = len(lines)
+                lines.append(row)
+    return RunLines(tuple(lines), found.places, found.group_of, found.groups)
+
+
+def _of_cluster(cluster: ClusterRow) -> RunGroup:
+    sign, style = run_words.CLUSTER_SIGNS[cluster.kind], run_words.CLUSTER_STYLES[cluster.kind]
+    return RunGroup(cluster.key, sign, cluster_title(cluster), style, cluster.members, cluster)
+
+
+def cluster_title(cluster: ClusterRow) -> str:
+    """What its members have in common, in words. Untrusted text is made harmless."""
+    told = present.clean(cluster.title or cluster.signature)
+    match cluster.kind:
+        case ClusterKind.ASKING:
+            return told or "needs you"
+        case ClusterKind.LIMITED:
+            return f"held up: {told}" if told else "held up by a service that takes no more for now"
+        case ClusterKind.BLOCKED:
+            return told or "blocked, without a reason"
+        case ClusterKind.FAILED:
+            return told or "failed without a word"
+
+
+def _of_states(rows: list[RunRow]) -> list[RunGroup]:
+    found: dict[str, list[RunRow]] = {name: [] for name, _ in _OF_STATE}
+    for row in rows:
+        found[_state(row)].append(row)
+    return [
+        RunGroup(name, run_words.SYMBOLS[how], name, run_words.STYLES[how], tuple(found[name]))
+        for name, how in _OF_STATE
+        if found[name]
+    ]
+
+
+def _state(row: RunRow) -> str:
+    if row.end is not None and row.phase is Phase.ENDED:
+        # A failure that is in no cluster cannot be: it would be lost here, so it is shown as what stopped.
+        names = {how: name for name, how in _OF_STATE}
+        return names.get(row.end, "stopped")
+    return "waiting" if row.phase is Phase.WAITING else "working"
+
+
+def _has(row: RunRow, words: list[str]) -> bool:
+    said = f"{row.planned.node_id} {row.name} {state_word(row)} {row.attention} {row.text[:400]}".lower()
+    return all(word in said for word in words)
+
+
+def how_of(row: RunRow) -> End | Phase:
+    """What stands for a test: its end once that is known, else the phase that it is in."""
+    return row.end if row.end is not None else row.phase
+
+
+def state_word(row: RunRow) -> str:
+    """How a test is, in one or two words."""
+    if row.end is not None and row.phase is Phase.STOPPING:
+        return f"{run_words.WORDS[row.end]}, stopping"
+    return run_words.WORDS[how_of(row)]
+
+
+def said_of(row: RunRow) -> str:
+    """The state and what there is to say of it, in one harmless line."""
+    if row.end is None and row.attention:
+        return present.clean(row.attention)
+    word = state_word(row)
+    more = (row.limited or row.missed) if row.end is None else _gist(row)
+    return present.clean(f"{word}: {more}" if more else word)
+
+
+def _gist(row: RunRow) -> str:
+    """Of an end, the line that tells most: of a failure its last that says something, else what was committed."""
+    if row.end in (End.SUCCEEDED, End.UNCHANGED):
+        return present.plural(row.commits, "commit") if row.commits else ""
+    lines = [line.strip() for line in row.text[-_TAIL:].splitlines() if line.strip()]
+    marked = [line for line in lines if _PYTEST.match(line) and not _PYTEST_MORE.match(line)]
+    return _PYTEST.sub("", (marked or lines or [""])[-1])
+
+
+def changed_places(before: RunLines, after: RunLines) -> Iterator[int]:
+    """The places whose line looks different now, those that became empty among them."""
+    for place, line in enumerate(after.lines):
+        if place >= len(before.lines) or not _looks_same(before.lines[place], line):
+            yield place
+    yield from range(len(after.lines), len(before.lines))
+
+
+def _looks_same(before: RunLine, now: RunLine) -> bool:
+    if isinstance(before, RunGroup) and isinstance(now, RunGroup):
+        return _look(before) == _look(now)
+    return before is now
+
+
+def _look(group: RunGroup) -> tuple[object, ...]:
+    cluster = group.cluster
+    marks = None if cluster is None else (cluster.stage, cluster.is_pausing, cluster.is_accepted)
+    return group.sign, group.title, group.style, len(group.members), group.is_folded, marks

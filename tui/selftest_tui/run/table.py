@@ -1,0 +1,154 @@
+"""The tests of a run, under their clusters and states: how each is drawn, and whose time goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from selftest_core.run.fold import RunRow
+from selftest_tui.run import columns as run_columns
+from selftest_tui.run import words as run_words
+from selftest_tui.run.keys import RUN
+from selftest_tui.run.lines import RunGroup, RunLine, RunLines, changed_places, how_of, key_of
+from selftest_tui.shared import present
+from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.keys import Where
+from selftest_tui.shared.widgets.grouped_table import FOLDED, OPEN, GroupedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from textual.binding import BindingType
+
+    from selftest_core.usage.tokens import Usage
+    from selftest_tui.run.columns import PlacedColumn
+
+_LONGEST_STAGE = 20
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+class RunTable(GroupedTable[RunLine, RunLines]):
+    """Shows RunLines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.TABLE))]
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(RunLines(), id=id)
+        self._now = 0.0
+        self._drawn_times: dict[str, str] = {}
+        self._is_metered = False
+        self._live: Mapping[str, Usage] = {}
+
+    def show_at(self, lines: RunLines, now: float) -> None:
+        """Go over to newer lines, with the times as they are `now`."""
+        self._now = now
+        self.show(lines)
+
+    def meter(self, live: Mapping[str, Usage], *, is_metered: bool) -> None:
+        """Take newer figures of what agents use, by agent id; lines show them with their next second."""
+        self._live = live
+        if is_metered and not self._is_metered:
+            self._is_metered = True  # for good: columns do not come and go
+            self.refresh()
+
+    def tick(self, now: float) -> None:
+        """Move the clock: only lines whose time reads differently now are painted again."""
+        self._now = now
+        top = self.scroll_offset.y
+        for place in range(top, min(len(self.shown.lines), top + self.page)):
+            line = self.shown.lines[place]
+            if isinstance(line, RunRow) and run_columns.running_for(line, now) != self._drawn_times.get(line.name):
+                self.refresh_places((place,))
+
+    @property
+    def row(self) -> RunRow | None:
+        """The test under the cursor."""
+        return self.line if isinstance(self.line, RunRow) else None
+
+    @property
+    def group(self) -> RunGroup | None:
+        """The group under the cursor, or that of the test under it."""
+        line = self.line
+        if line is None or isinstance(line, RunGroup):
+            return line
+        return self.shown.groups.get(self.shown.group_of.get(line.name, ""))
+
+    # what a line is, and how it looks
+
+    def key_of(self, line: RunLine) -> str:
+        """A test by its planned agent name, or a group."""
+        return key_of(line)
+
+    def is_group(self, line: RunLine) -> bool:
+        """True for a cluster or a state."""
+        return isinstance(line, RunGroup)
+
+    def changed_places(self, before: RunLines, after: RunLines) -> Iterable[int]:
+        """Where it looks different now."""
+        return changed_places(before, after)
+
+    def titles(self, width: int) -> str:
+        """The titles of the columns."""
+        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self._placed(width))
+        return " " * run_columns.PREFIX + headings
+
+    def draw(self, line: RunLine, base: Style, width: int) -> Strip:
+        """A group's title, or a test."""
+        return self._group(line, base, width) if isinstance(line, RunGroup) else self._test(line, base, width)
+
+    def _group(self, group: RunGroup, base: Style, width: int) -> Strip:
+        cluster = group.cluster
+        count = f" {len(group.members)}{TIMES}" if cluster else ""
+        tail = f"  {_where(group)} " if cluster else f"  {len(group.members)}"
+        head = f" {FOLDED if group.is_folded else OPEN} {group.sign}{count} "
+        room = width - cell_len(head) - cell_len(tail)
+        title = present.fit(group.title, room) if cluster else present.clean(group.title)
+        colour = self._theme_style(group.style)
+        segments = [
+            Segment(head, base + colour + Style(bold=True)),
+            Segment(title, base + Style(bold=True)),
+            Segment(tail, base + self.style_of("muted")),
+        ]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _test(self, row: RunRow, base: Style, width: int) -> Strip:
+        how = how_of(row)
+        colour = base + self._theme_style(run_words.STYLES[how])
+        said = base + Style(color=self._theme_style(run_words.STYLES[how]).color)
+        muted = base + self.style_of("muted")
+        needs = bool(row.attention) and row.end is None
+        sign = run_words.NEEDS_YOU if needs else run_words.SYMBOLS[how]
+        if needs:
+            colour = said = base + self.style_of("warning")
+        self._drawn_times[row.name] = run_columns.running_for(row, self._now)
+        segments = [Segment(f"  {sign} ", colour)]
+        if row.end is None and row.member is not None and row.member.agent_id in self._live:
+            row = replace(row, usage=self._live[row.member.agent_id])
+        for one in self._placed(width):
+            text = one.column.cell(row, self._now, one.width) + " " * one.gap
+            style = base if one.column.name == "test" else said if one.column.name == "says" else muted
+            segments.append(Segment(text, style))
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _placed(self, width: int) -> tuple[PlacedColumn, ...]:
+        return run_columns.place(width, is_metered=self._is_metered)
+
+    def _theme_style(self, name: str) -> Style:
+        """By a part's name, or by the theme's variable."""
+        return self.style_of({"$foreground-muted": "muted"}.get(name, name.removeprefix("$text-")))
+
+
+def _where(group: RunGroup) -> str:
+    """Where the failures of a cluster happened, and what is held up by it."""
+    cluster = group.cluster
+    assert cluster is not None
+    place = {"blocked": "", "waiting": "", "limited": ""}.get(
+        cluster.stage, f"at {present.clean(cluster.stage)[:_LONGEST_STAGE]}"
+    )
+    notes = [place, "launching rests" if cluster.is_pausing else "", "waved through" if cluster.is_accepted else ""]
+    return " · ".join(note for note in notes if note)

@@ -1,0 +1,70 @@
+"""One choice out of a short list, over the screen: what `g` and `o` open. Returns the chosen value, None for none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from selftest_tui.shared import present
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+
+class Choose(ModalScreen[str | None]):
+    """Offers `choices`; `again` is the key that opened it and moves down here, so that a key typed twice goes on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+c", "choose_nothing", show=False),
+        Binding("j", "move('down')", show=False),
+        Binding("k", "move('up')", show=False),
+    ]
+    CSS_PATH = "choose.tcss"
+
+    def __init__(self, title: str, choices: Sequence[str], current: str, again: str) -> None:
+        super().__init__()
+        self._title = title
+        self._choices = tuple(choices)
+        self._current = current
+        self._again = again
+
+    def compose(self) -> ComposeResult:
+        """A framed list with the current choice under the cursor."""
+        options = [
+            Option(Content(f"{'●' if choice == self._current else ' '} {present.clean(choice)}"))
+            for choice in self._choices
+        ]
+        chooser = OptionList(*options, markup=False)
+        chooser.border_title = Content(self._title)
+        chooser.border_subtitle = Content(f"{self._again} next  ⏎ choose  esc back")
+        if self._current in self._choices:
+            chooser.highlighted = self._choices.index(self._current)
+        yield chooser
+
+    def on_mount(self) -> None:
+        """The key that opened it goes on to the next."""
+        self._bindings.bind(self._again, "move('down')", show=False)
+
+    def action_move(self, way: str) -> None:
+        """Up or down, round the ends."""
+        chooser = self.query_one(OptionList)
+        if way == "down":
+            chooser.action_cursor_down()
+        else:
+            chooser.action_cursor_up()
+
+    def action_choose_nothing(self) -> None:
+        """Leave things as they are."""
+        self.dismiss(None)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """That one."""
+        self.dismiss(self._choices[event.option_index])

@@ -1,0 +1,156 @@
+"""What every screen with a table of keys does: each key asks first whether it may, refusals and errors become toasts.
+
+A screen of this kind says where the person stands (`situation`), and does what its table names (`do`). It decides
+nothing about what is shown.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from textual.screen import Screen
+
+from selftest_core.errors import SelftestError
+from selftest_tui.shared import problems
+from selftest_tui.shared.keys import Where
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from textual import events
+    from textual.message_pump import MessagePump
+    from textual.worker import Worker
+
+    from selftest_tui.shared.keys import Key, KeyTable
+    from selftest_tui.shared.problems import Severity, Toast
+    from selftest_tui.shared.widgets.key_bar import KeyBar
+    from selftest_tui.shared.widgets.prompt import Prompt
+
+KEPT_TOASTS = 50
+
+
+@runtime_checkable
+class HoldsKeys(Protocol):
+    """An app that gives what is typed behind a key to the dialog or the prompt which that key opens."""
+
+    def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None: ...
+
+
+class KeyedScreen(Screen[None]):
+    """A main screen: ctrl+c quits from it, `?` shows `KEYS`, the palette offers them."""
+
+    KEYS: ClassVar[KeyTable]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: deque[Toast] = deque(maxlen=KEPT_TOASTS)
+        self._was_shown = False
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """The first screen's styles were applied just now; once more would be a good part of the first frame.
+
+        A screen that comes over another one brings a style sheet of its own, which nothing was styled by yet.
+        """
+        is_alone = not any(isinstance(one, KeyedScreen) and one is not self for one in self.app.screen_stack)
+        if not self._was_shown and is_alone:
+            event.refresh_styles = False
+        self._was_shown = True
+
+    # what a screen is asked
+
+    def situation(self) -> object:
+        """Where the person stands: what the reasons of its keys are asked with."""
+        raise NotImplementedError
+
+    def do(self, action: str) -> object:
+        """Do what the table calls `action`; an awaitable where it takes time. May raise SelftestError."""
+        raise NotImplementedError
+
+    def before_press(self, key: Key) -> None:
+        """A key is about to be asked whether it may."""
+
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        """The symbols on this screen and what they mean, for its help."""
+        return ()
+
+    @property
+    def field(self) -> Prompt | None:
+        """The line that is typed into, where this screen has one."""
+        return None
+
+    @property
+    def _is_asking(self) -> bool:
+        return self.field is not None and self.field.is_open
+
+    @property
+    def is_typing(self) -> bool:
+        """Every key goes to an agent."""
+        return False
+
+    @property
+    def way_back(self) -> str:
+        """How to come back here, for who leaves the program; empty where that needs no words."""
+        return ""
+
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Acts that quitting now would cut short, in words."""
+        return ()
+
+    # what it says
+
+    def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
+        """A toast."""
+        self.toast(problems.said(text, title, kind))
+
+    def show_error(self, error: SelftestError) -> None:
+        """An act failed."""
+        self.toast(problems.act_failed(error))
+
+    def toast(self, toast: Toast) -> None:
+        """Show it for its time, and keep it to be read again."""
+        self.said.append(toast)
+        self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
+
+    # keys
+
+    def action_press(self, action: str) -> None:
+        """A key of the table was pressed, clicked, or chosen in the palette. What is in no row does nothing."""
+        key = next((one for one in self.KEYS.rows if one.action == action), None)
+        if key is None:
+            return
+        self.before_press(key)
+        why = key.why_not(self.situation())
+        if why is not None:
+            self.toast(problems.refusal(key.label, why))
+            return
+        had_focus, was_asking = self.focused, self._is_asking
+        worker = self.perform(lambda: self.do(action))
+        if (key.opens or self._is_asking > was_asking) and isinstance(self.app, HoldsKeys):
+            self.app.hold_keys(self, worker, had_focus)
+
+    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
+        """As if its key was pressed."""
+        self.call_later(self.run_press, event.key)
+
+    async def run_press(self, key: Key) -> None:
+        """Press a key of the table, whoever has it."""
+        owner = self.app if key.where is Where.APP else self
+        await self.app.run_action(f"press('{key.action}')", owner)
+
+    def perform(self, act: Callable[[], object]) -> Worker[None] | None:
+        """Do something that may fail; where it takes time, in a worker."""
+        try:
+            answer = act()
+        except SelftestError as error:
+            self.show_error(error)
+            return None
+        return self.run_worker(self._finish(answer), group="acts") if isawaitable(answer) else None
+
+    async def _finish(self, answer: Awaitable[object]) -> None:
+        try:
+            await answer
+        except SelftestError as error:
+            self.show_error(error)

@@ -1,0 +1,226 @@
+"""A table with a cursor: virtual lines, drawn only where they are on the screen and only where they changed.
+
+What all tables of the program share: the cursor, scrolling, the line of titles, what stands for an empty table, the
+mouse, colours. It knows nothing of what its lines are. A table says how a line looks, what belongs to the cursor when
+the lines change, and what a click does; the screen calls it, and it posts what became of that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from selftest_tui.shared import present
+from selftest_tui.shared.widgets.table_messages import CursorMoved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from textual import events
+
+
+class Foldable(Protocol):
+    """A group of lines."""
+
+    @property
+    def is_folded(self) -> bool:
+        """Only its title is shown."""
+        ...
+
+
+HEADING = 1
+"""Lines at the top that do not scroll."""
+PREFIX = "cursor-table--"
+"""Of the names of the styles that a table's parts have."""
+
+
+class CursorTable[L](ScrollView, can_focus=True):
+    """Shows `lines`. Posts CursorMoved."""
+
+    BACKGROUNDS: ClassVar[tuple[str, ...]] = ("base", "cursor", "cursor-blurred")
+    """The parts that are whole styles; of the others only what lies on any background counts."""
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in (*BACKGROUNDS, "heading", "muted")}
+    DEFAULT_CSS = """
+    CursorTable {
+        background: $background;
+        color: $foreground;
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-size-vertical: 1;
+        &> .cursor-table--base { background: $background; color: $foreground; }
+        &> .cursor-table--cursor { background: $primary 40%; color: $foreground; }
+        &> .cursor-table--cursor-blurred { background: $primary 20%; color: $foreground; }
+        &> .cursor-table--heading { color: $text-muted; }
+        &> .cursor-table--muted { color: $text-muted; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.placeholder: tuple[str, ...] = ()
+        self._cursor = 0
+        self._was_moved = False
+        self._styles: dict[str, Style] = {}
+
+    # what a table says
+
+    @property
+    @abstractmethod
+    def lines(self) -> Sequence[L]:
+        """The lines, top first."""
+
+    @property
+    @abstractmethod
+    def group(self) -> Foldable | None:
+        """The group under the cursor, or that of the line under it."""
+
+    @abstractmethod
+    def draw_titles(self, width: int) -> Strip:
+        """The titles of the columns."""
+
+    @abstractmethod
+    def draw_at(self, place: int, width: int) -> Strip:
+        """The line at this place, which there is."""
+
+    @abstractmethod
+    def clicked(self, place: int, event: events.Click) -> None:
+        """The line at this place was clicked."""
+
+    def cursor_went(self) -> None:
+        """The cursor is at another place."""
+        self.post_message(CursorMoved())
+
+    # what is shown
+
+    def show_placeholder(self, lines: tuple[str, ...]) -> None:
+        """What to say when there is no line at all: a headline, and lines below it."""
+        if lines != self.placeholder:
+            self.placeholder = lines
+            self.refresh()
+
+    def relaid(self, first: int, changed: Iterable[int], cursor_before: int, *, was_empty: bool) -> None:
+        """Other lines are there, and the cursor is with them: show them from `first` on, and paint what changed."""
+        self.virtual_size = Size(self.size.width, len(self.lines) + HEADING)
+        top = self.scroll_offset.y
+        if first != top:
+            self.scroll_to(y=first, animate=False, force=True)
+        if self.scroll_offset.y != top or was_empty or not self.lines:
+            self.refresh()
+        else:
+            self.refresh_places(changed)
+            if self._cursor != cursor_before:
+                self.refresh_places((self._cursor, cursor_before))
+        self.post_message(CursorMoved())
+
+    # cursor
+
+    @property
+    def line(self) -> L | None:
+        """The line under the cursor."""
+        return self.lines[self._cursor] if self._cursor < len(self.lines) else None
+
+    @property
+    def cursor(self) -> int:
+        """The place of the cursor among the lines."""
+        return self._cursor
+
+    @property
+    def page(self) -> int:
+        """Lines that fit on the screen."""
+        return max(1, self.size.height - HEADING)
+
+    def go_to(self, place: int) -> None:
+        """The person moves the cursor to the line at `place`, within bounds; it is scrolled into sight."""
+        self._was_moved = True
+        self._go_to(place)
+
+    def _go_to(self, place: int) -> None:
+        place = max(0, min(place, len(self.lines) - 1))
+        if place != self._cursor:
+            before, self._cursor = self._cursor, place
+            self.refresh_places((before, place))
+            self.cursor_went()
+        self.scroll_to_cursor()
+
+    def scroll_to_cursor(self) -> None:
+        """Bring the cursor into sight; the title of a group above the first line comes with it."""
+        top, place = self.scroll_offset.y, self._cursor
+        if place < top:
+            self.scroll_to(y=0 if place == 1 else place, animate=False, force=True)
+        elif place >= top + self.page:
+            self.scroll_to(y=place - self.page + 1, animate=False, force=True)
+
+    # drawing
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen: the titles, a line, or nothing."""
+        width = self.scrollable_content_region.width
+        if not self.lines:
+            return self._placeholder_line(y, width)
+        if y < HEADING:
+            return self.draw_titles(width)
+        place = self.scroll_offset.y + y - HEADING
+        return self.draw_at(place, width) if place < len(self.lines) else Strip.blank(width, self.style_of("base"))
+
+    def _placeholder_line(self, y: int, width: int) -> Strip:
+        """The headline centred, the others as one centred block."""
+        number = y - HEADING - max(0, (self.page - len(self.placeholder)) // 3)
+        if not 0 <= number < len(self.placeholder):
+            return Strip.blank(width, self.style_of("base"))
+        text = present.clean(self.placeholder[number])
+        block = max((cell_len(present.clean(line)) for line in self.placeholder[1:]), default=0)
+        indent = max(0, (width - (block if number else cell_len(text))) // 2)
+        style = self.style_of("base") + (self.style_of("muted") if number else Style(bold=True))
+        return Strip([Segment(present.fit(" " * indent + text, width), style)], width)
+
+    def style_of(self, part: str) -> Style:
+        """By its name: backgrounds whole, of the others only what lies on any background, with shades mixed."""
+        if part not in self._styles:
+            whole = self.get_component_rich_style(f"{PREFIX}{part}")
+            if part not in self.BACKGROUNDS:
+                whole = Style(color=whole.color, bold=whole.bold or None, italic=whole.italic or None)
+            self._styles[part] = whole
+        return self._styles[part]
+
+    def refresh_places(self, places: Iterable[int]) -> None:
+        """Paint these again, those of them that are on the screen."""
+        top, bottom = self.scroll_offset.y, self.scroll_offset.y + self.page
+        shown = (place - top for place in places if top <= place < bottom)
+        regions = [Region(0, y + HEADING, self.size.width, 1) for y in shown]
+        if regions:
+            self.refresh(*regions)
+
+    # what Textual tells
+
+    def notify_style_update(self) -> None:
+        """Other colours: paint with them."""
+        super().notify_style_update()
+        self._styles.clear()
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Other columns may fit; the cursor stays in sight."""
+        self.virtual_size = Size(self.size.width, len(self.lines) + HEADING)
+        self.scroll_to_cursor()
+        self.refresh()
+
+    def on_focus(self) -> None:
+        """The cursor is brighter with the focus."""
+        self.refresh_places((self._cursor,))
+
+    def on_blur(self) -> None:
+        """The cursor is paler without it."""
+        self.refresh_places((self._cursor,))
+
+    def on_click(self, event: events.Click) -> None:
+        """A line was clicked, where there is one."""
+        place = self.scroll_offset.y + event.y - HEADING
+        if event.y >= HEADING and 0 <= place < len(self.lines):
+            self.clicked(place, event)

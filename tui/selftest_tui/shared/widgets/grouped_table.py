@@ -1,0 +1,158 @@
+"""A table of lines under the titles of groups, as those of a run and of a review.
+
+The cursor belongs to a line or a group, not to a place, so it stays with it while the lines change around it. What a
+line is and how it looks is said by the tables made of this.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from selftest_tui.shared import present
+from selftest_tui.shared.widgets.cursor_table import PREFIX, CursorTable
+from selftest_tui.shared.widgets.table_messages import LineOpened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.style import Style
+    from textual import events
+
+OPEN, FOLDED = "▾", "▸"
+
+
+class Lines[L](Protocol):
+    """Lines that can be shown, by keys; a group's key is `group ` and its own."""
+
+    @property
+    def lines(self) -> Sequence[L]:
+        """The lines, top first."""
+        ...
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Where each key stands."""
+        ...
+
+    @property
+    def group_of(self) -> Mapping[str, str]:
+        """The group of each line, of a folded one too."""
+        ...
+
+
+class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
+    """Shows grouped lines. Posts CursorMoved, and LineOpened where one is to be opened."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in ("success", "primary", "warning", "error")}
+    DEFAULT_CSS = """
+    GroupedTable {
+        &> .cursor-table--success { color: $text-success; }
+        &> .cursor-table--primary { color: $text-primary; }
+        &> .cursor-table--warning { color: $text-warning; text-style: bold; }
+        &> .cursor-table--error { color: $text-error; text-style: bold; }
+    }
+    """
+
+    def __init__(self, shown: S, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.shown: S = shown
+
+    @property
+    def lines(self) -> Sequence[L]:
+        """Those that are shown."""
+        return self.shown.lines
+
+    # what a line is
+
+    @abstractmethod
+    def key_of(self, line: L) -> str:
+        """What stays the same while a line changes."""
+
+    @abstractmethod
+    def is_group(self, line: L) -> bool:
+        """True for the title of a group."""
+
+    @abstractmethod
+    def changed_places(self, before: S, after: S) -> Iterable[int]:
+        """The places whose line looks different now, those that became empty among them."""
+
+    @abstractmethod
+    def titles(self, width: int) -> str:
+        """The titles of the columns."""
+
+    @abstractmethod
+    def draw(self, line: L, base: Style, width: int) -> Strip:
+        """One line, on this background."""
+
+    def first_place(self, after: S) -> int:
+        """Where the cursor stands until a person moves it."""
+        return 0
+
+    # what is shown
+
+    def show(self, lines: S) -> None:
+        """Go over to newer lines: the cursor stays with its line, and that at its place on the screen."""
+        before, self.shown = self.shown, lines
+        cursor_before = self._cursor
+        self._cursor = self._place_of_cursor(before, lines)
+        first = self._first_line(cursor_before, self.scroll_offset.y)
+        self.relaid(first, self.changed_places(before, lines), cursor_before, was_empty=not before.lines)
+
+    def go_to_key(self, key: str) -> bool:
+        """Put the cursor on a line or a group by its key; False where it is not shown."""
+        place = self.shown.places.get(key)
+        if place is not None:
+            self.go_to(place)
+        return place is not None
+
+    def _place_of_cursor(self, before: S, after: S) -> int:
+        if not after.lines:
+            return 0
+        if not self._was_moved or not before.lines:
+            return self.first_place(after)
+        cursor = min(self._cursor, len(before.lines) - 1)
+        key = self.key_of(before.lines[cursor])
+        if key in after.places:
+            return after.places[key]
+        if key in after.group_of:  # its group was closed, or it went into one that is
+            return after.places[f"group {after.group_of[key]}"]
+        for line in (*before.lines[cursor + 1 :], *reversed(before.lines[:cursor])):
+            place = after.places.get(self.key_of(line))
+            if place is not None:
+                return place
+        return min(cursor, len(after.lines) - 1)
+
+    def _first_line(self, cursor_before: int, top: int) -> int:
+        """The first line to show: at the very top it stays the top, else the cursor's line stays where it is."""
+        is_seen = top <= cursor_before < top + self.page
+        wanted = top
+        if top and is_seen:
+            wanted = self._cursor - (cursor_before - top)
+        elif self._cursor >= top + self.page:
+            wanted = self._cursor - self.page + 1
+        return max(0, min(wanted, len(self.shown.lines) - self.page))
+
+    # drawing
+
+    def draw_titles(self, width: int) -> Strip:
+        """As one quiet line."""
+        style = self.style_of("base") + self.style_of("heading")
+        return Strip([Segment(present.fit(self.titles(width), width), style)], width)
+
+    def draw_at(self, place: int, width: int) -> Strip:
+        """The line at this place, on its background."""
+        base = self.style_of("base")
+        if place == self._cursor:
+            base = base + self.style_of("cursor" if self.has_focus else "cursor-blurred")
+        return self.draw(self.lines[place], base, width)
+
+    def clicked(self, place: int, event: events.Click) -> None:
+        """To the line that was clicked; a group's title, or a line clicked twice, is opened."""
+        is_group = self.is_group(self.lines[place])
+        self.go_to(place)
+        if event.chain == 2 or is_group:
+            self.post_message(LineOpened())

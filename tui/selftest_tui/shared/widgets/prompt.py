@@ -1,0 +1,158 @@
+"""The line into which a few words are typed: the filter, and the search over panes. It takes the key line's place.
+
+What is typed is told as it is typed; what it means is the screen's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from selftest_tui.fleet.keys import FLEET
+from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.keys import Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.widget import Widget
+
+
+class Words(Input):
+    """The field itself: the keys that end it are the prompt's, all else edits."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings_of(FLEET.of(Where.PROMPT)),
+        Binding("ctrl+c", "screen.press('prompt_cancel')", show=False),
+    ]
+
+    def __init__(self, accept: Callable[[], None], is_wanted: Callable[[], bool]) -> None:
+        super().__init__(compact=True, select_on_focus=False)
+        self._accept = accept
+        self._is_wanted = is_wanted
+
+    def on_key(self, event: events.Key) -> None:
+        """Enter, at once: what was typed behind it is not for this field any more, and goes on to who wants it."""
+        if not self._is_wanted():
+            event.prevent_default()
+        elif event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self._accept()
+
+    async def action_submit(self) -> None:
+        """Enter that came by another way."""
+        self._accept()
+
+
+class Prompt(Horizontal):
+    """Hidden until `ask`; posts Typed with every change, then Accepted or Cancelled, and hides."""
+
+    DEFAULT_CSS = """
+    Prompt {
+        height: 1;
+        background: $panel;
+        display: none;
+        & > #sign { width: auto; text-style: bold; padding: 0 0 0 1; }
+        & > #hint { width: auto; color: $text-muted; padding: 0 1; }
+        & > Words { width: 1fr; background: $panel; }
+    }
+    """
+
+    class Typed(Message):
+        """The text is another."""
+
+        def __init__(self, purpose: str, text: str) -> None:
+            super().__init__()
+            self.purpose = purpose
+            self.text = text
+
+    class Accepted(Message):
+        """Enter was pressed. `with_history`: the search is to look into the scrollback too."""
+
+        def __init__(self, purpose: str, text: str, *, with_history: bool) -> None:
+            super().__init__()
+            self.purpose = purpose
+            self.text = text
+            self.with_history = with_history
+
+    class Cancelled(Message):
+        """Escape was pressed."""
+
+        def __init__(self, purpose: str) -> None:
+            super().__init__()
+            self.purpose = purpose
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.purpose = ""
+        self.with_history = False
+        self._hint = ""
+        self._focused_before: Widget | None = None
+
+    def compose(self) -> ComposeResult:
+        """Sign, field, hint."""
+        yield Static("", id="sign", markup=False)
+        yield Words(self.accept, lambda: self.is_open)
+        yield Static("", id="hint", markup=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Something is being asked."""
+        return self.display
+
+    @property
+    def text(self) -> str:
+        """What the field has."""
+        return self.query_one(Words).value
+
+    def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
+        """Open for `purpose` ("filter", "search_text"), with a sign before the field and a hint after it."""
+        self.purpose, self.with_history, self._hint = purpose, False, hint
+        self.query_one("#sign", Static).update(f"{sign} ")
+        field = self.query_one(Words)
+        with self.prevent(Input.Changed):
+            field.value = text
+        field.cursor_position = len(text)
+        self.display = True
+        self._show_hint()
+        if self.screen.focused is not field:
+            self._focused_before = self.screen.focused
+        self.screen.set_focus(field)  # at once: what was typed after the key that opened it is for the field
+
+    def accept(self) -> None:
+        """Enter."""
+        self._close()
+        self.post_message(self.Accepted(self.purpose, self.text, with_history=self.with_history))
+
+    def cancel(self) -> None:
+        """Escape."""
+        self._close()
+        self.post_message(self.Cancelled(self.purpose))
+
+    def _close(self) -> None:
+        self.display = False
+        self.screen.set_focus(self._focused_before)
+        self._focused_before = None
+
+    def toggle_history(self) -> None:
+        """Whether the scrollback is to be searched too."""
+        self.with_history = not self.with_history
+        self._show_hint()
+
+    def _show_hint(self) -> None:
+        scope = "" if self.purpose != "search_text" else f"[{'x' if self.with_history else ' '}] ^r scrollback  "
+        self.query_one("#hint", Static).update(scope + self._hint)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Tell of it."""
+        event.stop()
+        if self.is_open:
+            self.post_message(self.Typed(self.purpose, event.value))

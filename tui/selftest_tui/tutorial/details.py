@@ -1,0 +1,195 @@
+"""The right half of the tutorial's screen: what the line under the cursor is, in full.
+
+A block with its lines numbered, the tests that cite it and how they did; a stale citation beside its nearest block,
+with the words that differ marked. All of it comes from files and agents: it is put into `Content` piece by piece,
+never read as markup. Nothing is read here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from selftest_core.tutorial.citation_differences import differences
+from selftest_tui.run import words as run_words
+from selftest_tui.shared import present
+from selftest_tui.shared.widgets.screen_text import block as harmless
+from selftest_tui.tutorial.lines import NOTE, STALE, UNCITED
+from selftest_tui.tutorial.view import BlockLine, NoteLine, Section, StaleLine, TestLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.app import ComposeResult
+
+    from selftest_core.tutorial.coverage import Stale
+    from selftest_tui.tutorial.view import BlockView, CitingTest, Line
+
+MOST_LINES = 400
+"""Lines of a block that are shown; a generated tutorial may have ten thousand in one."""
+
+type Piece = tuple[str, str]
+_MUTED = "$foreground-muted"
+_TITLE = "bold"
+
+
+class TutorialDetails(VerticalScroll, can_focus=False):
+    """Shows one line of the tutorial's table."""
+
+    DEFAULT_CSS = """
+    TutorialDetails { padding: 0 1; scrollbar-size-vertical: 1; }
+    TutorialDetails > Static { height: auto; width: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[Line | None, str] | None = None
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Static()
+
+    def scroll_text(self, lines: int) -> None:
+        """Down, or up where negative."""
+        self.scroll_relative(y=lines, animate=False)
+
+    def show(self, line: Line | None, tutorial: str) -> None:
+        """Go over to another line. `tutorial`: the file's name."""
+        if self._shown == (line, tutorial):
+            return
+        before, self._shown = self._shown, (line, tutorial)
+        self.border_title = Content(title_of(line, tutorial))
+        self.query_one(Static).update(Content.assemble(*pieces_of(line, tutorial)))
+        if before is None or before[0] != line:
+            self.scroll_home(animate=False)
+
+
+def title_of(line: Line | None, tutorial: str) -> str:
+    """What stands in the frame: where this is."""
+    match line:
+        case None:
+            return ""
+        case Section():
+            return present.clean(line.title)
+        case BlockLine():
+            return f"{present.clean(tutorial)}:{_span(line.view)}"
+        case TestLine():
+            return present.clean(f"{line.test.path}:{line.test.line}")
+        case StaleLine():
+            return present.clean(f"{line.stale.citation.path}:{line.stale.citation.line}")
+        case NoteLine():
+            return present.clean(f"{line.note.path or tutorial}:{line.note.line}")
+
+
+def pieces_of(line: Line | None, tutorial: str) -> list[Piece]:
+    """The text, piece by piece with its style."""
+    match line:
+        case None:
+            return []
+        case Section():
+            return [(_about(line), _MUTED)]
+        case BlockLine():
+            return list(_of_block(line.view))
+        case TestLine():
+            return list(_of_test(line.test, line.view))
+        case StaleLine():
+            return list(_of_stale(line.stale, tutorial))
+        case NoteLine():
+            about: list[Piece] = [(f"{NOTE} ", "$text-warning bold"), (f"{present.clean(line.note.message)}\n\n", "")]
+            return [*about, *(_text_of(line.view) if line.view is not None else ())]
+
+
+def _about(section: Section) -> str:
+    if section.is_open:
+        return "What is open: each of these is a test to write, or a citation to bring up to date."
+    return f"{present.plural(section.count, 'block')} under this heading."
+
+
+def _span(view: BlockView) -> str:
+    last = view.block.line + view.block.text.count("\n")
+    return f"{view.block.line}-{last}" if last > view.block.line else str(view.block.line)
+
+
+def _of_block(view: BlockView) -> Iterator[Piece]:
+    if view.title:
+        yield f"{present.clean(view.title)}\n\n", f"{_TITLE} $text-primary"
+    yield from _text_of(view)
+    for note in view.notes:
+        yield f"\n{NOTE} ", "$text-warning bold"
+        yield f"line {note.line}: {present.clean(note.message)}\n", ""
+    if not view.tests:
+        yield f"\n{UNCITED} No test cites this block.\n", "$text-error bold"
+        yield "A test cites it with a docstring section `Tutorial block:`, or with ", _MUTED
+        yield 'e2e.write_tutorial_block("""…""").\n', _MUTED
+    else:
+        yield f"\ncited by {present.plural(len(view.tests), 'test')}\n", _TITLE
+    for test in view.tests:
+        yield from _result_of(test)
+    for stale in view.stale:
+        yield f"\n{STALE} ", "$text-warning bold"
+        yield f"{present.clean(stale.citation.test)}\n", ""
+        yield from _difference(stale)
+
+
+def _text_of(view: BlockView) -> Iterator[Piece]:
+    lines = view.block.text.split("\n")
+    for number, line in enumerate(lines[:MOST_LINES], start=view.block.line):
+        yield f"{number:>5}  ", _MUTED
+        yield f"{harmless(line)}\n", _MUTED if line.lstrip().startswith("#") else ""
+    if len(lines) > MOST_LINES:
+        yield f"{'':>5}  … {len(lines) - MOST_LINES:,} more lines\n", _MUTED
+
+
+def _result_of(test: CitingTest) -> Iterator[Piece]:
+    if not test.results:
+        yield "  not in the last run  ", _MUTED
+        yield f"{present.clean(test.node_id)}\n", ""
+    for result in test.results:
+        yield f"  {run_words.words(result.how)}  ", run_words.STYLES[result.how]
+        yield f"{present.clean(result.node_id)}\n", ""
+        if result.says:
+            yield f"      {present.clean(result.says)}\n", _MUTED
+
+
+def _of_test(test: CitingTest, view: BlockView) -> Iterator[Piece]:
+    yield f"{present.clean(test.node_id)}\n\n", _TITLE
+    if not test.results:
+        yield "The last run did not have this test.\n", _MUTED
+    for result in test.results:
+        yield f"{run_words.words(result.how)}", f"bold {run_words.STYLES[result.how]}"
+        yield f"  by {present.clean(result.agent)}\n", _MUTED
+        if result.node_id != test.node_id:
+            yield f"  {present.clean(result.node_id)}\n", ""
+        if result.says:
+            yield f"  {harmless(result.says, 4_000)}\n", ""
+    yield f"\ncites the block at line {view.block.line}\n", _TITLE
+    yield from _text_of(view)
+
+
+def _of_stale(stale: Stale, tutorial: str) -> Iterator[Piece]:
+    yield f"{STALE} ", "$text-warning bold"
+    yield f"{present.clean(stale.citation.test)}\n", _TITLE
+    if stale.nearest is None or stale.similarity is None:
+        yield "cites something that is no block, and no block is like it:\n\n", ""
+        for line in stale.citation.text.strip("\n").split("\n")[:MOST_LINES]:
+            yield f"  {harmless(line)}\n", ""
+        return
+    where = f"{present.clean(tutorial)}:{stale.nearest.line}"
+    yield f"cites something that is no block any more; {where} is {stale.similarity:.0%} alike.\n\n", ""
+    yield from _difference(stale)
+
+
+def _difference(stale: Stale) -> Iterator[Piece]:
+    if stale.nearest is None:
+        return
+    yield "  - cited   + in the tutorial\n", _MUTED
+    marks = {"-": "bold underline $text-error", "+": "bold underline $text-success", " ": ""}
+    plain = {"-": "$text-error", "+": "$text-success", " ": _MUTED}
+    for line in differences(stale.citation.text, stale.nearest.text):
+        yield f"  {line.sign} ", f"bold {plain[line.sign]}"
+        for piece in line.pieces:
+            yield harmless(piece.text), marks[line.sign] if piece.is_marked else plain[line.sign]
+        yield "\n", ""

@@ -1,0 +1,235 @@
+"""The tutorial: its blocks heading by heading, the tests that cite them, and how those did in the last run.
+
+Blocks that no test cites and citations that are no block any more come first; a stale citation stands below the block
+that it drifted from. The screen follows the files and the run: what is saved in an editor is here a moment later.
+This wires: the feed to the table, keys to acts, the cursor to the right pane.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Container, Horizontal
+from textual.content import Content
+
+from selftest_core.fleet.view import Problem
+from selftest_tui.shared import present, problems
+from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.dialogs.editing import editor_of
+from selftest_tui.shared.keys import Where
+from selftest_tui.shared.split import SplitScreen
+from selftest_tui.shared.widgets.banner import Banner
+from selftest_tui.shared.widgets.key_bar import KeyBar
+from selftest_tui.shared.widgets.prompt import Prompt
+from selftest_tui.tutorial.details import TutorialDetails
+from selftest_tui.tutorial.feed import TutorialFeed, TutorialSeen
+from selftest_tui.tutorial.keys import TUTORIAL, TutorialSituation
+from selftest_tui.tutorial.lines import MEANINGS
+from selftest_tui.tutorial.status import TutorialStatus
+from selftest_tui.tutorial.table import TutorialTable
+from selftest_tui.tutorial.tutorial_keys import TutorialKeys
+from selftest_tui.tutorial.view import BlockLine, Layout, lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from selftest_tui.tutorial.feed import TutorialNews
+    from selftest_tui.tutorial.view import TutorialView
+
+_LOOKING = ("Reading the tutorial and its tests …",)
+_WHAT_IT_IS = (
+    "",
+    "A tutorial is a file of commands, in blocks with empty lines between them;",
+    "tests cite the blocks, and this shows which block no test cites.",
+    "",
+    "selftest-tui check --help   more about it",
+)
+
+
+class TutorialScreen(SplitScreen):
+    """Shows the tutorial of `folder`. `clock` is for whoever opens all screens alike: nothing here depends on time."""
+
+    CSS_PATH = "screen.tcss"
+    KEYS = TUTORIAL
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(TUTORIAL.of(Where.SCREEN))]
+    AUTO_FOCUS = "TutorialTable"
+
+    table: TutorialTable
+    pane: TutorialDetails
+
+    def __init__(self, environ: Mapping[str, str], *, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self.environ = environ
+        self.clock = clock
+        self.view: TutorialView | None = None
+        self.layout_of_lines = Layout()
+        self.news: TutorialNews | None = None
+        self._folder = folder
+        self._feed = TutorialFeed(folder, environ, self.post_message)
+        self._acts = TutorialKeys(self)
+
+    def compose(self) -> ComposeResult:
+        """The same places as on the fleet's screen."""
+        yield TutorialStatus()
+        with Horizontal(id="body"):
+            with Container(id="blocks"):
+                yield TutorialTable()
+            yield TutorialDetails()
+        yield Banner()
+        with Horizontal(id="bottom"):
+            yield KeyBar(TUTORIAL)
+            yield Prompt()
+
+    def on_mount(self) -> None:
+        """Begin to look once the frame is on the screen."""
+        self.table = self.query_one(TutorialTable)
+        self.pane = self.query_one(TutorialDetails)
+        self.prompt = self.query_one(Prompt)
+        self.table.show_placeholder(_LOOKING)
+        self._show_state()
+        self.show_frame()
+        self.call_after_refresh(self._feed.start)
+
+    def on_unmount(self) -> None:
+        """The threads end with their screen."""
+        self._feed.stop()
+
+    # news
+
+    def on_tutorial_seen(self, event: TutorialSeen) -> None:
+        """Go over to the newest view; where a look failed, keep what was seen before and say so."""
+        event.stop()
+        news = self._feed.take()
+        if news is None:
+            return
+        self.news = news
+        if news.view is not None:
+            self.view = news.view
+            self._lay_out()
+        elif self.view is None and news.error is not None:
+            lines = (news.error.title, *(line for line in (news.error.detail, news.error.hint) if line), *_WHAT_IT_IS)
+            self.table.show_placeholder(lines)
+        self._show_state()
+        self.show_frame()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What does not work right now."""
+        news = self.news
+        found = []
+        if news is not None and news.error is not None and self.view is not None:
+            found.append(problems.lasting("tutorial", news.error))
+        if news is not None and news.watch_trouble:
+            hint = "R reads the files again."
+            found.append(Problem("watch files", "Changes of files are not noticed", news.watch_trouble, hint))
+        return tuple(found)
+
+    @property
+    def tutorial_name(self) -> str:
+        """The tutorial's file, relative to the repository."""
+        if self.news is None:
+            return ""
+        path, root = self.news.tutorial, self.news.root
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+    def _lay_out(self) -> None:
+        if self.view is None:
+            return
+        how = self.layout_of_lines
+        self.table.show(lay_out(self.view, how))
+        if how.query:
+            self.table.show_placeholder((f"Nothing matches “{how.query}”", "", "esc clears the filter"))
+        elif how.only_open:
+            self.table.show_placeholder(("Nothing is open", "", "Every block is cited, and every citation is a block."))
+        else:
+            self.table.show_placeholder((f"No block in {self.tutorial_name}", *_WHAT_IT_IS))
+
+    def _show_state(self) -> None:
+        root = self.news.root.name if self.news is not None else self._folder.name
+        self.query_one(TutorialStatus).show(self.view, f"{root}/{self.tutorial_name}".rstrip("/"))
+        self.query_one(Banner).show(self.problems)
+
+    def show_frame(self) -> None:
+        """Say in the frame what is shown, and in the key line what works now."""
+        frame = self.query_one("#blocks")
+        frame.border_title = Content(present.clean(self.layout_of_lines.words))
+        shown = sum(isinstance(line, BlockLine) for line in self.table.lines)
+        blocks = len(self.view.blocks) if self.view is not None else 0
+        frame.border_subtitle = Content(f"{shown} of {present.plural(blocks, 'block')}" if shown != blocks else "")
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        self.query_one(KeyBar).show(self.situation())
+
+    # the table
+
+    def on_cursor_moved(self) -> None:
+        """Show on the right what is under the cursor, and which keys work there."""
+        self.pane.show(self.table.line, self.tutorial_name)
+        self._show_keys()
+
+    def on_line_opened(self) -> None:
+        """Clicked: as Enter."""
+        self.action_press("open")
+
+    def lay_out_by(self, how: Layout) -> None:
+        """Lay the same out differently."""
+        if how != self.layout_of_lines:
+            self.layout_of_lines = how
+            self._lay_out()
+            self.show_frame()
+
+    def filter_by(self, query: str) -> None:
+        """Show only what has these words."""
+        self.lay_out_by(replace(self.layout_of_lines, query=query.strip()))
+
+    def look_again(self) -> None:
+        """Read the files now."""
+        self._feed.refresh()
+
+    def on_prompt_typed(self, event: Prompt.Typed) -> None:
+        """Filter as it is typed."""
+        self.filter_by(event.text)
+
+    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
+        """Keep the filter."""
+        self.remove_class("-asking")
+        self.table.focus()
+        self.filter_by(event.text)
+
+    def on_prompt_cancelled(self) -> None:
+        """Take the filter back."""
+        self.remove_class("-asking")
+        self.table.focus()
+        self.filter_by("")
+
+    # keys
+
+    def situation(self) -> TutorialSituation:
+        """Where the person stands."""
+        return TutorialSituation(
+            line=self.table.line,
+            opens=self.view.uncited + self.view.stale if self.view is not None else 0,
+            problems=len(self.problems) + len(self.said),
+            pane_is_open=self.pane_is_open,
+            editor=editor_of(self.environ),
+        )
+
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        """Those of blocks and citations."""
+        return MEANINGS
+
+    def action_press(self, action: str) -> None:
+        """A key of the table; the field of the filter has a key for searches, which are not for this screen."""
+        if action != "prompt_history":
+            super().action_press(action)
+
+    def do(self, action: str) -> object:
+        """Do what the table calls `action`."""
+        return self._acts.do(action)

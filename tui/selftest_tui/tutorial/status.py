@@ -1,0 +1,82 @@
+"""The line at the top of the tutorial's screen: where we are, what is cited and what is open, how the last run did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_tui.run import words as run_words
+from selftest_tui.shared import present
+from selftest_tui.shared.widgets.pieces import PiecesWidget, width_of
+from selftest_tui.tutorial.lines import CITED, NOTE, STALE, UNCITED
+
+if TYPE_CHECKING:
+    from selftest_tui.shared.widgets.pieces import Piece
+    from selftest_tui.tutorial.view import TutorialView
+
+MOST_RESULTS = 6
+
+
+class TutorialStatus(PiecesWidget):
+    """Shows a TutorialView in one line."""
+
+    DEFAULT_CSS = """
+    TutorialStatus { height: 1; background: $panel; color: $foreground; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._place = ""
+        self._view: TutorialView | None = None
+
+    def show(self, view: TutorialView | None, place: str) -> None:
+        """Go over to another view; `place` is the file, as a person would name it here."""
+        self._view, self._place = view, place
+        self.repaint()
+
+    def lines_of_pieces(self, width: int) -> list[list[Piece]]:
+        """One line."""
+        return [line_of(self._view, self._place, width)]
+
+
+def line_of(view: TutorialView | None, place: str, width: int) -> list[Piece]:
+    """The line in at most `width` cells: words go first, then the run's id, then the place."""
+    head: list[Piece] = [(" tutorial ", "bold")]
+    name: list[Piece] = [(f" {present.clean(place)}  ", "")]
+    if view is None:
+        return [*head, *name]
+    for in_words, with_run, with_place in ((True, True, True), (False, True, True), (False, False, True)):
+        pieces = [*head, *(name if with_place else ()), *_counts(view, in_words), *_results(view, in_words, with_run)]
+        if width_of(pieces) <= width:
+            break
+    else:
+        pieces = [*head, *_counts(view, False), *_results(view, False, False)]
+    return pieces
+
+
+def _counts(view: TutorialView, in_words: bool) -> list[Piece]:
+    cited = len(view.blocks) - view.uncited
+    counts = (
+        (CITED, cited, "cited", "$text-success"),
+        (UNCITED, view.uncited, "uncited", "bold $text-error"),
+        (STALE, view.stale, "stale", "bold $text-warning"),
+        (NOTE, view.warnings, "warnings", "$text-warning"),
+    )
+    pieces: list[Piece] = []
+    for sign, count, word, style in counts:
+        text = f"{sign}{count:>3}" + (f" {word}" if in_words else "")
+        pieces += [(text, style if count else "$foreground-disabled"), ("  " if in_words else " ", "")]
+    return pieces
+
+
+def _results(view: TutorialView, in_words: bool, with_run: bool) -> list[Piece]:
+    if not view.run:
+        return [("   no run yet", "$foreground-muted")] if in_words else []
+    pieces: list[Piece] = [(f"   run {present.clean(view.run)}  " if with_run else "  ", "$foreground-muted")]
+    by_word: dict[str, tuple[int, str]] = {}
+    for how, count in view.results().items():
+        sign = run_words.SYMBOLS[how]
+        known = by_word.get(sign, (0, run_words.STYLES[how]))
+        by_word[sign] = (known[0] + count, known[1])
+    for sign, (count, style) in list(by_word.items())[:MOST_RESULTS]:
+        pieces += [(f"{sign} {count}" if in_words else f"{sign}{count}", style), ("  " if in_words else " ", "")]
+    return pieces

@@ -1,0 +1,140 @@
+"""The table of the tutorial's screen: its blocks with their tests, stale citations and notes, under sections.
+
+The cursor belongs to what a line is, not to its place: when files change it stays on its block, and at its place on
+the screen. It knows no key, no file and no run: the screen calls it, and it posts what became of that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.keys import Where
+from selftest_tui.shared.widgets.cursor_table import PREFIX, CursorTable
+from selftest_tui.shared.widgets.table_messages import LineOpened
+from selftest_tui.tutorial.keys import TUTORIAL
+from selftest_tui.tutorial.lines import PARTS, TutorialPainter
+from selftest_tui.tutorial.view import BlockLine, Section, StaleLine, identity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.binding import BindingType
+    from textual.strip import Strip
+
+    from selftest_tui.tutorial.view import Line
+
+
+class TutorialTable(CursorTable["Line"]):
+    """Shows the lines that `tutorial.view.lay_out` made. Posts CursorMoved and LineOpened."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(TUTORIAL.of(Where.TABLE))]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in PARTS}
+    DEFAULT_CSS = """
+    TutorialTable {
+        &> .cursor-table--section { text-style: bold; }
+        &> .cursor-table--good { color: $text-success; }
+        &> .cursor-table--same { color: $text-primary; }
+        &> .cursor-table--bad { color: $text-error; text-style: bold; }
+        &> .cursor-table--warning { color: $text-warning; text-style: bold; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: tuple[Line, ...] = ()
+        self._painter: TutorialPainter | None = None
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """Those that are shown."""
+        return self._lines
+
+    # what is shown
+
+    def show(self, lines: tuple[Line, ...]) -> None:
+        """Go over to other lines: cursor and place on the screen stay with what they were on."""
+        before, self._lines = self._lines, lines
+        cursor_before, top = self._cursor, self.scroll_offset.y
+        self._cursor = self._place_after(before, cursor_before)
+        if not self._was_moved:
+            self._cursor = next((at for at, line in enumerate(lines) if not isinstance(line, Section)), 0)
+        wanted = max(0, min(top + self._cursor - cursor_before if top else 0, len(lines) - self.page))
+        places = range(max(len(before), len(lines)))
+        changed = (at for at in places if before[at : at + 1] != lines[at : at + 1])
+        self.relaid(wanted, changed, cursor_before, was_empty=not before)
+        self.scroll_to_cursor()
+
+    def _place_after(self, before: tuple[Line, ...], cursor: int) -> int:
+        """Where the cursor belongs now: its line, else the next of those after it that is left, else its place."""
+        places: dict[tuple[str, ...], int] = {}
+        for place, line in enumerate(self._lines):
+            places.setdefault(identity(line), place)
+        for line in before[cursor : cursor + 1]:
+            if (place_or_none := places.get(identity(line))) is not None:
+                return place_or_none
+        if len(before) != len(self._lines):  # else a line was edited where it stands
+            for line in before[cursor + 1 : cursor + 200]:
+                if (place_or_none := places.get(identity(line))) is not None:
+                    return place_or_none
+        return max(0, min(cursor, len(self._lines) - 1))
+
+    # cursor
+
+    def go_to_open(self, step: int) -> bool:
+        """To the next (1) or previous (-1) uncited block or stale citation, round the end; False where none shows."""
+        opens = [place for place, line in enumerate(self._lines) if is_open(line)]
+        if not opens:
+            return False
+        if step > 0:
+            self.go_to(next((place for place in opens if place > self._cursor), opens[0]))
+        else:
+            self.go_to(next((place for place in reversed(opens) if place < self._cursor), opens[-1]))
+        return True
+
+    @property
+    def group(self) -> Section | None:
+        """The section under the cursor, or that of the line under it."""
+        above = (line for line in reversed(self._lines[: self._cursor + 1]) if isinstance(line, Section))
+        return next(above, None)
+
+    def go_to_group(self) -> None:
+        """To the title of the section that the cursor is in."""
+        for place in range(min(self._cursor, len(self._lines) - 1), -1, -1):
+            if isinstance(self._lines[place], Section):
+                self.go_to(place)
+                return
+
+    # drawing
+
+    def draw_titles(self, width: int) -> Strip:
+        """The titles of the columns."""
+        return self._painter_of(width).heading()
+
+    def draw_at(self, place: int, width: int) -> Strip:
+        """A section, a block, a test, a stale citation or a note."""
+        is_cursor = place == self._cursor
+        return self._painter_of(width).line(self._lines[place], is_cursor=is_cursor, has_focus=self.has_focus)
+
+    def _painter_of(self, width: int) -> TutorialPainter:
+        """What draws lines at this width, in these colours."""
+        if self._painter is None or self._painter.width != width:
+            self._painter = TutorialPainter({part: self.style_of(part) for part in PARTS}, width)
+        return self._painter
+
+    def notify_style_update(self) -> None:
+        """Other colours: paint with them."""
+        super().notify_style_update()
+        self._painter = None
+
+    def clicked(self, place: int, event: events.Click) -> None:
+        """Move there; a section folds, twice opens."""
+        self.go_to(place)
+        if event.chain == 2 or isinstance(self._lines[place], Section):
+            self.post_message(LineOpened())
+
+
+def is_open(line: Line) -> bool:
+    """Something to do: a block that no test cites, or a stale citation."""
+    return isinstance(line, StaleLine) or (isinstance(line, BlockLine) and not line.view.tests)

@@ -1,0 +1,364 @@
+"""What the tutorial's screen shows: blocks, the tests that cite them, and how those ended in the last run. Pure.
+
+    view = look_at(check, run)          everything, joined
+    lines = lay_out(view, Layout(...))  the lines of the screen: by heading, what is open first where wanted
+
+A test is followed from its citation to the rows of the run by its node id without parameters, since that is all that
+a syntax tree knows of it. A stale citation stands beside the block that it drifted from. No clock, no file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.plan.planning import without_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.tutorial.check import Check
+    from selftest_core.tutorial.coverage import Stale
+    from selftest_core.tutorial.tutorial import Block, Heading
+
+_TITLE = re.compile(r"\w")
+GRAVEST_FIRST: tuple[End | Phase, ...] = (
+    *FAILURES, End.BLOCKED, End.STOPPED, Phase.WORKING, Phase.PULLING, Phase.STOPPING, Phase.LAUNCHING, Phase.WAITING,
+    End.NOT_STARTED, End.SUCCEEDED, End.UNCHANGED, Phase.ENDED,
+)  # fmt: skip
+"""How a test with several parameters did is how the worst of them did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one collected test did in the last run. `how`: its end, or the phase that it is in. `says` is untrusted."""
+
+    node_id: str
+    agent: str
+    how: End | Phase
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CitingTest:
+    """A test that cites a block. `results`: of the last run, one for each set of parameters; none where it had none.
+
+    `path` and `line`: where its first citation stands.
+    """
+
+    node_id: str
+    path: str
+    line: int
+    results: tuple[Result, ...] = ()
+
+    @property
+    def how(self) -> End | Phase | None:
+        """How the worst of its results is; None where the last run did not have it."""
+        return min((result.how for result in self.results), key=GRAVEST_FIRST.index, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that is probably not meant, at a line of a file. `path` None: the tutorial."""
+
+    path: str | None
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A block with all that belongs to it. `title`: of its heading, "" above the first. `nth`: of blocks like it."""
+
+    block: Block
+    nth: int
+    title: str
+    tests: tuple[CitingTest, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """No test cites it, or a citation has drifted from it."""
+        return not self.tests or bool(self.stale)
+
+
+@dataclass(frozen=True, slots=True)
+class TutorialView:
+    """All of it. `astray`: stale citations that are like no block. `run`: the run whose results these are, or ""."""
+
+    blocks: tuple[BlockView, ...] = ()
+    astray: tuple[Stale, ...] = ()
+    notes: tuple[Note, ...] = ()
+    """Those of no block: of the preamble, and of test files that cannot be read."""
+    tests: int = 0
+    run: str = ""
+
+    @property
+    def uncited(self) -> int:
+        """How many blocks no test cites."""
+        return sum(not block.tests for block in self.blocks)
+
+    @property
+    def stale(self) -> int:
+        """How many citations are of something that is no block."""
+        return len(self.astray) + sum(len(block.stale) for block in self.blocks)
+
+    @property
+    def warnings(self) -> int:
+        """How many notes there are."""
+        return len(self.notes) + sum(len(block.notes) for block in self.blocks)
+
+    def results(self) -> dict[End | Phase, int]:
+        """How many of the citing tests did how in the last run, the gravest first; those without a result are not in.
+
+        A test is counted once, however many blocks it cites.
+        """
+        once = {test.node_id: test.how for block in self.blocks for test in block.tests}
+        counted: defaultdict[End | Phase, int] = defaultdict(int)
+        for how in once.values():
+            if how is not None:
+                counted[how] += 1
+        return dict(sorted(counted.items(), key=lambda item: GRAVEST_FIRST.index(item[0])))
+
+
+def look_at(check: Check, run: Run | None) -> TutorialView:
+    """Join a check with the last run; None where there is no run that can be read."""
+    results = _results(run)
+    places = {one.test: (one.path, one.line) for one in reversed(check.citations)}
+    titles = _titles(check)
+    beside: defaultdict[int, list[Stale]] = defaultdict(list)
+    astray: list[Stale] = []
+    for stale in check.coverage.stale:
+        if stale.nearest is None:
+            astray.append(stale)
+        else:
+            beside[stale.nearest.line].append(stale)
+    notes: defaultdict[int, list[Note]] = defaultdict(list)
+    loose: list[Note] = []
+    warnings = {warning.line: warning for warning in check.tutorial.warnings}
+    for cited in check.coverage.blocks:
+        first = cited.block.line
+        for line in range(first, first + cited.block.text.count("\n") + 1):
+            if (warning := warnings.pop(line, None)) is not None:
+                notes[first].append(Note(None, line, warning.message))
+    loose += [Note(None, warning.line, warning.message) for warning in warnings.values()]
+    loose += [Note(one.path, one.line, one.message) for one in check.unreadable]
+    seen: defaultdict[str, int] = defaultdict(int)
+    blocks = []
+    for cited in check.coverage.blocks:
+        block = cited.block
+        tests = tuple(CitingTest(test, *places.get(test, ("", 1)), results.get(test, ())) for test in cited.tests)
+        nth, seen[block.text] = seen[block.text], seen[block.text] + 1
+        title = titles[block.line]
+        blocks.append(
+            BlockView(block, nth, title, tests, tuple(beside.get(block.line, ())), tuple(notes.get(block.line, ())))
+        )
+    return TutorialView(tuple(blocks), tuple(astray), tuple(loose), check.tests, "" if run is None else run.plan.run)
+
+
+def _results(run: Run | None) -> Mapping[str, tuple[Result, ...]]:
+    found: defaultdict[str, list[Result]] = defaultdict(list)
+    for row in run.rows.values() if run is not None else ():
+        found[without_parameters(row.planned.node_id)].append(_result(row))
+    return {test: tuple(results) for test, results in found.items()}
+
+
+def _result(row: RunRow) -> Result:
+    how: End | Phase = row.end if row.end is not None else row.phase
+    return Result(row.planned.node_id, row.name, how, row.attention or row.text)
+
+
+def _titles(check: Check) -> Mapping[int, str]:
+    """The title above each block, by the block's line, in one walk: asking for each would look at all headings."""
+    titles: dict[int, str] = {}
+    headings = iter(check.tutorial.headings)
+    coming = next(headings, None)
+    title = ""
+    for cited in check.coverage.blocks:
+        while coming is not None and coming.line < cited.block.line:
+            title = title_of(coming)
+            coming = next(headings, None)
+        titles[cited.block.line] = title
+    return titles
+
+
+def title_of(heading: Heading) -> str:
+    """The words of a heading: its first line that has any, without `#` and what frames it."""
+    for line in heading.text.splitlines():
+        if _TITLE.search(line):
+            return line.strip().strip("#=-*~ \t")
+    return heading.text.splitlines()[0].strip()
+
+
+# The lines of the screen
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The title over some lines. `is_open`: it gathers what is open, else it is a heading of the tutorial."""
+
+    title: str
+    count: int
+    is_open: bool = False
+    is_folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLine:
+    """One block."""
+
+    view: BlockView
+
+
+@dataclass(frozen=True, slots=True)
+class TestLine:
+    """A test, below a block that it cites."""
+
+    __test__ = False  # no test of ours, whatever a collector thinks of its name
+
+    view: BlockView
+    test: CitingTest
+
+
+@dataclass(frozen=True, slots=True)
+class StaleLine:
+    """A stale citation, below the block that is nearest to it, or (`view` None) where no block is near."""
+
+    view: BlockView | None
+    stale: Stale
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """A warning, below its block where it has one."""
+
+    view: BlockView | None
+    note: Note
+
+
+type Line = Section | BlockLine | TestLine | StaleLine | NoteLine
+
+NOT_CITED = "cited by no test"
+STALE = "citations that are no block any more"
+NOTES = "warnings"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the lines are laid out. `open_first`: what is open stands above the headings, in sections of its own.
+
+    `query`: words that a block, its heading or one of its tests must have. `folded`: titles of closed sections.
+    """
+
+    open_first: bool = True
+    only_open: bool = False
+    query: str = ""
+    folded: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> str:
+        """In words, for the frame."""
+        order = "only what is open" if self.only_open else "open ones first" if self.open_first else "in file order"
+        return order + (f" · /{self.query}" if self.query else "")
+
+
+def lay_out(view: TutorialView, how: Layout) -> tuple[Line, ...]:
+    """The lines. What is open appears once: in its own section where it comes first, else at its place in the file."""
+    wanted = [block for block in view.blocks if _has(how.query, _texts(block))]
+    lines: list[Line] = []
+    gathers = how.open_first or how.only_open
+    if gathers:
+        uncited = [block for block in wanted if not block.tests]
+        _section(lines, how, NOT_CITED, len(uncited), [line for block in uncited for line in _of(block)], is_open=True)
+    stale = [StaleLine(None, one) for one in view.astray if _has(how.query, (one.citation.test, one.citation.text))]
+    drifted = [block for block in wanted if block.tests and block.stale] if gathers else []
+    below: list[Line] = [line for block in drifted for line in _of(block)]
+    count = len(stale) + sum(len(block.stale) for block in drifted)
+    if gathers:
+        _section(lines, how, STALE, count, [*below, *stale], is_open=True)
+    notes = [NoteLine(None, note) for note in view.notes if _has(how.query, (note.message, note.path or ""))]
+    if gathers:
+        noted = [block for block in wanted if block.notes and not block.is_open] if how.only_open else []
+        of_blocks = [line for block in noted for line in _of(block)]
+        _section(lines, how, NOTES, len(notes) + sum(len(b.notes) for b in noted), [*of_blocks, *notes], is_open=True)
+    if not how.only_open:
+        shown = [block for block in wanted if not (gathers and block.is_open)]
+        for title, blocks in _by_title(shown):
+            _section(lines, how, title, len(blocks), [line for block in blocks for line in _of(block)])
+    if not gathers:
+        _section(lines, how, STALE, count, stale, is_open=True)
+        _section(lines, how, NOTES, len(notes), notes, is_open=True)
+    return tuple(lines)
+
+
+def _of(block: BlockView) -> Iterable[Line]:
+    yield BlockLine(block)
+    yield from (NoteLine(block, note) for note in block.notes)
+    yield from (StaleLine(block, stale) for stale in block.stale)
+    yield from (TestLine(block, test) for test in block.tests)
+
+
+def _section(
+    lines: list[Line], how: Layout, title: str, count: int, members: Sequence[Line], *, is_open: bool = False
+) -> None:
+    if not members:
+        return
+    is_folded = title in how.folded
+    if title:
+        lines.append(Section(title, count, is_open, is_folded))
+    if not (title and is_folded):
+        lines += members
+
+
+def _by_title(blocks: Sequence[BlockView]) -> Iterable[tuple[str, list[BlockView]]]:
+    """Runs of blocks under one heading: a title that comes again later is a section of its own."""
+    group: list[BlockView] = []
+    for block in blocks:
+        if group and block.title != group[-1].title:
+            yield group[-1].title, group
+            group = []
+        group.append(block)
+    if group:
+        yield group[-1].title, group
+
+
+def _texts(block: BlockView) -> tuple[str, ...]:
+    return (
+        block.title, block.block.text, *(test.node_id for test in block.tests),
+        *(stale.citation.test for stale in block.stale),
+    )  # fmt: skip
+
+
+def _has(query: str, texts: Iterable[str]) -> bool:
+    """Every word of the query stands in one of the texts, in any case."""
+    if not query:
+        return True
+    whole = "\n".join(texts).casefold()
+    return all(word in whole for word in query.casefold().split())
+
+
+type Identity = tuple[str, ...]
+
+
+def identity(line: Line) -> Identity:
+    """What a line is, wherever it stands now: a block by its text, since its place changes with every edit above."""
+    match line:
+        case Section():
+            return ("section", line.title)
+        case BlockLine():
+            return ("block", *_block_identity(line.view))
+        case TestLine():
+            return ("test", *_block_identity(line.view), line.test.node_id)
+        case StaleLine():
+            return ("stale", line.stale.citation.test, line.stale.citation.text)
+        case NoteLine():
+            return ("note", line.note.path or "", str(line.note.line), line.note.message)
+
+
+def _block_identity(view: BlockView) -> Identity:
+    return (view.block.text, str(view.nth))

@@ -1,1 +1,0 @@
-"""Widgets: they take values and post what happened."""
