@@ -194,17 +194,6 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
     assert found == []
 
 
-def test_long_files_are_justified() -> None:
-    documented = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    justified = documented.partition("## Files over 400 lines")[2]
-    long = [
-        str(path.relative_to(ROOT))
-        for path in tracked()
-        if path.suffix == ".py" and len(path.read_text(encoding="utf-8").splitlines()) > 400
-    ]
-    assert [name for name in long if f"`{name}`" not in justified] == []
-
-
 def test_every_package_is_typed_and_says_what_it_is() -> None:
     for room, package in ROOMS.items():
         assert (ROOT / room / package / "py.typed").is_file()
