@@ -1,9 +1,9 @@
-"""Write the parts of the documents that come from code: README's tables and docs/schema.json.
+"""Write the parts of the documents that come from code: the tables of keys and settings, and docs/schema.json.
 
     generate.py           write them
     generate.py --check   say what is stale, and end with 1 where anything is
 
-In the README a part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. Nothing else is touched.
+A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->` in its document. Nothing else is touched.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from selftest_core.config import CONFIG_KEYS, shown_agent_keys
 from selftest_core.schema.registry import schema
 from selftest_tui.app.key_tables import readme_table
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+SETTINGS = ROOT / "docs" / "settings.md"
 SCHEMA = ROOT / "docs" / "schema.json"
 
 
@@ -29,22 +34,29 @@ def config_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def readme(text: str) -> str:
-    """The README with its generated parts written anew. Raises ValueError where a part's marks are missing."""
-    for name, part in (("keys", readme_table()), ("settings", config_table())):
+PARTS: dict[Path, dict[str, Callable[[], str]]] = {
+    README: {"keys": readme_table},
+    SETTINGS: {"settings": config_table},
+}
+"""The generated parts of each document, by name."""
+
+
+def with_parts(path: Path, text: str) -> str:
+    """The text of a document with its generated parts written anew. Raises ValueError where marks are missing."""
+    for name, part in PARTS[path].items():
         begin, end = f"<!-- generated: {name} -->\n", f"<!-- end of {name} -->\n"
         before, found_begin, rest = text.partition(begin)
         _, found_end, after = rest.partition(end)
         if not (found_begin and found_end):
-            raise ValueError(f"README.md has no {begin.strip()} … {end.strip()}")
-        text = f"{before}{begin}\n{part}\n{end}{after}"
+            raise ValueError(f"{path.name} has no {begin.strip()} … {end.strip()}")
+        text = f"{before}{begin}\n{part()}\n{end}{after}"
     return text
 
 
 def generated() -> dict[Path, str]:
     """Every file that has generated parts, with the text that it should have."""
     return {
-        README: readme(README.read_text(encoding="utf-8")),
+        **{path: with_parts(path, path.read_text(encoding="utf-8")) for path in PARTS},
         SCHEMA: json.dumps(schema(), indent=2, ensure_ascii=False, sort_keys=True) + "\n",
     }
 

@@ -17,7 +17,7 @@ from worlds import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -133,12 +133,13 @@ def test_what_is_stale_is_written_anew_and_nothing_else() -> None:
     assert spec.loader is not None
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    fresh = generate.readme(README)
-    spoiled = fresh.replace("| `q` |", "| `Q` |").replace("| `theme` |", "| `thema` |")
-    assert spoiled != fresh
-    assert generate.readme(spoiled) == fresh
-    with pytest.raises(ValueError, match="has no <!-- generated: keys -->"):
-        generate.readme("# nothing\n")
+    for path in generate.PARTS:
+        fresh = generate.with_parts(path, path.read_text(encoding="utf-8"))
+        spoiled = re.sub(r"(<!-- generated: .*-->\n)", r"\1stale\n", fresh)
+        assert spoiled != fresh
+        assert generate.with_parts(path, spoiled) == fresh
+        with pytest.raises(ValueError, match="has no <!-- generated: "):
+            generate.with_parts(path, "# nothing\n")
 
 
 def test_the_versions_that_are_asked_for_are_the_same_everywhere() -> None:
