@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from bench import replay_screen_rows
 from bench.measure import Result, Stopwatch, percentile, result
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import OUTPUT, Header
+from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.cast.spans import Position, read_span
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.writer import write_cast
+from selftest_recorder.index.index import SPACING
 from selftest_recorder.index.index_file import SWITCH, build
-from selftest_recorder.index.indexing import SPACING
 from selftest_recorder.index.timeline import open_timeline
-from selftest_recorder.terminal.terminal import open_terminal
+from selftest_recorder.terminal.emulator import open_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

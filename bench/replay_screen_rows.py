@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bench.measure import Result, cpu_of_process, percentile, result
 from bench.pty_screen import PtyScreen
 from selftest_recorder.cast.events import OUTPUT, Header
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.writer import write_cast
 from selftest_recorder.index.timeline import open_timeline
 from selftest_tui.replay.playhead import clock_text
 

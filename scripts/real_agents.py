@@ -26,8 +26,8 @@ from typing import Any
 from selftest_core.demo import claude
 from selftest_core.fleet.view import Category, Row
 from selftest_core.fleet.watch.watch import FleetWatch, WatchSettings
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import MARKER
+from selftest_recorder.cast.reader import read_cast
 
 PROGRAM = Path(sys.executable).parent / "selftest-tui"
 TOLERANCE = 1.0

@@ -15,8 +15,8 @@ import pytest
 from agents.real_agents import Real, note, real_agents
 from core.run.shop import commit
 from selftest_core.demo.scripted_model.testers import Stage
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import MARKER
+from selftest_recorder.cast.reader import read_cast
 from worlds import BIN, PATIENCE, eventually
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from recorder.onhost.collecting import Collecting
-from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.reader import read_cast
 from worlds import eventually
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from recorder.onhost.collecting import Collecting
 from selftest_recorder.cast.events import Header
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.writer import write_cast
 from selftest_recorder.e2e.session import open_session
 from worlds import BIN, eventually
 

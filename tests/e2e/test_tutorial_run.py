@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from core.run.shop import FILES, commit
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import MARKER
+from selftest_recorder.cast.reader import read_cast
 from worlds import BIN, World, a_world, eventually
 
 if TYPE_CHECKING:

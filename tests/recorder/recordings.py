@@ -6,18 +6,19 @@ import random
 import shutil
 from typing import TYPE_CHECKING
 
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import OUTPUT, RESIZE, Header, size_of
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.reader import read_cast
+from selftest_recorder.cast.writer import write_cast
 from selftest_recorder.e2e.session import open_session
-from selftest_recorder.terminal.terminal import open_terminal, text_of
+from selftest_recorder.terminal.emulator import open_terminal
+from selftest_recorder.terminal.terminal import text_of
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from selftest_recorder.terminal.terminal import Look
+    from selftest_recorder.terminal.terminal import ScreenUpdate
     from worlds import World
 
 PIECES = (
@@ -46,7 +47,7 @@ def write_made_up(path: Path, count: int, seed: int = 1, version: int = 3, *, re
     return path
 
 
-def played(path: Path, time: float) -> Look:
+def played(path: Path, time: float) -> ScreenUpdate:
     """What a terminal shows that plays from the beginning up to `time`, event by event."""
     recording = read_cast(path)
     terminal = open_terminal(recording.header.cols, recording.header.rows)
@@ -57,13 +58,13 @@ def played(path: Path, time: float) -> Look:
             terminal.feed(event.data.encode())
         elif event.code == RESIZE and (size := size_of(event.data)) is not None:
             terminal.resize(*size)
-    return terminal.look(whole=True)
+    return terminal.read_update(whole=True)
 
 
 def last_lines(path: Path) -> list[str]:
     """What a terminal shows at the end of a recording, as far as that is written."""
-    look = played(path, float("inf"))
-    return [text_of(look.rows[row]) for row in range(look.lines)]
+    update = played(path, float("inf"))
+    return [text_of(update.rows[row]) for row in range(update.lines)]
 
 
 def drawn(screen: str) -> str:

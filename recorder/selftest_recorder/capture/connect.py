@@ -34,7 +34,7 @@ from selftest_core.run.store import run_folders
 from selftest_core.run.telling import plain
 from selftest_core.tools import process
 from selftest_core.tools.tmux import Tmux, exact_session, sockets_of
-from selftest_recorder.cast.rewriting import mask_file
+from selftest_recorder.cast.writer import mask_file
 from selftest_recorder.onhost.masking import USUAL_PATTERNS, make_secrets
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from selftest_core.conversation.conversation import command_of, harmless
-from selftest_recorder.cast.rewriting import add_missing_markers
+from selftest_recorder.cast.writer import add_missing_markers
 from selftest_recorder.onhost.markers import MarkerFinder, clean_label
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from selftest_core.tools.tmux import default_socket
 from selftest_recorder.capture.conversation_markers import mark_conversation
 from selftest_recorder.capture.packing import make_program
 from selftest_recorder.capture.text_masking import make_mask
-from selftest_recorder.cast.rewriting import add_markers
+from selftest_recorder.cast.writer import add_markers
 from selftest_recorder.onhost.__main__ import PATTERNS
 from selftest_recorder.onhost.markers import clean_label
 from selftest_recorder.onhost.masking import USUAL_PATTERNS

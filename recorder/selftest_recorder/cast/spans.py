@@ -1,7 +1,7 @@
-"""A part of a recording, decoded whole: the events between two places of its file, ready to be fed to a terminal.
+"""Spans of a recording: the events between two places of its file, decoded together.
 
-Lines that are as they should be (nearly all, in nearly every recording) are decoded by the hundred thousand at once;
-a part with anything odd in it is read line by line by `cast`, which knows every kind of damage. Both give the same.
+Valid lines (nearly all, in nearly every recording) are decoded in one call; a span with anything unusual in it is read
+line by line by `cast.reader`, which handles every kind of damage. Both give the same result.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from selftest_recorder.cast.events import CODES, MAX_TIME, OUTPUT, RESIZE, size_of
+from selftest_recorder.cast.events import CODES, MAX_TIME, OUTPUT, RESIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from selftest_recorder.cast.cast import Recording
-    from selftest_recorder.terminal.terminal import Terminal
+    from selftest_recorder.cast.reader import Recording
 
 _LINES = msgspec.json.Decoder(tuple[float, str, str])
 _ONLY_OUTPUT = frozenset((OUTPUT,))
@@ -51,25 +50,6 @@ class Span(NamedTuple):
         return bisect_right(self.times, time)
 
 
-def feed(terminal: Terminal, span: Span, first: int = 0, last: int | None = None) -> None:
-    """Let the events `first` up to (not with) `last` happen in a terminal."""
-    codes = span.codes[first:last]
-    data = span.data[first:last]
-    if _ONLY_OUTPUT.issuperset(codes):
-        if data:
-            terminal.feed("".join(data).encode("utf-8", "replace"))
-        return
-    waiting: list[str] = []
-    for code, one in zip(codes, data, strict=True):
-        if code == OUTPUT:
-            waiting.append(one)
-        elif code == RESIZE and (size := size_of(one)) is not None:
-            terminal.feed("".join(waiting).encode("utf-8", "replace"))
-            waiting.clear()
-            terminal.resize(*size)
-    terminal.feed("".join(waiting).encode("utf-8", "replace"))
-
-
 def read_span(recording: Recording, start: Position, size: int) -> Span:
     """The events behind `start` in some `size` bytes: whole lines, at least one where there is one.
 
@@ -81,10 +61,10 @@ def read_span(recording: Recording, start: Position, size: int) -> Span:
         data = file.read(size)
     end = data.rfind(b"\n") + 1
     if end:
-        quick = _read_quickly(recording, Position(start.time, offset, max(start.line, 1)), data[:end])
-        if quick is not None:
-            return quick
-    return _read_carefully(recording, start, offset + end)
+        decoded = _decode_at_once(recording, Position(start.time, offset, max(start.line, 1)), data[:end])
+        if decoded is not None:
+            return decoded
+    return _decode_line_by_line(recording, start, offset + end)
 
 
 def read_until(recording: Recording, start: Position, offset: int) -> Span:
@@ -109,7 +89,7 @@ def joined(first: Span, second: Span) -> Span:
     )
 
 
-def _read_quickly(recording: Recording, start: Position, lines: bytes) -> Span | None:
+def _decode_at_once(recording: Recording, start: Position, lines: bytes) -> Span | None:
     try:
         events = _LINES.decode_lines(lines)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -125,7 +105,7 @@ def _read_quickly(recording: Recording, start: Position, lines: bytes) -> Span |
         return None
     kinds = set(codes)
     if kinds != _ONLY_OUTPUT and (RESIZE in kinds or not kinds <= CODES):
-        return None  # a size wants a look
+        return None  # a resize must be checked
     return Span(start, _behind(start, lines, times[-1]), times, codes, data)
 
 
@@ -133,7 +113,7 @@ def _behind(start: Position, lines: bytes, time: float) -> Position:
     return Position(time, start.offset + len(lines), start.line + lines.count(b"\n"))
 
 
-def _read_carefully(recording: Recording, start: Position, until: int) -> Span:
+def _decode_line_by_line(recording: Recording, start: Position, until: int) -> Span:
     times, codes, data = [], [], []
     end = start
     for event in recording.events(start.offset, start.time, start.line, growing=True):

@@ -24,16 +24,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.cast.spans import Position
-from selftest_recorder.index.index import Activity, Index, Keyframe, Marker, packed_state
-from selftest_recorder.index.indexing import Indexer
+from selftest_recorder.index.index import Activity, Index, Indexer, Keyframe, Marker, packed_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from selftest_recorder.cast.cast import Recording
+    from selftest_recorder.cast.reader import Recording
 
 FORMAT = 2
 _EMULATOR = "ghostty 0.1.3"

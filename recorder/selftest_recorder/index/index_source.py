@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolTimeoutError
 from selftest_core.tools.process import spawn
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import Header, RecordingError
+from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.cast.spans import Position
-from selftest_recorder.cast.writing import write_cast
-from selftest_recorder.index.index import Index, Keyframe
+from selftest_recorder.cast.writer import write_cast
+from selftest_recorder.index.index import SPACING, Index, Indexer, Keyframe
 from selftest_recorder.index.index_file import IndexReader, file_of, keep
-from selftest_recorder.index.indexing import SPACING, Indexer
 
 if TYPE_CHECKING:
     from selftest_core.tools.process import Running
-    from selftest_recorder.cast.cast import Recording
+    from selftest_recorder.cast.reader import Recording
 
 AT_ONCE = 1024 * 1024
 """Bytes of a recording that are indexed without a process of its own: some hundredths of a second."""

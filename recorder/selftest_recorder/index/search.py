@@ -15,11 +15,11 @@ import re
 from typing import TYPE_CHECKING
 
 from selftest_recorder.cast.events import OUTPUT
-from selftest_recorder.cast.spans import feed, read_until
-from selftest_recorder.terminal.terminal import open_terminal
+from selftest_recorder.cast.spans import read_until
+from selftest_recorder.terminal.emulator import feed_span, open_terminal
 
 if TYPE_CHECKING:
-    from selftest_recorder.cast.cast import Recording
+    from selftest_recorder.cast.reader import Recording
     from selftest_recorder.cast.spans import Span
     from selftest_recorder.index.index import Index
 
@@ -75,15 +75,15 @@ class Search:
         fed = self._done
         for candidate in candidates:
             if candidate > fed:
-                feed(self._terminal, span, fed, candidate)
+                feed_span(self._terminal, span, fed, candidate)
                 self._is_visible = self._sees()
-            feed(self._terminal, span, candidate, candidate + 1)
+            feed_span(self._terminal, span, candidate, candidate + 1)
             fed = candidate + 1
             is_visible = self._sees()
             if is_visible and not self._is_visible and len(self.hits) < MOST_HITS:
                 self.hits.append(span.times[candidate])
             self._is_visible = is_visible
-        feed(self._terminal, span, fed)
+        feed_span(self._terminal, span, fed)
         self._is_visible = self._sees()
         self._done = len(span.times)
 

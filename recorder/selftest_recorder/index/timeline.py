@@ -2,7 +2,7 @@
 
     with open_timeline(path, environ) as timeline:
         timeline.seek(134.0)
-        timeline.look()
+        timeline.read_update()
 
 A seek restores the last keyframe before and feeds what lies between; playing on feeds what is new. A short recording
 is indexed at once, a long one by a process of its own while it can be used up to where that has come, and one that is
@@ -17,21 +17,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Self
 
-from selftest_recorder.cast.cast import read_cast
-from selftest_recorder.cast.spans import feed, joined, read_until
+from selftest_recorder.cast.reader import read_cast
+from selftest_recorder.cast.spans import joined, read_until
 from selftest_recorder.index.index_file import cache_folder
 from selftest_recorder.index.index_source import IndexSource, usable
-from selftest_recorder.terminal.terminal import open_terminal
+from selftest_recorder.terminal.emulator import feed_span, open_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from selftest_recorder.cast.cast import Recording
     from selftest_recorder.cast.events import Header
+    from selftest_recorder.cast.reader import Recording
     from selftest_recorder.cast.spans import Span
     from selftest_recorder.index.index import Activity, Index, Marker
-    from selftest_recorder.terminal.terminal import Look
+    from selftest_recorder.terminal.terminal import ScreenUpdate
 
 _KEPT_SPANS = 4
 _NEAR = 32 * 1024
@@ -115,7 +115,7 @@ class Timeline:
             else:
                 self._terminal.restore(state)
             self._number, self._fed = number, 0
-        feed(self._terminal, span, self._fed, wanted)
+        feed_span(self._terminal, span, self._fed, wanted)
         self._fed = wanted
         self.time = time
 
@@ -155,9 +155,9 @@ class Timeline:
 
     # what is shown
 
-    def look(self, *, whole: bool = False) -> Look:
-        """The rows that changed since the last look."""
-        return self._terminal.look(whole=whole)
+    def read_update(self, *, whole: bool = False) -> ScreenUpdate:
+        """The rows that changed since the last read."""
+        return self._terminal.read_update(whole=whole)
 
     def lines(self) -> list[str]:
         """The text of all rows, trailing blanks cut."""
@@ -189,7 +189,7 @@ class Timeline:
         before = self._span(self._number)
         rest = sum(map(len, before.data[self._fed :])) + sum(map(len, span.data[:wanted]))
         if rest <= _NEAR and before.end.offset == span.start.offset and self._fed <= len(before.times):
-            feed(self._terminal, before, self._fed)
+            feed_span(self._terminal, before, self._fed)
             self._number, self._fed = self._number + 1, 0
 
     def _span(self, number: int) -> Span:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyghostty import Terminal as _Binding
 from pyghostty._ffi import GhosttyError, check, ffi, lib
 
-from selftest_recorder.terminal.terminal import PLAIN, Cursor, Look, Pen, Run, sane_size, text_of
+from selftest_recorder.terminal.terminal import PLAIN, Cursor, Pen, Run, ScreenUpdate, sane_size, text_of
 
 if TYPE_CHECKING:
     from selftest_recorder.terminal.terminal import Colour, Row
@@ -94,7 +94,7 @@ class GhosttyTerminal:
         else:
             self._pending = size
 
-    def look(self, *, whole: bool = False) -> Look:
+    def read_update(self, *, whole: bool = False) -> ScreenUpdate:
         """What changed."""
         self._read()
         whole = whole or self._is_new
@@ -104,7 +104,7 @@ class GhosttyTerminal:
         column, line = self._terminal.cursor
         cursor = Cursor(column, line, bool(self._terminal.get("cursor_visible", "bool")))
         columns, lines = self._terminal.size
-        return Look(columns, lines, {row: self._rows[row] for row in rows}, cursor, whole)
+        return ScreenUpdate(columns, lines, {row: self._rows[row] for row in rows}, cursor, whole)
 
     def lines(self) -> list[str]:
         """The text of every row."""

@@ -64,8 +64,8 @@ class Cursor(NamedTuple):
     is_visible: bool = True
 
 
-class Look(NamedTuple):
-    """What changed since the last look. `rows`: by number from 0, the new ones; `is_whole`: every row is there."""
+class ScreenUpdate(NamedTuple):
+    """What changed since the last read. `rows`: by number from 0, the new ones; `is_whole`: every row is there."""
 
     columns: int
     lines: int
@@ -83,8 +83,8 @@ class Terminal(Protocol):
     def resize(self, columns: int, rows: int) -> None:
         """Another size, brought within what is allowed. In the midst of an escape sequence it comes after that."""
 
-    def look(self, *, whole: bool = False) -> Look:
-        """The rows that changed since the last look; all of them when `whole`, and after a change of size."""
+    def read_update(self, *, whole: bool = False) -> ScreenUpdate:
+        """The rows that changed since the last read; all of them when `whole`, and after a change of size."""
 
     def lines(self) -> list[str]:
         """The text of every row, trailing blanks cut."""
@@ -104,10 +104,3 @@ def sane_size(columns: int, rows: int) -> tuple[int, int]:
 def text_of(row: Row) -> str:
     """The characters of a row."""
     return "".join(run.text for run in row)
-
-
-def open_terminal(columns: int, rows: int) -> Terminal:
-    """The emulator of this version. Its import takes a sixth of a second, so it is not at the top."""
-    from selftest_recorder.terminal.ghostty import GhosttyTerminal
-
-    return GhosttyTerminal(columns, rows)

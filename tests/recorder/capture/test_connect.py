@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recorder.onhost.collecting import Collecting, status_of
-from selftest_recorder.cast.cast import read_cast
+from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.e2e.session import open_session
 from worlds import BIN, eventually
 

@@ -19,8 +19,8 @@ from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_recorder.capture.run_recording import make_recorder
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import MARKER, OUTPUT
+from selftest_recorder.cast.reader import read_cast
 from worlds import eventually
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import Header, RecordingError
-from selftest_recorder.cast.rewriting import add_markers, mask_file
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.reader import read_cast
+from selftest_recorder.cast.writer import add_markers, mask_file, write_cast
 from selftest_recorder.onhost.masking import make_secrets
 
 if TYPE_CHECKING:

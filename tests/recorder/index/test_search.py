@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import Header
-from selftest_recorder.cast.writing import CastWriter, write_cast
+from selftest_recorder.cast.reader import read_cast
+from selftest_recorder.cast.writer import CastWriter, write_cast
 from selftest_recorder.index.search import Search
 from selftest_recorder.index.timeline import Timeline
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recorder.recordings import PIECES, made_up, played, record_programs, write_made_up
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import Header, RecordingError
-from selftest_recorder.cast.writing import CastWriter, write_cast
+from selftest_recorder.cast.reader import read_cast
+from selftest_recorder.cast.writer import CastWriter, write_cast
 from selftest_recorder.index import index_source
 from selftest_recorder.index.index_file import build, cache_folder, file_of
 from selftest_recorder.index.timeline import Timeline, open_timeline
@@ -58,7 +58,7 @@ def test_seeking_anywhere_equals_playing_from_the_beginning(tmp_path: Path, vers
         for _ in range(25):
             time = chance.uniform(-1, timeline.duration + 1)
             timeline.seek(time)
-            assert timeline.look(whole=True) == played(path, time)
+            assert timeline.read_update(whole=True) == played(path, time)
 
 
 @settings(max_examples=60, deadline=None)
@@ -89,7 +89,7 @@ def test_any_walk_through_any_recording_equals_playing(
                 if there is None:
                     continue
                 timeline.seek(there)
-            assert timeline.look(whole=True) == played(path, timeline.time)
+            assert timeline.read_update(whole=True) == played(path, timeline.time)
 
 
 def test_real_programs_are_replayed_as_tmux_showed_them(shared_world: World) -> None:
@@ -103,15 +103,15 @@ def test_real_programs_are_replayed_as_tmux_showed_them(shared_world: World) -> 
         while (there := timeline.next_event()) is not None:
             timeline.seek(there)
             screens.append("\n".join(timeline.lines()).rstrip())
-            moments.append((there, timeline.look(whole=True)))
+            moments.append((there, timeline.read_update(whole=True)))
         at = 0
         for wanted in seen:
             assert wanted in screens[at:], f"tmux showed, and the replay never does:\n{wanted}"
             at = screens.index(wanted, at)
-        for there, look in random.Random(5).sample(moments, min(30, len(moments))):
+        for there, update in random.Random(5).sample(moments, min(30, len(moments))):
             timeline.seek(there)
-            assert timeline.look(whole=True) == look
-            assert look == played(path, there)
+            assert timeline.read_update(whole=True) == update
+            assert update == played(path, there)
 
 
 def test_only_the_rows_that_a_move_changed_are_looked_at(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_only_the_rows_that_a_move_changed_are_looked_at(tmp_path: Path) -> None
     write_cast(path, Header(3, 40, 10), [(1.0, "o", "one\r\ntwo"), (2.0, "o", "\x1b[1;1HONE")])
     with timeline_of(path) as timeline:
         timeline.seek(1.5)
-        timeline.look()
+        timeline.read_update()
         timeline.seek(2.5)
-        assert set(timeline.look().rows) == {0}
+        assert set(timeline.read_update().rows) == {0}
 
 
 # Steps
@@ -184,13 +184,13 @@ def test_the_index_of_a_long_recording_is_made_beside_and_used_meanwhile(long: P
         assert known == sorted(known)
         assert (timeline.duration, timeline.events, timeline.progress) == (599.9, 6000, 1.0)
         timeline.seek(300.0)
-        assert timeline.look(whole=True) == played(long, 300.0)
+        assert timeline.read_update(whole=True) == played(long, 300.0)
     kept = list(cache_folder(environ).iterdir())
     assert [path.suffix for path in kept] == [".index"]
     with open_timeline(long, environ) as timeline:
         assert timeline.is_complete, "it is known from before"
         timeline.seek(400.0)
-        assert timeline.look(whole=True) == played(long, 400.0)
+        assert timeline.read_update(whole=True) == played(long, 400.0)
 
 
 def _other_format(data: bytes) -> bytes:
@@ -212,7 +212,7 @@ def test_a_kept_index_that_is_not_whole_is_made_anew(long: Path, tmp_path: Path,
     with open_timeline(long, environ) as timeline:
         timeline.finish()
         timeline.seek(123.0)
-        assert timeline.look(whole=True) == played(long, 123.0)
+        assert timeline.read_update(whole=True) == played(long, 123.0)
     assert len(kept.read_bytes()) == len(whole)
 
 
@@ -244,7 +244,7 @@ def test_a_recording_that_has_grown_keeps_its_index_as_far_as_it_goes(long: Path
         timeline.seek(610.0)
         assert timeline.lines()[0] == "grown"
         timeline.seek(200.0)
-        assert timeline.look(whole=True) == played(path, 200.0)
+        assert timeline.read_update(whole=True) == played(path, 200.0)
 
 
 def test_where_the_cache_cannot_be_written_it_works_all_the_same(long: Path, tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_where_the_cache_cannot_be_written_it_works_all_the_same(long: Path, tmp
     with open_timeline(long, {"XDG_CACHE_HOME": str(tmp_path)}) as timeline:
         timeline.finish()
         timeline.seek(599.9)
-        assert timeline.look(whole=True) == played(long, 599.9)
+        assert timeline.read_update(whole=True) == played(long, 599.9)
 
 
 def test_where_the_process_that_indexes_is_killed_the_rest_is_indexed_here(long: Path, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_where_the_process_that_indexes_is_killed_the_rest_is_indexed_here(long:
         timeline.finish()
         assert timeline.events == 6000
         timeline.seek(450.0)
-        assert timeline.look(whole=True) == played(long, 450.0)
+        assert timeline.read_update(whole=True) == played(long, 450.0)
     assert list(cache_folder({"XDG_CACHE_HOME": str(tmp_path)}).glob("*.part")) == []
 
 
@@ -284,9 +284,9 @@ def test_a_recording_that_is_being_written_is_followed(tmp_path: Path) -> None:
                     assert timeline.poll()
                     assert timeline.duration == number
                     timeline.seek(timeline.duration)
-                    assert timeline.look(whole=True) == played(path, number)
+                    assert timeline.read_update(whole=True) == played(path, number)
             timeline.seek(50.0)
-            assert timeline.look(whole=True) == played(path, 50.0)
+            assert timeline.read_update(whole=True) == played(path, 50.0)
             assert not timeline.poll()
             writer.exit(300.0, 0)
             writer.flush()
@@ -339,7 +339,7 @@ def test_damaged_lines_are_read_as_a_reader_of_lines_reads_them(tmp_path: Path, 
         assert (timeline.events, timeline.duration) == (len(expected), expected[-1].time)
         for time in (0.0, 5.0, 500.0, 999.0, 5000.0):
             timeline.seek(time)
-            assert timeline.look(whole=True) == played(path, timeline.time)
+            assert timeline.read_update(whole=True) == played(path, timeline.time)
         assert timeline.recording.problems
 
 
@@ -358,11 +358,11 @@ def test_packed_recordings_and_those_of_the_first_version_are_played(tmp_path: P
     expected = played(plain, 20.0)
     with open_timeline(first, environ) as timeline:
         timeline.seek(20.0 + 1e-9)
-        assert timeline.look(whole=True) == expected
+        assert timeline.read_update(whole=True) == expected
         assert timeline.recording.path == first
     with Timeline(read_cast(packed, tmp_path / "unpacked"), None, 800) as timeline:
         timeline.seek(20.0)
-        assert timeline.look(whole=True) == expected
+        assert timeline.read_update(whole=True) == expected
         assert not timeline.poll()
 
 

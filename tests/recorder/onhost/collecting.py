@@ -8,9 +8,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import MARKER, OUTPUT, RESIZE, size_of
-from selftest_recorder.terminal.terminal import open_terminal
+from selftest_recorder.cast.reader import read_cast
+from selftest_recorder.terminal.emulator import open_terminal
 from worlds import eventually
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 
 import selftest_recorder.onhost
 from recorder.onhost.collecting import Collecting, collecting, status_of
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import EXIT, RESIZE
+from selftest_recorder.cast.reader import read_cast
 from worlds import eventually
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from selftest_recorder.terminal.emulator import open_terminal
 from selftest_recorder.terminal.ghostty import GhosttyTerminal
-from selftest_recorder.terminal.terminal import (  # fmt: skip
+from selftest_recorder.terminal.terminal import (
     MOST_COLUMNS,
     MOST_ROWS,
     PLAIN,
@@ -18,7 +19,6 @@ from selftest_recorder.terminal.terminal import (  # fmt: skip
     Pen,
     Run,
     Terminal,
-    open_terminal,
     sane_size,
     text_of,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from selftest_recorder.terminal.terminal import Look
+    from selftest_recorder.terminal.terminal import ScreenUpdate
 
 type Make = Callable[[int, int], Terminal]
 TERMINALS: dict[str, Make] = {"ghostty": GhosttyTerminal}
@@ -45,8 +45,8 @@ def fed(make: Make, *data: str | bytes, size: tuple[int, int] = (20, 4)) -> Term
     return terminal
 
 
-def state(terminal: Terminal) -> Look:
-    return terminal.look(whole=True)
+def state(terminal: Terminal) -> ScreenUpdate:
+    return terminal.read_update(whole=True)
 
 
 SHOWN = [
@@ -125,16 +125,16 @@ def test_each_run_holds_characters_of_one_width(make: Make) -> None:
 
 def test_only_what_changed_is_looked_at_again(make: Make) -> None:
     terminal = fed(make, "one\r\ntwo\r\n")
-    first = terminal.look()
+    first = terminal.read_update()
     assert first.is_whole
     assert set(first.rows) == {0, 1, 2, 3}
-    assert terminal.look().rows == {}
+    assert terminal.read_update().rows == {}
     terminal.feed(b"\x1b[2;1Hnew")
     assert terminal.lines()[1] == "new"
-    again = terminal.look()
+    again = terminal.read_update()
     assert (again.is_whole, {row: text_of(runs) for row, runs in again.rows.items()}) == (False, {1: "new"})
     assert again.cursor == Cursor(3, 1, True)
-    assert set(terminal.look(whole=True).rows) == {0, 1, 2, 3}
+    assert set(terminal.read_update(whole=True).rows) == {0, 1, 2, 3}
 
 
 def test_the_cursor_is_where_the_program_put_it(make: Make) -> None:
@@ -144,10 +144,10 @@ def test_the_cursor_is_where_the_program_put_it(make: Make) -> None:
 
 def test_a_resize_changes_what_is_looked_at(make: Make) -> None:
     terminal = fed(make, "1\r\n2\r\n3\r\n4\r\n5")
-    terminal.look()
+    terminal.read_update()
     terminal.resize(10, 2)
-    look = terminal.look()
-    assert (look.columns, look.lines, look.is_whole, set(look.rows)) == (10, 2, True, {0, 1})
+    update = terminal.read_update()
+    assert (update.columns, update.lines, update.is_whole, set(update.rows)) == (10, 2, True, {0, 1})
     assert terminal.lines() == ["4", "5"]
     terminal.resize(10, 4)
     assert terminal.lines() == ["4", "5", "", ""], "what was scrolled away does not come back"
@@ -157,9 +157,9 @@ def test_a_resize_waits_for_the_end_of_an_escape_sequence(make: Make) -> None:
     terminal = fed(make, "a\x1b[3")
     terminal.resize(10, 2)
     terminal.feed(b"1mb")
-    look = state(terminal)
-    assert (look.columns, look.lines) == (10, 2)
-    assert look.rows[0] == (Run("a", PLAIN, 1), Run("b", Pen(foreground=1), 1))
+    update = state(terminal)
+    assert (update.columns, update.lines) == (10, 2)
+    assert update.rows[0] == (Run("a", PLAIN, 1), Run("b", Pen(foreground=1), 1))
 
 
 @pytest.mark.parametrize("size", [(0, 0), (-5, 3), (10_000, 10_000), (1, 1)])
@@ -167,16 +167,16 @@ def test_any_size_is_brought_within_what_is_possible(make: Make, size: tuple[int
     for terminal in (make(*size), make(80, 24)):
         terminal.resize(*size)
         terminal.feed("日本 and more".encode())
-        look = state(terminal)
-        assert (look.columns, look.lines) == sane_size(*size)
-        assert 1 <= look.columns <= MOST_COLUMNS
-        assert 1 <= look.lines <= MOST_ROWS
+        update = state(terminal)
+        assert (update.columns, update.lines) == sane_size(*size)
+        assert 1 <= update.columns <= MOST_COLUMNS
+        assert 1 <= update.lines <= MOST_ROWS
 
 
 def test_another_takes_over_a_snapshot_and_goes_on_alike(make: Make) -> None:
     one = fed(make, "\x1b[31mred\r\n\x1b[?1049h\x1b[2;3H\x1b[4mother\x1b[?25l")
     other = make(80, 24)
-    other.look()
+    other.read_update()
     taken = one.snapshot()
     assert taken is not None
     other.restore(taken)
@@ -223,7 +223,7 @@ def test_a_damaged_snapshot_does_no_harm(make: Make) -> None:
             terminal.restore(taken[:length])
         except ValueError:
             continue
-        terminal.look(whole=True)
+        terminal.read_update(whole=True)
 
 
 def test_nothing_on_the_disk_is_read_or_removed(make: Make, tmp_path: Path) -> None:
@@ -263,8 +263,8 @@ def test_after_another_state_only_the_rows_that_differ_are_new(make: Make) -> No
     terminal.feed(b"\x1b[2;1HTWO")
     state(terminal)
     terminal.restore(taken)
-    look = terminal.look()
-    assert (look.is_whole, list(look.rows), text_of(look.rows[1])) == (False, [1], "two")
+    update = terminal.read_update()
+    assert (update.is_whole, list(update.rows), text_of(update.rows[1])) == (False, [1], "two")
     assert state(terminal) == state(fed(make, "one\r\ntwo\r\nthree"))
 
 
@@ -314,4 +314,4 @@ def test_a_snapshot_anywhere_equals_playing_on(pieces: list[str], cuts: list[int
         if taken is not None:
             cut_up = open_terminal(3, 3)
             cut_up.restore(taken)
-    assert cut_up.look(whole=True) == whole.look(whole=True)
+    assert cut_up.read_update(whole=True) == whole.read_update(whole=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_recorder.cast.events import Header
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.writer import write_cast
 from selftest_tui.replay import frames
 from selftest_tui.replay.playhead import Playhead, clock_text, time_of
 from selftest_tui.replay.recordings import recording_of_agent

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_recorder.cast.events import Header
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.writer import write_cast
 from selftest_tui.app.replay_app import ReplayApp
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from tui.driving import normalised

@@ -10,7 +10,7 @@ import pytest
 import run_scenes
 from selftest_core.run.events import End
 from selftest_recorder.cast.events import Header
-from selftest_recorder.cast.writing import CastWriter, write_cast
+from selftest_recorder.cast.writer import CastWriter, write_cast
 from selftest_recorder.index.timeline import open_timeline
 from selftest_tui.replay.player_search import Searching
 from selftest_tui.replay.screen import ReplayScreen

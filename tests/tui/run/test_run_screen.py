@@ -19,7 +19,7 @@ from selftest_core.run.events import End, Event
 from selftest_core.run.fold import RunRow
 from selftest_core.usage.tokens import Label, Usage, as_fields
 from selftest_recorder.cast.events import Header
-from selftest_recorder.cast.writing import write_cast
+from selftest_recorder.cast.writer import write_cast
 from selftest_tui.fleet.pane.preview import Preview
 from selftest_tui.run.lines import RunGroup, changed_places, lay_out, said_of
 from selftest_tui.run.pane import Report

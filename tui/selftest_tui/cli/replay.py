@@ -37,7 +37,7 @@ def replay(
             hint = "`selftest-tui replay FILE --format text` prints a moment of it."
             raise UsageError("There is no terminal to show the screen on", "", hint)
         with loading():
-            from selftest_recorder.cast.cast import read_cast
+            from selftest_recorder.cast.reader import read_cast
             from selftest_tui.app.replay_app import run_replay
 
         at = None

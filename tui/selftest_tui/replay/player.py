@@ -369,7 +369,7 @@ class Player(Vertical):
             self.pause()
             return
         self.head = replace(self.head, time=self.timeline.time)
-        self.view.show(self.timeline.look())
+        self.view.show(self.timeline.read_update())
         self._tell()
 
     def _tell(self) -> None:

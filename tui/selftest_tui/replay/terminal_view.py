@@ -1,7 +1,7 @@
 """Shows the rows of a replayed terminal: one finished strip for each, and only those that changed are painted again.
 
 A terminal that is larger than the widget is seen in part, with the cursor kept in sight until one pans; or it is drawn
-small, as blocks without letters, to see all of it at once. Matches of a search stand out. It takes looks and paints;
+small, as blocks without letters, to see all of it at once. Matches of a search stand out. It takes updates and paints;
 it knows neither time nor recordings.
 """
 
@@ -28,7 +28,7 @@ from selftest_tui.shared.widgets.screen_text import with_cursor
 if TYPE_CHECKING:
     from textual import events
 
-    from selftest_recorder.terminal.terminal import Colour, Cursor, Look, Pen, Row
+    from selftest_recorder.terminal.terminal import Colour, Cursor, Pen, Row, ScreenUpdate
 
 _MATCH = Style(reverse=True, bold=True)
 _NO_ATTRIBUTES = PLAIN[2:]
@@ -99,25 +99,25 @@ class TerminalView(Widget):
         self._words = words
         self.refresh()
 
-    def show(self, look: Look) -> None:
+    def show(self, update: ScreenUpdate) -> None:
         """Take over what changed."""
         corner, cursor = self.corner, self._cursor
-        if look.is_whole or look.lines != len(self._rows) or look.columns != self._columns:
-            self._rows = [()] * look.lines
-            self._strips = [None] * look.lines
-            self._columns = look.columns
-        for row, runs in look.rows.items():
+        if update.is_whole or update.lines != len(self._rows) or update.columns != self._columns:
+            self._rows = [()] * update.lines
+            self._strips = [None] * update.lines
+            self._columns = update.columns
+        for row, runs in update.rows.items():
             self._rows[row] = runs
             self._strips[row] = None
-        self._cursor = look.cursor
+        self._cursor = update.cursor
         self._small = None
         is_first, self._words = bool(self._words), ()
-        if is_first or look.is_whole or self.is_small or corner != self.corner:
+        if is_first or update.is_whole or self.is_small or corner != self.corner:
             self.refresh()
             return
-        changed = set(look.rows)
-        if cursor != look.cursor:
-            changed.update(one.row for one in (cursor, look.cursor) if one is not None)
+        changed = set(update.rows)
+        if cursor != update.cursor:
+            changed.update(one.row for one in (cursor, update.cursor) if one is not None)
         shown = [row - corner[1] for row in changed if 0 <= row - corner[1] < self.size.height]
         if shown:
             self.refresh(*(Region(0, y, self.size.width, 1) for y in shown))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import MAX_COLS, MAX_ROWS, Event, RecordingError
+from selftest_recorder.cast.reader import read_cast
 
 if TYPE_CHECKING:
     from pathlib import Path

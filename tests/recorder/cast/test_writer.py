@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from selftest_recorder.cast.cast import read_cast
 from selftest_recorder.cast.events import Header
-from selftest_recorder.cast.writing import CastWriter, encode_header, write_cast
+from selftest_recorder.cast.reader import read_cast
+from selftest_recorder.cast.writer import CastWriter, encode_header, write_cast
 from selftest_recorder.onhost.writing import Left, LineWriter, read_left
 
 if TYPE_CHECKING:
