@@ -56,8 +56,8 @@ def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path
         timeline.finish()
         at = timeline.duration if arguments.at is None else _moment(arguments.at, timeline.duration)
         timeline.seek(at)
-        look = timeline.look(whole=True)
-        rows = [look.rows.get(row, ()) for row in range(look.lines)]
+        update = timeline.read_update(whole=True)
+        rows = [update.rows.get(row, ()) for row in range(update.lines)]
         if arguments.batch:
             from selftest_core.schema.replay import replay_document
             from selftest_tui.cli import batch
@@ -65,7 +65,7 @@ def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path
             document = replay_document(
                 seconds=timeline.time,
                 duration=timeline.duration,
-                columns=look.columns,
+                columns=update.columns,
                 lines=frames.text_lines(rows),
                 markers=[(marker.time, marker.label) for marker in timeline.markers],
                 skipped=[(one.line, one.says) for one in timeline.recording.problems],
@@ -74,7 +74,7 @@ def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path
         else:
             match arguments.format:
                 case "svg":
-                    sys.stdout.write(frames.svg(rows, look.columns, title))
+                    sys.stdout.write(frames.svg(rows, update.columns, title))
                 case "ansi":
                     sys.stdout.write("".join(f"{line}\n" for line in frames.ansi_lines(rows)))
                 case _:

@@ -73,10 +73,10 @@ def last_screen(recording: Path, environ: Mapping[str, str]) -> str:
         with open_timeline(recording, environ) as timeline:
             timeline.finish()
             timeline.seek(timeline.duration)
-            look = timeline.look(whole=True)
+            update = timeline.read_update(whole=True)
     except (SelftestError, OSError):
         return ""  # `r` plays it, and says what is wrong with it
-    rows = [look.rows.get(row, ()) for row in range(look.lines)]
+    rows = [update.rows.get(row, ()) for row in range(update.lines)]
     return "\n".join(frames.ansi_lines(rows)) if any(line.strip() for line in frames.text_lines(rows)) else ""
 
 
