@@ -6,20 +6,22 @@ import contextlib
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from selftest_core.demo.fake_fleet import fake_environ, lay_out
-from selftest_core.demo.launch import Launch, Order
 from selftest_core.demo.private import PrivateWorld
+from selftest_core.errors import ToolFailedError
 from selftest_core.tools.mngr import find_mngr
 from selftest_core.tools.process import run
+from simulated.fleet import fake_environ, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from selftest_core.demo.launch import Progress
+_CREATES_AT_ONCE = 2
+_LONGEST_CREATE = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +75,26 @@ def a_world() -> Iterator[PrivateWorld]:
 def real_fleet(size: int) -> Iterator[MeasuredFleet]:
     """Agents made by the real mngr, in place: about a second each. Half of them are marked as working."""
     with a_world() as world:
-        folders: dict[str, Path] = {}
-        failures: list[str] = []
+        program, cwd = str(find_mngr(world.environ).path), world.root / "r"
 
-        def note(progress: Progress) -> None:
-            if progress.error is not None:
-                failures.append(str(progress.error))
-            sys.stderr.write(f"\r{progress.made} of {progress.total} real agents made ")
-            sys.stderr.flush()
+        def create(number: int) -> None:
+            name = f"st-7f-real-{number:03}"
+            argv = (
+                program, "create", name, "--type", "command", "--transfer", "none", "--no-connect", "--headless",
+                "--format", "json", "--", "sleep", "100000",
+            )  # fmt: skip
+            done = run(argv, timeout=_LONGEST_CREATE, cwd=cwd, env=world.tools_environ)
+            if not done.ok:
+                raise ToolFailedError("mngr could not create an agent", done.stderr_end, argv=argv)
 
-        repository = world.root / "r"
-        orders = [
-            Order(
-                f"st-7f-real-{number:03}",
-                (
-                    "create", f"st-7f-real-{number:03}", "--type", "command", "--transfer", "none", "--no-connect",
-                    "--headless", "--format", "json", "--", "sleep", "100000",
-                ),
-            )
-            for number in range(size)
-        ]  # fmt: skip
-        (world.root / "l").mkdir()
-        launch = Launch(
-            find_mngr(world.environ).path, orders, cwd=repository, env=world.tools_environ, logs=world.root / "l",
-            on_progress=note,
-        )  # fmt: skip
-        launch.start()
-        try:
-            launch.wait()
-        finally:
-            launch.stop()
+        create(0)  # alone: it writes the files that all agents share
+        with ThreadPoolExecutor(_CREATES_AT_ONCE) as pool:
+            for made, _ in enumerate(pool.map(create, range(1, size)), 2):
+                sys.stderr.write(f"\r{made} of {size} real agents created ")
+                sys.stderr.flush()
         sys.stderr.write("\n")
-        if failures:
-            raise RuntimeError(f"{len(failures)} agents could not be made: {failures[0]}")
 
+        folders: dict[str, Path] = {}
         for folder in sorted((world.host_dir / "agents").iterdir()):
             folders[str(json.loads((folder / "data.json").read_bytes())["name"])] = folder
         for number, folder in enumerate(folders.values()):

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from textual import events
 
+import scenes
 from selftest_core.agents import State
 from selftest_core.fleet.fleet import Fleet, apply, view
 from selftest_core.fleet.observations import Probed
 from selftest_tui.app.app import FleetApp
 from selftest_tui.fleet.agent_table import AgentTable
 from selftest_tui.shared.world import StillWatch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-import scenes
 
 if TYPE_CHECKING:
     from selftest_core.fleet.view import FleetView

@@ -6,19 +6,16 @@ import asyncio
 import json
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import events
 
+import scenes
 from bench.histories import history
 from selftest_core.review.changes.inputs import Request
 from selftest_tui.app.app import FleetApp
 from selftest_tui.review.screen import ReviewScreen
 from selftest_tui.shared.world import StillWatch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-import scenes
 
 if TYPE_CHECKING:
     from bench.histories import History

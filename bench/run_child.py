@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from bench.run_rows import simulated_plan
-from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
-from selftest_core.demo.simulated_time import SimulatedClock, play
 from selftest_core.journal import Journal, read
 from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.fold import apply, begin, fold
 from selftest_core.run.store import make_run_folder
+from simulated.clock import SimulatedClock, play
+from simulated.crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
 
 AT_ONCE = 50
 # Of ten agents: seven succeed, one crashes, one leaves its test red, one fails to be made at first.

@@ -19,8 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.run.rehearsals import a_plan
-from selftest_core.demo.simulated_crew import Role, SimulatedCrew, SimulatedWorld
-from selftest_core.demo.simulated_time import SimulatedClock, play
 from selftest_core.errors import ToolError
 from selftest_core.run.conduct.clock import WallClock
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Life
@@ -29,6 +27,8 @@ from selftest_core.run.fold import RunRow
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
+from simulated.clock import SimulatedClock, play
+from simulated.crew import Role, SimulatedCrew, SimulatedWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

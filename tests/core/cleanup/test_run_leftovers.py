@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from core.run.rehearsals import a_plan
 from selftest_core.cleanup.run_leftovers import OLD, RunLeftover, remove, run_leftovers
-from selftest_core.demo.simulated_time import EPOCH
 from selftest_core.journal import Journal
 from selftest_core.run.conduct.smoke import Smoke
 from selftest_core.run.crew.trusting import agent_ids
 from selftest_core.run.fetch.bundles import agent_ref
 from selftest_core.run.fold import begin
 from selftest_core.run.store import make_run_folder, run_folders
+from simulated.clock import EPOCH
 from standins import EMPTY, calls, mngr_that
 
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
-from selftest_core.demo.simulated_time import EPOCH, SimulatedClock, play
 from selftest_core.journal import Entry, JournalWriteError, encode, read
 from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.decide import Policy
@@ -16,6 +14,8 @@ from selftest_core.run.events import NEXT, Event
 from selftest_core.run.fold import Run, apply, begin, fold
 from selftest_core.run.plan.plan import PlannedTest, RunPlan
 from selftest_core.run.store import RunFolder
+from simulated.clock import EPOCH, SimulatedClock, play
+from simulated.crew import Role, SimulatedBundles, SimulatedCrew, SimulatedWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

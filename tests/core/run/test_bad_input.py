@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.rehearsals import TIMEOUT, a_rehearsal
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.run.events import Event
 from selftest_core.run.fetch.pulling import SCREEN
+from simulated.crew import Role
 
 if TYPE_CHECKING:
     from pathlib import Path

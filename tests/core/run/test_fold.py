@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.run.rehearsals import a_plan, a_rehearsal
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.journal import Entry
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fold import Run, apply, begin, fold
 from selftest_core.schema.run import outcome_counts
+from simulated.crew import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

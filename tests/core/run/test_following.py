@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.rehearsals import a_plan, a_rehearsal
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.errors import UsageError
 from selftest_core.journal import Journal, encode, read
 from selftest_core.run.events import Phase
 from selftest_core.run.fold import begin, fold
 from selftest_core.run.following import RunFollower
 from selftest_core.run.store import RunFolder, make_run_folder
+from simulated.crew import Role
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,6 @@ import jsonschema
 import pytest
 
 from core.run.rehearsals import RUN, a_plan, a_rehearsal
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.journal import Entry, Journal
 from selftest_core.run.conduct.decide import Policy
 from selftest_core.run.events import OPEN_ENDS, Event
@@ -20,6 +19,7 @@ from selftest_core.run.telling import summary_lines, tell
 from selftest_core.schema.registry import schema
 from selftest_core.schema.run import exit_status, open_counts, run_line, run_summary, runs_document
 from selftest_core.schema.run_detail import own_document
+from simulated.crew import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What conducting a run needs of whoever makes and keeps agents: the port `Crew`, and the values that pass it.
 
-`run.crew.mngr_crew` does it with the real mngr; `demo.simulated_crew` plays it in simulated time. One contract test
+`run.crew.mngr_crew` does it with the real mngr; the tests have a simulated one. One contract test
 holds both to the same answers. A crew knows nothing of a run's rules: it is asked, and tells what it sees.
 
 Every method may take long and may fail: it raises ToolError, which costs the agents that were asked for and no other.

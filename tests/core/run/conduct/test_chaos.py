@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.run.rehearsals import Rehearsal, a_rehearsal, assert_told_rightly
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.journal import read
 from selftest_core.run.conduct.decide import Policy
 from selftest_core.run.events import End, Phase
 from selftest_core.run.store import Wish, WishKind
+from simulated.crew import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

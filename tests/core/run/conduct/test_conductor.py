@@ -6,10 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from core.run.rehearsals import POLL, a_rehearsal
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.run.conduct.decide import ASKS, TURN_ENDED, Policy
 from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.store import Wish, WishKind
+from simulated.crew import Role
 
 if TYPE_CHECKING:
     from pathlib import Path

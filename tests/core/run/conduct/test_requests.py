@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.run.rehearsals import POLL, a_rehearsal
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.run.conduct.decide import Policy
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.store import Wish, WishKind
+from simulated.crew import Role
 
 if TYPE_CHECKING:
     from pathlib import Path

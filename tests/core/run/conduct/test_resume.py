@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.rehearsals import RUN, Rehearsal, a_rehearsal
-from selftest_core.demo.simulated_crew import Role
 from selftest_core.errors import RefusedError
 from selftest_core.journal import Journal
 from selftest_core.run.events import Phase
 from selftest_core.run.fold import Member
+from simulated.crew import Role
 from worlds import eventually
 
 if TYPE_CHECKING:

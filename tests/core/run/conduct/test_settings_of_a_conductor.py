@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 from core.run.rehearsals import a_plan
-from selftest_core.demo.simulated_time import EPOCH
 from selftest_core.journal import Journal
 from selftest_core.run.store import make_run_folder
+from simulated.clock import EPOCH
 from standins import EMPTY, mngr_that
 from tui.cli.programs import ours
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.run.rehearsals import POLL, a_plan, a_rehearsal
-from selftest_core.demo.simulated_crew import Role, SimulatedCrew
 from selftest_core.run.conduct.decide import Policy
 from selftest_core.run.conduct.smoke import nonce_of, report_of, smoke_of
 from selftest_core.run.conduct.smoke_agents import ASKED_TO_STOP
@@ -24,6 +23,7 @@ from selftest_core.run.plan.prompt import render_smoke_prompt
 from selftest_core.run.store import Wish, WishKind
 from selftest_core.run.telling import tell
 from selftest_core.schema.run import exit_status, run_summary
+from simulated.crew import Role, SimulatedCrew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

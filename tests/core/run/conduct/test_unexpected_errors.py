@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.run.rehearsals import POLL, a_rehearsal, assert_told_rightly
-from selftest_core.demo.simulated_crew import Role, SimulatedBundles, SimulatedCrew
 from selftest_core.errors import ToolFailedError
 from selftest_core.journal import read
 from selftest_core.run.conduct.decide import Policy
@@ -19,6 +18,7 @@ from selftest_core.run.events import Event
 from selftest_core.run.fetch.fetching import OwnDiskError
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.store import Wish, WishKind
+from simulated.crew import Role, SimulatedBundles, SimulatedCrew
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.run.rehearsals import a_plan
-from selftest_core.demo.simulated_time import SimulatedClock, play
 from selftest_core.errors import ToolFailedError
 from selftest_core.fleet.observations import Listed
 from selftest_core.run.conduct.clock import WallClock
 from selftest_core.run.crew.listings import Listings, by_id, find
 from selftest_core.run.fold import RunRow
 from selftest_core.tools.mngr import Mngr, find_mngr
+from simulated.clock import SimulatedClock, play
 from standins import EMPTY, calls, mngr_that
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
-"""A stand-in for mngr with a thousand agents: the same answers, from the same files and the same tmux, at no cost.
+"""A fake mngr for a thousand agents: the real answers, read from the same files and the same tmux server.
 
-    python -m selftest_core.demo.fake_mngr list --format json [--provider local]
+    python -P tests/simulated/mngr.py list --format json [--provider local]
 
-It exists because no machine makes a thousand real agents for a measurement (a second each). It knows the parts of
-mngr's command line that this project calls: `--version`, `list`, `message`, `stop`, `start`, `destroy -f`. It reads
-MNGR_HOST_DIR as `fake_fleet` lays it out, sees only the tmux server that TMUX and TMUX_TMPDIR lead to, and is held to
-the real mngr by a test: same keys, same types, same refusals. FAKE_MNGR_SECONDS makes `list` take that long.
-It must never be pointed at a person's own host folder; without the fleet's marker there it refuses.
+No machine makes a thousand real agents for a measurement (one second each). Supported are the commands that this
+project calls: `--version`, `list`, `message`, `stop`, `start`, `destroy -f`. It reads MNGR_HOST_DIR as
+`simulated.fleet` writes it and uses the tmux server that TMUX and TMUX_TMPDIR name. A contract test compares it with
+the real mngr: keys, types, refusals. FAKE_MNGR_SECONDS is the duration of `list`.
+It refuses a host folder without the marker of a simulated fleet, so it never touches a person's agents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Time that passes only while everybody waits: an hour of a run in some milliseconds, the same every time.
+"""Simulated time: an hour of a run takes some milliseconds and repeats exactly.
 
-`play` runs a coroutine in an event loop whose clock jumps to the next thing that is due. Threads and other programs
-have no place in it: they would take real time, of which this loop knows nothing.
+`play` runs a coroutine in an event loop whose clock jumps to the next timer. Threads and other programs must not be
+used in it: they take real time, and the loop does not wait for them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 EPOCH = 1_760_000_000.0
-"""When simulated time begins, in seconds since the epoch."""
+"""Start of simulated time, in seconds since the epoch."""
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Waits by moving the clock."""
+    """Move the clock instead of waiting."""
 
     passed = 0.0
 
@@ -27,7 +27,7 @@ class _JumpingSelector(selectors.SelectSelector):
         ready = super().select(0)
         if not ready:
             if timeout is None:
-                raise RuntimeError("everybody waits, and nothing is due")
+                raise RuntimeError("all tasks wait and no timer is due")
             self.passed += max(timeout, 0.0)
         return ready
 
@@ -42,9 +42,9 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class SimulatedClock:
-    """A clock in such a loop. `passed`: the seconds that had passed before it; `jump` moves the time of day alone.
+    """The clock of such a loop. `passed`: seconds before its start; `jump`: offset of the time of day alone.
 
-    `booted`: the name of the boot in which its seconds count.
+    `booted`: the boot that its seconds belong to.
     """
 
     def __init__(self, passed: float = 0.0, booted: str = "simulated") -> None:
@@ -53,11 +53,11 @@ class SimulatedClock:
         self._booted = booted
 
     def now(self) -> float:
-        """Seconds since the epoch, which may have been moved."""
+        """Seconds since the epoch, plus `jump`."""
         return EPOCH + self.passed + self.jump
 
     def elapsed(self) -> float:
-        """Seconds since simulated time began, through all loops."""
+        """Seconds since the start of simulated time, across all loops."""
         return self._before + asyncio.get_running_loop().time()
 
     def boot(self) -> str:
@@ -70,12 +70,12 @@ class SimulatedClock:
         return self.elapsed()
 
     async def sleep(self, seconds: float) -> None:
-        """Let that much time pass."""
+        """Wait in simulated time."""
         await asyncio.sleep(seconds)
 
 
 def play[T](main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end in simulated time. Raises what it raises, after everything that it started ended."""
+    """Run a coroutine in simulated time, then end every task that it started. Raises what the coroutine raises."""
     loop = _Loop(_JumpingSelector())
     try:
         return loop.run_until_complete(main())

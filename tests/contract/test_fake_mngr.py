@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import loaded_mngr
-from selftest_core.demo.fake_fleet import fake_environ, lay_out
 from selftest_core.demo.private import PrivateWorld
 from selftest_core.fleet.sources.mngr_list import parse_listing
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.tools.process import Completed, run
+from simulated.fleet import fake_environ, lay_out
 from worlds import BIN, eventually
 
 if TYPE_CHECKING:

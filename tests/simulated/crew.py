@@ -1,8 +1,7 @@
-"""A crew that plays its agents: no process, no network, simulated time, the same again for the same seed.
+"""A simulated crew: agents without processes or network, in simulated time, repeatable by seed.
 
-It ships, for it is what a run is rehearsed and measured with, and what tests kill conductors over thousands of times.
-A `SimulatedWorld` outlives conductors as real agents do: whoever is made stays, and works on while nobody looks.
-Each agent plays one `Role`; everything that takes time or may fail does so by the seed.
+Tests, `make chaos` and `make bench` conduct runs with it. A `SimulatedWorld` outlives its conductors as real agents
+do. Each agent plays one `Role`; the seed determines durations and failures.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.demo.simulated_time import SimulatedClock
     from selftest_core.run.fetch.conversations import Conversation
     from selftest_core.run.fold import Member
+    from simulated.clock import SimulatedClock
 
 _BUNDLE_WORDS = "simulated bundle"
 _GIANT = 50 * 1024 * 1024

@@ -1,8 +1,8 @@
-"""Lays out a fleet of agents that cost next to nothing, for `fake_mngr` and for the real probe to find.
+"""A simulated fleet: agents that cost almost nothing, for the fake mngr and the real probe.
 
-Each has mngr's files, and most have a session on the world's own tmux server, whose pane runs one sleeping process.
-All sessions are made by one tmux process. The states are mixed as on a busy day, by number, so that two fleets of
-one size are the same. It must only be used in a `PrivateWorld`.
+Each agent has mngr's files. Most have a session on the world's own tmux server with one sleeping process; one tmux
+process makes all sessions. The number of an agent determines its state, so two fleets of one size are equal.
+Use it in a `PrivateWorld` only.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from selftest_core.demo.fake_mngr import MARKER
 from selftest_core.errors import ToolFailedError
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import run
+from simulated import mngr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,12 +43,12 @@ class FakeAgent:
 
     @property
     def has_session(self) -> bool:
-        """True for one whose terminal is there."""
+        """True for an agent with a terminal."""
         return self.kind != "stopped"
 
 
 def fake_agents(world: PrivateWorld, count: int) -> tuple[FakeAgent, ...]:
-    """The agents of a fleet of this size, not yet laid out."""
+    """Return the agents of a fleet of this size, before anything is on the disk."""
     return tuple(
         FakeAgent(
             id=f"agent-{number:032x}",
@@ -62,15 +62,15 @@ def fake_agents(world: PrivateWorld, count: int) -> tuple[FakeAgent, ...]:
 
 
 def lay_out(world: PrivateWorld, count: int, *, sessions: bool = True) -> tuple[FakeAgent, ...]:
-    """Make the fleet: files, sessions unless told otherwise, and a `mngr` program in `bin_folder(world)`."""
+    """Create the fleet: files, `sessions`, and a program `mngr` in `bin_folder(world)`."""
     agents = fake_agents(world, count)
-    (world.host_dir / MARKER).touch()
+    (world.host_dir / mngr.MARKER).touch()
     (world.host_dir / "host_id").write_text(HOST_ID, encoding="utf-8")
     for number, agent in enumerate(agents):
         _write(agent, number)
     program = bin_folder(world) / "mngr"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m selftest_core.demo.fake_mngr "$@"\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{mngr.__file__}" "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     if sessions:
         _make_sessions(world, [agent for agent in agents if agent.has_session])
@@ -78,12 +78,12 @@ def lay_out(world: PrivateWorld, count: int, *, sessions: bool = True) -> tuple[
 
 
 def bin_folder(world: PrivateWorld) -> Path:
-    """Where the fake `mngr` is."""
+    """Return the folder of the fake `mngr`."""
     return world.root / "bin"
 
 
 def fake_environ(world: PrivateWorld, environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment of the world in which `mngr` is the fake one."""
+    """Return an environment of the world in which `mngr` is the fake one."""
     return {**environ, "PATH": f"{bin_folder(world)}{os.pathsep}{environ.get('PATH', os.defpath)}"}
 
 
