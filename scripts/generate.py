@@ -1,4 +1,4 @@
-"""Write the parts of the documents that come from code: the tables of keys and settings, and docs/schema.json.
+"""Write the generated parts of the documents: tables of keys and settings, the picture of the rooms, docs/schema.json.
 
     generate.py           write them
     generate.py --check   say what is stale, and end with 1 where anything is
@@ -8,8 +8,10 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->` in i
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 SETTINGS = ROOT / "docs" / "settings.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 SCHEMA = ROOT / "docs" / "schema.json"
 
 
@@ -34,9 +37,33 @@ def config_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def rooms_picture() -> str:
+    """The layers of rooms in each package, from the contracts of import-linter in pyproject.toml."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    contracts = tools["importlinter"]["contracts"]
+    lines = ["```"]
+    for package in next(one["layers"] for one in contracts if "containers" not in one):
+        layers = next(one["layers"] for one in contracts if one.get("containers") == [package])
+        lines += [package] if len(lines) == 1 else ["   │", "   ▼", package]
+        for number, layer in zip(range(len(layers), 0, -1), layers, strict=True):
+            for place, room in enumerate(one.strip("() ") for one in layer.split("|")):
+                lines.append(f"{'' if place else number:>4}  {room:<14}{_first_line(package, room)}".rstrip())
+    return "\n".join([*lines, "```"]) + "\n"
+
+
+def _first_line(package: str, room: str) -> str:
+    """The first line of a room's docstring, "" where there is no such room."""
+    folder = ROOT / package.removeprefix("selftest_") / package
+    for path in (folder / room / "__init__.py", folder / f"{room}.py"):
+        if path.is_file():
+            return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    return ""
+
+
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     README: {"keys": readme_table},
     SETTINGS: {"settings": config_table},
+    ARCHITECTURE: {"rooms": rooms_picture},
 }
 """The generated parts of each document, by name."""
 
