@@ -35,11 +35,12 @@ fuzz: venv ## hold lines of random histories under random decisions against git'
 
 check: test check-static ## all tests, then everything below
 
-check-static: venv ## format, lint, types, import contracts, stale generated files and screenshots
+check-static: venv ## format, lint, types, import contracts, structure, stale generated files and screenshots
 	$(PYTHON_BIN) -m ruff format --check --no-cache .
 	$(PYTHON_BIN) -m ruff check --no-cache .
 	$(PYTHON_BIN) -m mypy
 	.venv/bin/lint-imports --no-cache
+	$(PYTHON_BIN) scripts/structure.py
 	.venv/bin/selftest-tui check
 	$(PYTHON_BIN) scripts/generate.py --check
 	$(PYTHON_BIN) scripts/screenshots.py --check

@@ -49,6 +49,47 @@ def test_imports_point_one_way() -> None:
     assert re.search(r"Contracts: \d+ kept, 0 broken", done.stdout)
 
 
+def _structure(*packages: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, str(ROOT / "scripts" / "structure.py"), *map(str, packages)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def test_no_import_circle_no_crowded_folder_and_nothing_unreferenced() -> None:
+    done = _structure()
+    assert done.returncode == 0, done.stderr
+
+
+SAMPLE = {
+    "__init__.py": "",
+    "first.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from sample.second import Used\n"
+    "def main() -> None:\n    Used().name()\n",
+    "second.py": "from . import third\nfrom .third import helper\nclass Used:\n"
+    "    def name(self): return third.LIMIT, helper()\n    def other(self): return self.lonely()\n"
+    "    def lonely(self): return self.other()\nclass Unused:\n    def name(self): return Unused\n",
+    "third.py": "import sample.first\nLIMIT = 1\nSPARE = 2\ndef helper(): pass\ndef recursive(): return recursive()\n",
+    "many/__init__.py": "",
+    **{f"many/part_{number}.py": "" for number in range(16)},
+}
+
+
+def test_the_check_of_the_structure_finds_what_it_is_for(tmp_path: Path) -> None:
+    for name, text in SAMPLE.items():
+        path = tmp_path / "sample" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = _structure(tmp_path / "sample")
+    assert done.stderr.splitlines() == [
+        "import circle: sample.first, sample.second, sample.third",
+        "more than 15 modules in one folder: sample.many has 16",
+        "unreferenced: sample.second:5 Used.other",
+        "unreferenced: sample.second:6 Used.lonely",
+        "unreferenced: sample.second:7 Unused",
+        "unreferenced: sample.third:3 SPARE",
+        "unreferenced: sample.third:5 recursive",
+    ]
+    assert done.returncode == 1
+
+
 def test_the_whole_core_loads_no_terminal_ui_and_nothing_heavy() -> None:
     modules = sorted(
         ".".join(path.relative_to(ROOT / "core").with_suffix("").parts).removesuffix(".__init__")
