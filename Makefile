@@ -18,8 +18,9 @@ help:
 venv: ## make .venv ready (part of every other target)
 	@scripts/bootstrap
 
+# Some of the scripted agents fail, so that there is something to look at: the demo then ends with 1, as a run does.
 demo: venv ## scripted agents in a private world, live on the screen
-	@.venv/bin/selftest-tui demo $(ARGS)
+	@.venv/bin/selftest-tui demo $(ARGS) || { status=$$?; test $$status = 1 || exit $$status; }
 
 test: venv ## all tests
 	@$(PYTHON_BIN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)

@@ -183,3 +183,8 @@ selftest-tui sweep || test $? = 1
 
 # Remove it without being asked.
 selftest-tui sweep --yes
+
+# Remove what one run left; then what all ended runs and reviews of this repository left. Other repositories and demos
+# are not touched.
+selftest-tui sweep --yes 20261120
+selftest-tui sweep --yes --here

@@ -150,3 +150,23 @@ def test_a_second_call_is_silent_until_something_changes(checkout: Path) -> None
     program(checkout, "broken", "exit 1").rename(interpreter)
     done = bootstrap(checkout, PYTHON="/nonexistent/python")
     assert (done.returncode, "/nonexistent/python" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(("status", "of_make"), [(0, 0), (1, 0), (2, 2), (3, 2)])
+def test_make_demo_reports_no_error_where_the_demo_ends_with_work_for_a_person(
+    tmp_path: Path, status: int, of_make: int
+) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name, text in (("scripts/bootstrap", "true"), (".venv/bin/selftest-tui", f'echo "$@"; exit {status}')):
+        script = tmp_path / name
+        script.parent.mkdir(parents=True)
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        script.chmod(0o755)
+
+    done = subprocess.run(
+        ["make", "demo", "ARGS=--batch"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert done.returncode == of_make
+    assert "demo --batch" in done.stdout
+    assert ("Error" in done.stderr) is (of_make != 0)

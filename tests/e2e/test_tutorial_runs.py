@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BEGUN = "20261121-0931-7f3a"
 ENDED = "20261120-0931-7f3a"
+OLD, OTHER = "20261119-0931-7f3a", "20261118-0931-7f3a"
 
 
 def a_run(world: World, run: str, *, is_over: bool) -> RunFolder:
@@ -147,3 +148,27 @@ def test_a_run_without_a_conductor_is_ended_from_here(e2e: EndToEnd, world: Worl
     assert begun.wishes() == ()
     assert ended.read().conductors == 1
     assert list((world.host_dir / "agents").glob("*")) == []
+
+
+def test_a_sweep_of_one_run_and_of_this_repository(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block("""
+        # Remove what one run left; then what all ended runs and reviews of this repository left. Other repositories and demos
+        # are not touched.
+        selftest-tui sweep --yes 20261120
+        selftest-tui sweep --yes --here
+    """)  # noqa: E501  # a block is cited as it is
+    old = a_run(world, OLD, is_over=True)
+    elsewhere = make_run_folder(a_plan(1, run=OTHER, repository=str(world.home)), world.environment)
+    with Journal(elsewhere.journal) as journal:
+        test = elsewhere.plan().tests[0].agent_name
+        journal.append("ended", 2.0, agent=test, attempt=0, end="not_started", stage="launch", text="x")
+    done = ran(block, world)
+    assert done.exit_status == 0, f"{done.stdout}\n{done.stderr}"
+    of_one, _, of_here = done.stdout.partition("Removed 1 leftover.")
+    assert ENDED in of_one
+    assert OLD not in of_one
+    assert OLD in of_here
+    assert OTHER not in done.stdout
+    assert not ended.path.exists()
+    assert not old.path.exists()
+    assert elsewhere.path.is_dir()

@@ -7,10 +7,10 @@ meanwhile.
 
 from __future__ import annotations
 
-import re
 import shutil
 from typing import TYPE_CHECKING, Literal
 
+from selftest_core.cleanup.selection import ALL, REVIEW_ID, Selection
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
@@ -28,7 +28,6 @@ type Kind = Literal["review", "refs"]
 
 OLD = 30 * 24 * 3600.0
 """Seconds after which nobody is taken to come back to a review that is done."""
-_NAME = re.compile(r"review-[0-9a-f]{8}-[0-9a-f]{8}")
 _DECIDED = ACTS | {"undone", "redone"}
 
 
@@ -49,7 +48,7 @@ class ReviewLeftover:
 
 
 def review_leftovers(
-    environ: Mapping[str, str], repository: Path | None, now: float
+    environ: Mapping[str, str], repository: Path | None, now: float, selection: Selection = ALL
 ) -> tuple[tuple[ReviewLeftover, ...], tuple[str, ...]]:
     """What reviews of this repository left, by looking only; and what could not be looked at, in words.
 
@@ -68,13 +67,18 @@ def review_leftovers(
     found: list[ReviewLeftover] = []
     homes = {path.name: path for top in tops for path in (top / OWN_FOLDER / "runs").glob("review-*")}
     for name, home in sorted(homes.items()):
-        if home.is_relative_to(repository) and _NAME.fullmatch(name) and _is_over(home, now):
+        if (
+            selection.includes(name)
+            and home.is_relative_to(repository)
+            and REVIEW_ID.fullmatch(name)
+            and _is_over(home, now)
+        ):
             own = _refs_of(refs, name)
             says = f"review {name}: its folder, and the refs that keep its commits (nobody was in it for 30 days)"
             names = (str(home), *(ref for ref, _ in own))
             found.append(ReviewLeftover("review", name, home, says, names, own, place.git_dir))
     for name in dict.fromkeys(_names_in(refs)):
-        if name not in homes:
+        if name not in homes and selection.includes(name):
             own = _refs_of(refs, name)
             count = f"{len(own)} ref{'' if len(own) == 1 else 's'}"
             says = f"review {name}: {count} of it, whose folder is gone"
@@ -124,7 +128,7 @@ def _is_done_with(home: Path, now: float) -> bool:
 def _names_in(refs: Mapping[str, str]) -> Iterator[str]:
     for ref in refs:
         name = ref.split("/")[2]
-        if _NAME.fullmatch(name):
+        if REVIEW_ID.fullmatch(name):
             yield name
 
 

@@ -9,7 +9,6 @@ once more before each removal, with the journal held so that no conductor can be
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from selftest_core.actions.agent_actions import Act, Target, steer
 from selftest_core.agent_types.trust import claude_file, entries_of, remove_entries
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.cleanup.selection import ALL, REFS, RUN_ID, Selection
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
@@ -24,9 +24,9 @@ from selftest_core.run.conduct.conducting import hold
 from selftest_core.run.conduct.conductor_session import ConductorSession, close_session, find_conductor
 from selftest_core.run.crew.mngr_commands import providers_of
 from selftest_core.run.crew.trusting import agent_ids, trusted_folders
-from selftest_core.run.overview import glances
+from selftest_core.run.overview import glance, own_folders
 from selftest_core.run.plan.names import RUN_LABEL
-from selftest_core.run.store import FOLDER, forget
+from selftest_core.run.store import FOLDER, forget, run_folders
 from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ OLD = 30 * 24 * 3600.0
 """Seconds after its end at which a run's whole folder is offered."""
 _LISTING = 240.0
 """Seconds for a listing: nobody looks at a screen meanwhile, and what is not listed is not offered."""
-_REFS = "refs/selftest/"
-_RUN = re.compile(r"[0-9]{8}-[0-9]{4}-[0-9a-f]{4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +62,22 @@ class RunLeftover:
 
 
 async def run_leftovers(
-    environ: Mapping[str, str], repository: Path | None, now: float
+    environ: Mapping[str, str], repository: Path | None, now: float, selection: Selection = ALL
 ) -> tuple[tuple[RunLeftover, ...], tuple[str, ...]]:
-    """What ended runs left, in the order in which it is to be removed; and in words what could not be looked at.
+    """Find what ended runs left, in the order of removal; and as messages what could not be looked at.
 
     `now`: seconds since the epoch. mngr is asked only where there are runs, one listing for each of their providers.
     """
-    found = [one for one in glances(environ, repository) if one.state == "ended"]
+    own = own_folders(environ, repository) if selection.is_here and repository else run_folders(environ, repository)
+    glanced = [glance(folder) for folder in own if selection.includes(folder.run)]
+    found = [one for one in glanced if one.state == "ended"]
     agents, problems = await _agents_of(found, environ)
     left: list[RunLeftover] = []
     for one in found:
         if one.run is not None:
             left += _of_run(one, one.run, agents.get(one.folder.path, []), environ, now)
     if repository is not None:
-        left += _refs_of_none(repository, environ)
+        left += [one for one in _refs_of_none(repository, environ) if selection.includes(one.run)]
     return tuple(left), problems
 
 
@@ -143,7 +143,7 @@ def _of_run(
         left.append(RunLeftover("trust", name, claude_file(environ), says, trusted, folder))
     ended_at = max((row.ended_at or 0.0 for row in run.rows.values()), default=0.0)
     if now - max(ended_at, run.plan.created_at) > OLD:
-        refs = _refs_of(Path(run.plan.repository), f"{_REFS}{name}/", environ)
+        refs = _refs_of(Path(run.plan.repository), f"{REFS}{name}/", environ)
         says = f"run {name}: its folder, and what its agents committed (it ended more than 30 days ago)"
         left.append(
             RunLeftover(
@@ -204,11 +204,11 @@ def _branches_of(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> lis
 
 def _refs_of_none(repository: Path, environ: Mapping[str, str]) -> list[RunLeftover]:
     """Refs of runs whose folder is gone."""
-    git_dir, names, oids = _refs_of(repository, _REFS, environ)
+    git_dir, names, oids = _refs_of(repository, REFS, environ)
     by_run: dict[str, list[tuple[str, str]]] = {}
     for name, oid in zip(names, oids, strict=True):
-        run = name.removeprefix(_REFS).partition("/")[0]
-        if _RUN.fullmatch(run) and not (repository / FOLDER / "runs" / run).exists():
+        run = name.removeprefix(REFS).partition("/")[0]
+        if RUN_ID.fullmatch(run) and not (repository / FOLDER / "runs" / run).exists():
             by_run.setdefault(run, []).append((name, oid))
     return [
         RunLeftover(

@@ -14,6 +14,7 @@ class LeftoverItem(Shape):
 
     path: Text = Field(description="The folder that it is or belongs to.")
     kind: Literal["demo", "agents", "session", "clone", "branches", "trust", "refs", "run", "review"]
+    run: Text | None = Field(description="The run or review that it is of; null for a demo.")
     says: Text
     names: list[Text] = Field(description="Exactly what goes: agents, branches, refs or sessions.")
     kept: bool

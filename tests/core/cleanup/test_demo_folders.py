@@ -12,7 +12,7 @@ import pytest
 
 from selftest_core.cleanup.demo_ending import end_world, processes_of
 from selftest_core.cleanup.demo_folders import MARKER, PREFIX, Claim, demo_folders
-from selftest_core.cleanup.sweep import leftovers, sweep, sweep_dead_demos
+from selftest_core.cleanup.demo_leftovers import leftovers, sweep, sweep_dead_demos
 from selftest_core.demo.private import PrivateWorld
 from selftest_core.errors import ToolMissingError
 from selftest_core.tools.process import run, spawn

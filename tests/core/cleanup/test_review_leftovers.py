@@ -13,6 +13,7 @@ import pytest
 
 from core.review.desks import environ, make_desk, oid, opened
 from selftest_core.cleanup.review_leftovers import OLD, ReviewLeftover, remove_review, review_leftovers
+from selftest_core.cleanup.selection import Selection, select
 from selftest_core.errors import RefusedError
 from selftest_core.review.line import Decision
 from selftest_core.review.session.opening import hold
@@ -52,6 +53,10 @@ def test_a_review_that_was_published_goes_with_its_refs_when_it_is_old(desk: Rep
     assert found(desk, time.time()) == (), "it is not old"
     (one,) = found(desk)
     assert (one.kind, one.review, one.path) == ("review", name, home)
+    selected = select([name[:12]], environ(desk), desk.folder, is_here=True)
+    assert review_leftovers(environ(desk), desk.folder, LATER, selected) == ((one,), ())
+    nothing = Selection(frozenset({"review-00000000-00000000"}))
+    assert review_leftovers(environ(desk), desk.folder, LATER, nothing) == ((), ())
     assert one.names == (str(home), *own_refs(desk))
     published = desk.git("rev-parse", "fixes")
     with opened(desk) as session:

@@ -7,8 +7,12 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from core.run.rehearsals import a_plan
 from selftest_core.cleanup.run_leftovers import OLD, RunLeftover, remove, run_leftovers
+from selftest_core.cleanup.selection import ALL, Selection, select
+from selftest_core.errors import RefusedError, UsageError
 from selftest_core.journal import Journal
 from selftest_core.run.conduct.smoke import Smoke
 from selftest_core.run.crew.trusting import agent_ids
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from worlds import World
 
 ENDED, LIVE, DELETED = "20261001-0931-7f3a", "20261002-0931-7f3a", "20250101-0000-abcd"
+OTHER = "20261003-0931-7f3a"
 
 
 def a_run(world: World, run: str, *, is_over: bool, **changes: Any) -> RunFolder:
@@ -47,9 +52,9 @@ def refs(world: World) -> dict[str, str]:
     return {name: oid for name, _, oid in (line.partition(" ") for line in told)}
 
 
-def look(world: World, after: float) -> dict[tuple[str, str], RunLeftover]:
+def look(world: World, after: float, selection: Selection = ALL) -> dict[tuple[str, str], RunLeftover]:
     """By kind and run, so long after the beginning of simulated time."""
-    found, problems = asyncio.run(run_leftovers(world.environment, world.repository, EPOCH + after))
+    found, problems = asyncio.run(run_leftovers(world.environment, world.repository, EPOCH + after, selection))
     assert problems == ()
     return {(one.kind, one.run): one for one in found}
 
@@ -151,6 +156,76 @@ def test_entries_of_an_ended_runs_agents_among_the_trusted_folders_are_listed_an
     assert removed(world, leftover) == ()
     assert json.loads(file.read_text())["projects"] == {**of_person, **of_live}
     assert ("trust", ENDED) not in look(world, 0.0)
+
+
+def test_a_sweep_of_one_run_looks_at_no_other(world: World) -> None:
+    mngr_that(world, f"echo '{EMPTY}'")
+    repository = world.make_repository()
+    for run in (ENDED, OTHER):
+        a_run(world, run, is_over=True)
+    for run in (ENDED, DELETED):
+        world.run(["git", "update-ref", agent_ref(run, "agent-00"), "HEAD"])
+
+    for typed, expected in (
+        ([ENDED[:13]], {("run", ENDED)}),
+        ([DELETED], {("refs", DELETED)}),
+        ([OTHER, DELETED], {("run", OTHER), ("refs", DELETED)}),
+        ([], {("run", ENDED), ("run", OTHER), ("refs", DELETED)}),
+    ):
+        selection = select(typed, world.environment, repository, is_here=False)
+        assert set(look(world, OLD + 10.0, selection)) == expected
+        assert selection.includes_demos is (not typed)
+
+
+def test_a_sweep_of_this_repository_leaves_other_repositories_and_demos_alone(world: World) -> None:
+    mngr_that(world, f"echo '{EMPTY}'")
+    world.make_repository()
+    a_run(world, ENDED, is_over=True)
+    elsewhere = world.root / "elsewhere"
+    world.run(["git", "clone", "-q", str(world.repository), str(elsewhere)])
+    here = select([], world.environment, elsewhere, is_here=True)
+
+    found, _ = asyncio.run(run_leftovers(world.environment, elsewhere, EPOCH + OLD + 10.0, here))
+    assert found == ()
+    assert not here.includes_demos
+    found, _ = asyncio.run(run_leftovers(world.environment, elsewhere, EPOCH + OLD + 10.0))
+    assert [one.run for one in found] == [ENDED]
+    with pytest.raises(UsageError, match="There is no run or review"):
+        select([ENDED], world.environment, elsewhere, is_here=True)
+
+
+def test_an_id_of_a_sweep_names_one_ended_run(world: World) -> None:
+    repository = world.make_repository()
+    a_run(world, ENDED, is_over=True)
+    a_run(world, LIVE, is_over=False)
+
+    with pytest.raises(UsageError, match="There are several runs or reviews 202610"):
+        select(["202610"], world.environment, repository, is_here=False)
+    with pytest.raises(UsageError, match="There is no run or review 1999"):
+        select([ENDED, "1999"], world.environment, repository, is_here=False)
+    with pytest.raises(UsageError, match="There is no run or review"):
+        select([""], world.environment, repository, is_here=False)
+    with pytest.raises(RefusedError, match=f"The run {LIVE} has not ended"):
+        select([ENDED, LIVE], world.environment, repository, is_here=False)
+    with pytest.raises(UsageError, match="in no git repository"):
+        select([], world.environment, None, is_here=True)
+    (world.repository / ".selftest" / "runs" / ENDED / "plan.json").write_text("{}")
+    with pytest.raises(RefusedError, match=f"The run {ENDED} cannot be read"):
+        select([ENDED], world.environment, repository, is_here=False)
+
+
+def test_a_run_id_that_two_repositories_have_is_taken_from_one_of_them_only(world: World) -> None:
+    world.make_repository()
+    ended = a_run(world, ENDED, is_over=True)
+    elsewhere = world.root / "elsewhere"
+    world.run(["git", "clone", "-q", str(world.repository), str(elsewhere)])
+    plan = dataclasses.replace(ended.plan(), repository=str(elsewhere))
+    other = make_run_folder(plan, world.environment)
+    other.journal.write_bytes(ended.journal.read_bytes())
+
+    with pytest.raises(UsageError, match="Several repositories have a run"):
+        select([ENDED], world.environment, world.repository, is_here=False)
+    assert select([ENDED], world.environment, world.repository, is_here=True).ids == frozenset({ENDED})
 
 
 def test_a_smoke_agent_is_one_of_the_run() -> None:

@@ -116,8 +116,17 @@ def add_sweep(command: Command) -> None:
     sweep = command(
         "sweep",
         "Remove what earlier demos and ended runs left behind: agents and their copies,\n"
-        "tmux sessions, clones, refs, old folders. Shows all of it and asks first.",
-        "  selftest-tui sweep\n  selftest-tui sweep --yes",
+        "tmux sessions, clones, refs, old folders. Shows all of it and asks first.\n"
+        "Runs that have not ended are never touched; a run's folder is kept for 30 days.",
+        "  selftest-tui sweep                all repositories, and demos\n"
+        "  selftest-tui sweep --here         runs and reviews of this repository only\n"
+        "  selftest-tui sweep 20261121-0931  one run only\n"
+        "  selftest-tui sweep --yes          remove without a question",
     )
-    sweep.add_argument("--json", action="store_true", help="one JSON document on stdout instead of words")
+    sweep.add_argument(
+        "runs", nargs="*", metavar="RUN",
+        help="a run or review, or how its id begins: only what these left; default: all",
+    )  # fmt: skip
+    sweep.add_argument("--here", action="store_true", help="only runs and reviews of this repository")
+    sweep.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     sweep.add_argument("--yes", action="store_true", help="do not ask")

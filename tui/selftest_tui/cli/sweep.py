@@ -10,9 +10,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from selftest_core.cleanup import sweep as demos
+from selftest_core.cleanup import demo_leftovers as demos
 from selftest_core.cleanup.review_leftovers import ReviewLeftover, remove_review, review_leftovers
 from selftest_core.cleanup.run_leftovers import RunLeftover, remove, run_leftovers
+from selftest_core.cleanup.selection import select
 from selftest_core.frozen import dataclass
 from selftest_core.run.overview import repository_of
 from selftest_tui.shared.present import clean, plural
@@ -41,6 +42,14 @@ class Found:
         return (str(one.folder.path),) if isinstance(one, demos.Leftover) else one.names
 
     @property
+    def run(self) -> str | None:
+        """The id of the run or review that it is of; None for a demo."""
+        one = self.leftover
+        if isinstance(one, demos.Leftover):
+            return None
+        return one.run if isinstance(one, RunLeftover) else one.review
+
+    @property
     def path(self) -> Path:
         """The folder that it is or belongs to."""
         one = self.leftover
@@ -52,9 +61,11 @@ def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) 
     is_for_programs = arguments.batch or arguments.json
     says = sys.stderr if is_for_programs else sys.stdout
     repository, now = repository_of(cwd, environ), time.time()
-    of_runs, unseen_runs = asyncio.run(run_leftovers(environ, repository, now))
-    of_reviews, unseen_reviews = review_leftovers(environ, repository, now)
-    found = [*map(Found, demos.leftovers(environ)), *map(Found, of_runs), *map(Found, of_reviews)]
+    selection = select(arguments.runs, environ, repository, is_here=arguments.here)
+    of_runs, unseen_runs = asyncio.run(run_leftovers(environ, repository, now, selection))
+    of_reviews, unseen_reviews = review_leftovers(environ, repository, now, selection)
+    of_demos = demos.leftovers(environ) if selection.includes_demos else ()
+    found = [*map(Found, of_demos), *map(Found, of_runs), *map(Found, of_reviews)]
     for one in found:
         says.write(f"{clean(one.leftover.says)}\n")
         if not isinstance(one.leftover, demos.Leftover):
@@ -87,7 +98,7 @@ def _is_agreed(count: int, *, is_asked_for: bool, may_ask: bool) -> bool:
         sys.stdout.write(f"Remove {plural(count, 'leftover')}? [y/N] ")
         sys.stdout.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
-    sys.stderr.write("Nothing was removed: `selftest-tui sweep --yes` removes it without asking.\n")
+    sys.stderr.write("Nothing was removed. Add --yes to remove it without a question.\n")
     return False
 
 
@@ -113,6 +124,7 @@ def _write(found: list[Found], *, is_batch: bool) -> None:
         LeftoverItem(
             path=str(one.path),
             kind="demo" if isinstance(one.leftover, demos.Leftover) else one.leftover.kind,
+            run=one.run,
             says=one.leftover.says,
             names=list(one.names),
             kept=isinstance(one.leftover, demos.Leftover) and one.leftover.is_kept,
