@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from bench.histories import history
 from bench.measure import Result, Stopwatch, median, percentile, result
 from selftest_core.git.engine import Engine
+from selftest_core.review.apply_decisions import lay_kept, lay_review
+from selftest_core.review.candidate_branch import Decision, Line, Status, lay
+from selftest_core.review.changes.plan import Plan, make_plan, resolve_branches
 from selftest_core.review.decisions import Decisions
-from selftest_core.review.line import Decision, Line, Status, lay
-from selftest_core.review.review import Plan, lay_kept, lay_review, make_plan, resolve_branches
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,7 +29,7 @@ from core.review.random_histories import CherryPicks, RandomHistory, make_histor
 from core.review.repositories import Repository  # noqa: E402
 from core.review.test_line_properties import Walk, check, items_of  # noqa: E402
 from selftest_core.git.engine import Engine  # noqa: E402
-from selftest_core.review.line import lay  # noqa: E402
+from selftest_core.review.candidate_branch import lay  # noqa: E402
 from selftest_core.review.resolutions import is_changelog  # noqa: E402
 
 _LISTS = ("CHANGES", "CHANGELOG", "HISTORY", "NEWS")

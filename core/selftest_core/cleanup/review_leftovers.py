@@ -17,8 +17,8 @@ from selftest_core.git.command import Git, find_place
 from selftest_core.journal import is_held, read
 from selftest_core.review.changes.inputs import OWN_FOLDER
 from selftest_core.review.publishing import own_ref
-from selftest_core.review.session.log import ACTS
-from selftest_core.review.session.opening import LOG, hold
+from selftest_core.review.repository import LOG, hold
+from selftest_core.review.review_log import ACTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, UsageError
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
-from selftest_core.review.line import Decision, Status
 from selftest_core.review.publishing import own_ref
-from selftest_core.review.session.session import ReviewSession
+from selftest_core.review.session import ReviewSession
 from selftest_core.run.events import End
 from selftest_core.run.store import passing
 from selftest_core.tools.process import run

@@ -101,16 +101,6 @@ def compare_trees(engine: Engine, before: str, after: str) -> tuple[FileDiff, ..
     return _sized(engine, _parts(entries, patch))
 
 
-def compare_contents(engine: Engine, before: str, after: str) -> tuple[Hunk, ...]:
-    """The hunks that turn one blob into another; none where they are the same or not text."""
-    if not (is_oid(before) and is_oid(after)):
-        raise ValueError("only full object ids may reach git")
-    settings = ("-c", f"core.bigFileThreshold={BIGGEST}")
-    out = engine.git.ask(*settings, "diff", "--no-textconv", "--no-ext-diff", "--full-index", before, after, limit=MOST)
-    section = Patch(out).section()
-    return () if section is None else section.hunks
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """A line of the raw diff."""

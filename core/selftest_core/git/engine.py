@@ -26,8 +26,8 @@ from selftest_core.tools.process import run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from selftest_core.review.candidate_branch import Ground, Item, Line
     from selftest_core.review.dependencies import Simulations
-    from selftest_core.review.line import Ground, Item, Line
     from selftest_core.tools.process import Running
 
 _TIMEOUT = 60.0

@@ -42,20 +42,6 @@ class Commit:
         """The whole message, decoded with replacement, not yet safe to show."""
         return self.message.decode("utf-8", "replace")
 
-    @property
-    def author_date(self) -> bytes:
-        """Seconds and zone of the author line."""
-        return b" ".join(self.author.split()[-2:])
-
-
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """One entry of a tree. `mode` as git writes it there (`100644`, `40000`, …)."""
-
-    mode: bytes
-    name: bytes
-    oid: str
-
 
 def is_oid(text: str) -> bool:
     """True for a full hexadecimal object id, which is all that may reach git as one."""
@@ -101,26 +87,6 @@ def decode_commit(body: bytes) -> Commit:
         message=message,
         headers=tuple((name, value) for name, value in fields if name not in known),
     )
-
-
-def encode_tree(entries: list[TreeEntry]) -> bytes:
-    """The body of a tree object, in git's order (a folder sorts as if its name ended in a slash)."""
-    ordered = sorted(entries, key=lambda entry: entry.name + (b"/" if entry.mode == TREE_MODE else b""))
-    return b"".join(entry.mode + b" " + entry.name + b"\0" + bytes.fromhex(entry.oid) for entry in ordered)
-
-
-def decode_tree(body: bytes) -> list[TreeEntry]:
-    """Read a tree object's body. Raises ValueError where it is none."""
-    entries: list[TreeEntry] = []
-    position = 0
-    while position < len(body):
-        end = body.index(b"\0", position)
-        mode, separator, name = body[position:end].partition(b" ")
-        if not separator or len(body) < end + 21:
-            raise ValueError("not a tree object")
-        entries.append(TreeEntry(mode, name, body[end + 1 : end + 21].hex()))
-        position = end + 21
-    return entries
 
 
 def trailers(message: str) -> tuple[tuple[str, str], ...]:

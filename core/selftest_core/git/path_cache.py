@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.git.objects import TREE_MODE, Commit, encode_commit, is_oid, object_id
 from selftest_core.git.trees import LiveTree, TreeReader, parts_of, path_of
-from selftest_core.review.line import Placing, Status
+from selftest_core.review.candidate_branch import Placing, Status
 from selftest_core.review.resolutions import settle
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from selftest_core.git.engine import Engine
     from selftest_core.git.merge_tree import Conflict, Side
     from selftest_core.git.trees import Entry, Parts
-    from selftest_core.review.line import Item
+    from selftest_core.review.candidate_branch import Item
     from selftest_core.review.resolutions import Answer, Answers
 
 type Delta = tuple[tuple[Parts, Entry | None], ...]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.journal import unwritten
-from selftest_core.review.line import Decision
+from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.resolutions import Resolution, resolution_from_json, resolution_json
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from selftest_core.git.commit_changes import PathChange
-    from selftest_core.review.line import Ground, Item
+    from selftest_core.review.candidate_branch import Ground, Item
     from selftest_core.review.resolutions import Answers
 
 type Simulations = dict[tuple[object, ...], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.engine import Engine
 from selftest_core.git.objects import is_oid
-from selftest_core.review.line import lay, store
+from selftest_core.review.candidate_branch import lay, store
 from selftest_core.review.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.git.command import Git
-    from selftest_core.review.line import Decision, Item, Line
+    from selftest_core.review.candidate_branch import Decision, Item, Line
     from selftest_core.review.resolutions import Answers
 
 _NOWHERE = "0" * 40

@@ -1,10 +1,10 @@
-"""The text of a pull request, and the way to open one.
+"""The text of a pull request, and opening it with `gh`.
 
-The text says what the branch holds, who made it, what the agents say of their tests (and that nobody ran them again),
-what was reverted and why, and what is held or open. What agents wrote stands in code spans, where it can call nobody
-(`@name`), close nothing (`fixes #1`) and draw nothing; the person's notes stand as they wrote them.
+The text lists the changes, their agents, the tests that the agents claim (not run again), and what was reverted, is in
+conflict, or is open. Texts of agents stand in code spans, where they cannot mention a user (`@name`), close an issue
+(`fixes #1`) or render; the user's notes stand as written.
 
-Opening it pushes that one branch, without hooks, and runs the person's own `gh` with their own environment.
+Opening it pushes that one branch without hooks, and runs the user's own `gh` with their environment.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.patches import shown
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.review.candidate_branch import Line
     from selftest_core.review.changes.collect_changes import Change
-    from selftest_core.review.line import Line
-    from selftest_core.review.review import Reviewed
-    from selftest_core.review.session.state import Evidence
+    from selftest_core.review.changes.inputs import Inputs
+    from selftest_core.review.evidence import Evidence
 
 LONGEST_TITLE = 72
 LONGEST_BODY = 60_000
@@ -172,3 +173,15 @@ def _code(text: str) -> str:
 
 def _count(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def open_for(ref: str, main: str, inputs: Inputs, environ: Mapping[str, str], text: PullRequest) -> str:
+    """Open a pull request of a published ref against `main`, a branch here or at a remote; returns its address.
+
+    Raises RefusedError where there is no such branch or no remote, ToolError where git or gh fails.
+    """
+    if not main:
+        detail = "None of the usual branches of this repository builds on the base of the review."
+        raise RefusedError("Nobody knows which branch the pull request is for", detail, "Open it by hand.")
+    # A remote's branch is `origin/main` here, and `main` there.
+    return open_pull_request(inputs.place.top, environ, ref, main.removeprefix("origin/"), text)

@@ -1,18 +1,26 @@
-"""Resolutions: what becomes of a path where three certain contents meet, by whoever answered first.
+"""Resolutions of conflicts, identified by the three contents that meet, and the memory of earlier reviews.
 
-An answer is remembered by content: the same base, line and change give the same conflict wherever and whenever they
-meet, so it holds in another order, after a restart and in the next run. It carries the resolved content itself, so
-that a decisions file can be replayed where that content was never stored.
+The same base, branch and change contents give the same conflict wherever they meet, so a resolution holds in another
+order, after a restart and in the next run (as `git rerere` does). It carries the resolved content, so that a decisions
+file can be replayed where that content was never stored. Only conflicts within a path can be resolved: where paths
+conflict (two renames of one file, a file in place of a folder), move the change or revert one of the two. Changelogs
+are resolved automatically: both sides only add to a list, so both are kept.
 
-Only clashes within a path can be answered. Where paths themselves clash (two renames of one file, a file where
-another needs a folder), the ways out are another order or a revert. Changelogs are answered without asking: both
-sides only add to a list, so both are kept.
+The memory is a folder in the user's state folder: one file for each conflict, named by its digest and replaced whole,
+readable by its owner only. Nothing depends on it: a review records what it uses. An unreadable file counts as missing.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
+import json
+import os
 import re
+import secrets
+from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -190,3 +198,85 @@ def _side_from_json(value: object) -> Side | None:
     if mode not in _FILE_MODES or not is_oid(oid):
         raise ValueError(f"{value!r} is no side: it is a mode and a full oid, or null")
     return Side(mode, oid)
+
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes of an answer's file; a larger answer is not remembered."""
+
+
+def resolution_folder(environ: Mapping[str, str]) -> Path:
+    """Where this person's answers are. Nothing is made here."""
+    named = environ.get("XDG_STATE_HOME", "")
+    # The XDG specification: a relative path is to be ignored.
+    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
+    return home / "selftest-tui" / "resolutions"
+
+
+class ResolutionMemory:
+    """The answers in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        # A review asks about each held change after each act: what was read is kept as long as its file is the same.
+        self._known: dict[Meeting, tuple[tuple[int, int, int], Answer | None]] = {}
+
+    def recall(self, conflicts: Sequence[Conflict]) -> Resolution | None:
+        """What was answered when exactly these met; None where one of them was never answered."""
+        if why_unanswerable(conflicts):
+            return None
+        found = [self._look_up((one.base, one.ours, one.theirs)) for one in conflicts]
+        answers = tuple(
+            replace(answer, path=one.path) for answer, one in zip(found, conflicts, strict=True) if answer is not None
+        )
+        return Resolution(answers) if len(answers) == len(found) else None
+
+    def remember(self, resolution: Resolution) -> None:
+        """Keep these answers. Raises OSError where the folder cannot be written."""
+        for answer in resolution.answers:
+            text = json.dumps(resolution_json(Resolution((answer,))), ensure_ascii=False)
+            if len(text) <= LARGEST:
+                self._known.pop(answer.meeting, None)
+                self._write(self._path(answer.meeting), text)
+
+    def forget(self, resolution: Resolution) -> None:
+        """Remember these answers no more."""
+        for answer in resolution.answers:
+            self._known.pop(answer.meeting, None)
+            self._path(answer.meeting).unlink(missing_ok=True)
+
+    def _look_up(self, meeting: Meeting) -> Answer | None:
+        try:
+            status = self._path(meeting).stat()
+        except OSError:
+            return None
+        # Two answers of one size may be written within one tick of the clock, but never into one file.
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        known = self._known.get(meeting)
+        if known is None or known[0] != stamp:
+            known = self._known[meeting] = (stamp, self._read(meeting))
+        return known[1]
+
+    def _path(self, meeting: Meeting) -> Path:
+        words = "\n".join("-" if side is None else f"{side.mode} {side.oid}" for side in meeting)
+        return self._folder / f"{hashlib.sha256(words.encode()).hexdigest()[:40]}.json"
+
+    def _read(self, meeting: Meeting) -> Answer | None:
+        file = self._path(meeting)
+        # Not ours, cut short or meddled with: the conflict is simply asked about again.
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            if file.stat().st_size <= 2 * LARGEST:
+                (answer,) = resolution_from_json(json.loads(file.read_text(encoding="utf-8"))).answers
+                if answer.meeting == meeting:
+                    return replace(answer, by="memory")
+        return None
+
+    def _write(self, path: Path, text: str) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from selftest_core.git.unsafe_paths import cautions
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.schema.registry import Line, Shape, Text
 
 if TYPE_CHECKING:
-    from selftest_core.review.review import Reviewed
+    from selftest_core.review.apply_decisions import Reviewed
 
 type Oid = str
 

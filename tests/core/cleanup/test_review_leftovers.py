@@ -15,8 +15,8 @@ from core.review.desks import environ, make_desk, oid, opened
 from selftest_core.cleanup.review_leftovers import OLD, ReviewLeftover, remove_review, review_leftovers
 from selftest_core.cleanup.selection import Selection, select
 from selftest_core.errors import RefusedError
-from selftest_core.review.line import Decision
-from selftest_core.review.session.opening import hold
+from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.repository import hold
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:

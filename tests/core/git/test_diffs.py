@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from core.review.repositories import Repository
-from selftest_core.git.diffs import FileDiff, FileStatus, compare_contents, read_diff
+from core.review.repositories import Repository, tree_body
+from selftest_core.git.diffs import FileDiff, FileStatus, compare_trees, read_diff
 from selftest_core.git.engine import Engine
 from selftest_core.git.patches import LONGEST, LineKind, Patch, changed_words, shown
 
@@ -146,12 +146,15 @@ def test_only_words_that_the_other_lacks_are_marked(text: str, other: str, parts
     assert [text[start:end] for start, end in changed_words(text, other)] == parts
 
 
-def test_two_contents_are_compared_without_a_commit(repository: Repository, engine: Engine) -> None:
+def test_two_trees_are_compared_without_a_commit(engine: Engine) -> None:
     blobs = [engine.write(b"blob", text) for text in (b"1\n2\n", b"1\ntwo\n", b"\0binary")]
-    (hunk,) = compare_contents(engine, blobs[0], blobs[1])
-    assert [line.text for line in hunk.lines] == ["1", "2", "two"]
-    assert compare_contents(engine, blobs[0], blobs[0]) == ()
-    assert compare_contents(engine, blobs[0], blobs[2]) == ()
+    trees = [engine.write(b"tree", tree_body({b"a": blob})) for blob in blobs]
+    (file,) = compare_trees(engine, trees[0], trees[1])
+    assert [line.text for line in file.hunks[0].lines] == ["1", "2", "two"]
+    assert compare_trees(engine, trees[0], trees[0]) == ()
+    (binary,) = compare_trees(engine, trees[0], trees[2])
+    assert binary.is_binary
+    assert binary.hunks == ()
 
 
 def test_a_driver_of_the_person_is_never_asked_for_a_diff(repository: Repository, tmp_path: Path) -> None:

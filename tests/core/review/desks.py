@@ -6,15 +6,15 @@ import os
 from typing import TYPE_CHECKING
 
 from core.review.repositories import Repository
+from selftest_core.review.candidate_branch import Status
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.line import Status
-from selftest_core.review.session.session import ReviewSession
+from selftest_core.review.session import ReviewSession
 from worlds import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.state import ReviewState
 
 ALL = Request(("ada", "bob", "eve"), base="main")
 AGENTS = (("ada", "a", "2\n"), ("bob", "b", "2\n"), ("eve", "a", "3\n"))

@@ -17,6 +17,11 @@ NAMES = {
 }  # fmt: skip
 
 
+def tree_body(files: Mapping[bytes, str]) -> bytes:
+    """The body of a tree object with these files: ids of blobs by name. Names are not checked, as git would."""
+    return b"".join(b"100644 " + name + b"\0" + bytes.fromhex(oid) for name, oid in sorted(files.items()))
+
+
 @dataclass
 class Repository:
     """A work tree at `folder`, driven as a person would."""

@@ -10,8 +10,8 @@ import pytest
 
 from core.review.desks import make_desk, oid, opened
 from selftest_core.journal import JournalWriteError, read
+from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.line import Decision
 from tui.review.review_driving import reviewing
 
 if TYPE_CHECKING:

@@ -14,17 +14,11 @@ from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.command import Git, find_place
 from selftest_core.git.engine import Engine
+from selftest_core.review.apply_decisions import Reviewed, lay_review, publish_review
+from selftest_core.review.candidate_branch import Decision, Line, Status
+from selftest_core.review.changes.plan import make_plan, resolve_branches, resolve_range
 from selftest_core.review.decisions import Decisions
-from selftest_core.review.line import Decision, Line, Status
 from selftest_core.review.publishing import keep_candidate, own_ref
-from selftest_core.review.review import (  # fmt: skip
-    Reviewed,
-    lay_review,
-    make_plan,
-    publish_review,
-    resolve_branches,
-    resolve_range,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from git import Repo
 
-from core.review.repositories import Repository
+from core.review.repositories import Repository, tree_body
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.command import Git
 from selftest_core.git.engine import Engine
-from selftest_core.git.objects import Commit, TreeEntry, encode_tree
-from selftest_core.review.line import Decision, Item, Line, lay
+from selftest_core.git.objects import Commit
+from selftest_core.review.candidate_branch import Decision, Item, Line, lay
 from selftest_core.review.publishing import keep_candidate, prove, publish, transfer
 
 if TYPE_CHECKING:
@@ -146,9 +146,7 @@ def test_hooks_and_filters_of_the_person_never_run(bench: Bench, tmp_path: Path)
     bench.repository.git("config", "commit.gpgSign", "true")
     ran.unlink(missing_ok=True)  # what git's own `config` call above may have started is not ours
     attributes = {"a": "3\n", ".gitattributes": "* merge=evil diff=evil filter=evil\n"}
-    tree = encode_tree(
-        [TreeEntry(b"100644", n.encode(), bench.engine.write(b"blob", t.encode())) for n, t in attributes.items()]
-    )
+    tree = tree_body({n.encode(): bench.engine.write(b"blob", t.encode()) for n, t in attributes.items()})
     commit = Commit(bench.engine.write(b"tree", tree), (bench.base,), b"x <x@x> 1 +0000", b"x <x@x> 1 +0000", b"Evil\n")
     evil = Item(
         bench.engine.write_commit(commit), bench.engine.tree_of(bench.base), commit.tree, commit.author, commit.message
@@ -161,7 +159,7 @@ def test_hooks_and_filters_of_the_person_never_run(bench: Bench, tmp_path: Path)
 @pytest.mark.parametrize("name", [b".git", b"..", b".GIT", b"git~1", b"a/b"])
 def test_paths_that_no_checkout_may_write_do_not_arrive(bench: Bench, name: bytes) -> None:
     blob = bench.engine.write(b"blob", b"evil\n")
-    tree = bench.engine.write(b"tree", encode_tree([TreeEntry(b"100644", name, blob)]))
+    tree = bench.engine.write(b"tree", tree_body({name: blob}))
     commit = Commit(tree, (bench.base,), b"x <x@x> 1 +0000", b"x <x@x> 1 +0000", b"Evil\n")
     tip = bench.engine.write_commit(commit)
     with pytest.raises(ToolFailedError):

@@ -14,8 +14,11 @@ from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, ToolFailedError, ToolMissingError
 from selftest_core.git.command import Git
 from selftest_core.git.engine import Engine
+from selftest_core.review.apply_decisions import Reviewed, lay_kept, lay_review
+from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.changes.plan import make_plan, resolve_branches
 from selftest_core.review.decisions import Decisions
-from selftest_core.review.line import Decision
+from selftest_core.review.evidence import Evidence
 from selftest_core.review.pull_request import (  # fmt: skip
     LONGEST_BODY,
     LONGEST_TITLE,
@@ -23,8 +26,6 @@ from selftest_core.review.pull_request import (  # fmt: skip
     open_pull_request,
     write_pull_request,
 )
-from selftest_core.review.review import Reviewed, lay_kept, lay_review, make_plan, resolve_branches
-from selftest_core.review.session.state import Evidence
 from standins import make_gh
 
 if TYPE_CHECKING:

@@ -12,14 +12,15 @@ import pytest
 from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.git.engine import Engine
+from selftest_core.review.candidate_branch import Decision, Item, Line, Status, lay, store
 from selftest_core.review.conflict_files import ConflictFile, choose, read_conflicts, read_copies, write_copies
-from selftest_core.review.line import Decision, Item, Line, Status, lay, store
 from selftest_core.review.publishing import prove
-from selftest_core.review.resolution_memory import ResolutionMemory, resolution_folder
 from selftest_core.review.resolutions import (  # fmt: skip
     Resolution,
+    ResolutionMemory,
     answers_of,
     is_changelog,
+    resolution_folder,
     resolution_from_json,
     resolution_json,
     why_unanswerable,

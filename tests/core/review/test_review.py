@@ -13,18 +13,11 @@ from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.git.command import Git
 from selftest_core.git.engine import Engine
+from selftest_core.review.apply_decisions import lay_review, publish_review
+from selftest_core.review.batch import Request, review
+from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.review.changes.plan import Plan, make_plan, resolve_branches, resolve_range, split_range
 from selftest_core.review.decisions import Decisions, parse_decisions, read_decisions
-from selftest_core.review.headless import Request, review
-from selftest_core.review.line import Decision, Status
-from selftest_core.review.review import (  # fmt: skip
-    Plan,
-    lay_review,
-    make_plan,
-    publish_review,
-    resolve_branches,
-    resolve_range,
-    split_range,
-)
 from selftest_core.schema.review import review_document
 
 if TYPE_CHECKING:

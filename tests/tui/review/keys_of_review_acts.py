@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.command import CommandPalette
 from textual.widgets import TextArea
 
-from selftest_core.review.line import Decision
+from selftest_core.review.candidate_branch import Decision
 from selftest_tui.review.pull_request import PullRequestPage
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.dialogs.composer import Composer

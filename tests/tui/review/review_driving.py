@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from core.review.repositories import Repository
     from selftest_core.fleet.view import FleetView
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.state import ReviewState
     from selftest_tui.review.diff.diff_view import DiffView
     from selftest_tui.review.lines import ReviewRow
     from selftest_tui.review.pane import ReviewPane

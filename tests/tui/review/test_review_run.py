@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import run_scenes
 from core.review.changes.test_inputs import a_run, arrive
 from core.review.desks import make_desk
+from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.line import Decision
 from selftest_tui.replay.screen import ReplayScreen
 from selftest_tui.review.lines import NEW, ReviewGroup
 from tui.review.review_driving import reviewing

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.errors import RefusedError
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.line import Decision, Status
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.dialogs.options import Options
 from tui.driving import PATIENCE, compare, driven
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from core.review.repositories import Repository
-    from selftest_core.review.session.session import ReviewSession
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.session import ReviewSession
+    from selftest_core.review.state import ReviewState
     from tui.driving import Driven
 
 import scenes

@@ -72,8 +72,8 @@ def conduct_in_batch(
 
 def lay_line(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDocument | None:
     """The review of a run before anybody decided anything; None where nothing came back, or it cannot be laid now."""
+    from selftest_core.review.batch import review
     from selftest_core.review.changes.inputs import Request
-    from selftest_core.review.headless import review
     from selftest_core.schema.review import review_document
 
     if not any(row.commits for row in folder.read().rows.values()):

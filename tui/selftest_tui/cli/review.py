@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.config import Config
-    from selftest_core.review.headless import Answer
+    from selftest_core.review.batch import Answer
 
 DONE = 0
 SOMETHING_OPEN = 1
@@ -53,7 +53,7 @@ def request_of(arguments: argparse.Namespace, cwd: Path) -> Request:
 
 
 def _run_batch(request: Request, environ: Mapping[str, str], cwd: Path) -> int:
-    from selftest_core.review.headless import review
+    from selftest_core.review.batch import review
     from selftest_core.schema.review import review_document
     from selftest_tui.cli import batch
 

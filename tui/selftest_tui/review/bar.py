@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.review import words as review_words
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.pieces import PiecesWidget, width_of
 
 if TYPE_CHECKING:
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.state import ReviewState
     from selftest_tui.shared.widgets.pieces import Piece
 
 

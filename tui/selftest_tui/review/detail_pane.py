@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from selftest_core.errors import SelftestError
-from selftest_core.review.line import Status
+from selftest_core.review.candidate_branch import Status
 from selftest_tui.review import facts as review_facts
 from selftest_tui.review import words as review_words
 from selftest_tui.review.facts import Conflicts

@@ -11,7 +11,7 @@ from textual.content import Content
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.unsafe_paths import cautions
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.review import words as review_words
 from selftest_tui.review.lines import subject_of
 from selftest_tui.shared import present
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from selftest_core.review.changes.collect_changes import Source
     from selftest_core.review.conflict_files import ConflictFile
-    from selftest_core.review.session.state import Evidence, ReviewState
+    from selftest_core.review.evidence import Evidence
+    from selftest_core.review.state import ReviewState
     from selftest_tui.review.lines import ReviewGroup, ReviewRow
 
 MUTED, HEAD = "$foreground-muted", "bold $primary"

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from selftest_core.git.diffs import FileDiff
     from selftest_core.git.engine import Engine
+    from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.inputs import Request
-    from selftest_core.review.review import Reviewed
-    from selftest_core.review.session.session import ReviewSession
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.session import ReviewSession
+    from selftest_core.review.state import ReviewState
 
 MOST_DIFFS = 24
 """Diffs that are kept, so that going back to one shows it at once."""
@@ -63,7 +63,7 @@ class ReviewFeed:
         """Open the review. Raises what `ReviewSession.open` does."""
 
         def job() -> ReviewState:
-            from selftest_core.review.session.session import ReviewSession  # in its thread: it costs the screen nothing
+            from selftest_core.review.session import ReviewSession  # in its thread: it costs the screen nothing
 
             with _told():
                 self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
@@ -97,7 +97,7 @@ class ReviewFeed:
         """What the joint commit of a line changes, `oid` being its id. Raises ToolError."""
 
         def read(reader: Engine) -> tuple[FileDiff, ...]:
-            from selftest_core.review.review import read_joint_diff
+            from selftest_core.review.apply_decisions import read_joint_diff
 
             return read_joint_diff(reader, reviewed)
 

@@ -14,14 +14,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.shared import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from selftest_core.review.changes.collect_changes import Change
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.state import ReviewState
 
 _TAG = re.compile(r"\[[A-Za-z]+_?[A-Za-z]*\]\s*")
 JOINT, NEW = "joint", "new"

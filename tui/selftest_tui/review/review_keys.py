@@ -16,7 +16,7 @@ from textual.app import SuspendNotSupported
 from selftest_core.actions.agent_actions import target_of
 from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.review import words as review_words
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.review.changes.collect_changes import Change
-    from selftest_core.review.session.session import ReviewSession
-    from selftest_core.review.session.state import Published, ReviewState
+    from selftest_core.review.session import ReviewSession
+    from selftest_core.review.state import Published, ReviewState
     from selftest_tui.review.lines import ReviewRow
     from selftest_tui.review.screen import ReviewScreen
 

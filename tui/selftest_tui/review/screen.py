@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from selftest_core.fleet.view import Problem, Row
+    from selftest_core.review.candidate_branch import Decision
     from selftest_core.review.changes.inputs import Request
-    from selftest_core.review.line import Decision
-    from selftest_core.review.session.session import ReviewSession
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.session import ReviewSession
+    from selftest_core.review.state import ReviewState
     from selftest_tui.fleet.screen import FleetScreen
 
 SECONDS_BETWEEN_LOOKS = 3.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 
 if TYPE_CHECKING:
     from selftest_tui.review.lines import ReviewRow

@@ -8,7 +8,7 @@ from selftest_core.fleet.view import Problem
 from selftest_tui.shared import present
 
 if TYPE_CHECKING:
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.state import ReviewState
 
 
 def review_problems(state: ReviewState | None) -> tuple[Problem, ...]:

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.review import columns as review_columns
 from selftest_tui.review import words as review_words
 from selftest_tui.review.keys import REVIEW

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.kinds import Kind
-from selftest_core.review.line import Decision, Status
 
 if TYPE_CHECKING:
     from selftest_tui.review.lines import ReviewRow

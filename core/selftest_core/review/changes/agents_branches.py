@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, ToolFailedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.git.command import TIMEOUT, Git, environment
 from selftest_core.git.engine import Engine
 from selftest_core.git.objects import is_oid
 from selftest_core.review.changes.collect_changes import Branch
-from selftest_core.review.changes.inputs import USUAL, Inputs
+from selftest_core.review.changes.plan import MAIN_REFS
 from selftest_core.review.publishing import transfer
-from selftest_core.review.review import Targets
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.tools.process import run
 
@@ -43,12 +43,23 @@ class UnusableBranchError(SelftestError):
     """An agent whose branch cannot be taken; it is left out, and the others are reviewed."""
 
 
-def agents_inputs(
-    names: Sequence[str], place: Place, environ: Mapping[str, str], onto: str | None, say: Callable[[str], None]
-) -> Inputs:
-    """The branches of these agents (names, ids or addresses), on the base that they share with this repository.
+@dataclass(frozen=True, slots=True)
+class AgentBranches:
+    """The branches of agents, all on one base. `key`: their addresses; `left_out`: agents without one, and why."""
 
-    Raises UsageError for an agent that is not there, a name that several have, and where no branch can be taken;
+    key: str
+    base: str
+    base_name: str
+    branches: tuple[Branch, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def fetch_branches(
+    names: Sequence[str], place: Place, environ: Mapping[str, str], say: Callable[[str], None]
+) -> AgentBranches:
+    """Fetch the branches of these agents (names, ids or addresses), and find the base that they share.
+
+    Raises UsageError for an agent that does not exist, a name that several have, and where no branch can be used;
     ToolError where mngr fails.
     """
     say("asking mngr")
@@ -56,24 +67,21 @@ def agents_inputs(
     agents = choose(names, asyncio.run(_list(mngr, names)))
     labels = _labels(agents)
     user = Git(place.git_dir, environ)
-    tips: dict[str, str] = {}
+    branches: list[Branch] = []
     left_out: list[tuple[str, str]] = []
     for number, agent in enumerate(agents, start=1):
         say(f"fetching branches: {number} of {len(agents)}")
+        label = labels[agent.address]
         try:
-            tips[labels[agent.address]] = _bring(agent, place, user, mngr)
+            branches.append(Branch(label, _fetch(agent, place, user, mngr)))
         except SelftestError as error:
-            reason = ": ".join(part for part in (error.title, error.detail) if part)
-            left_out.append((labels[agent.address], reason))
-    if not tips:
+            left_out.append((label, ": ".join(part for part in (error.title, error.detail) if part)))
+    if not branches:
         detail = "\n".join(f"{name}: {reason}" for name, reason in left_out)
         raise UsageError("None of these agents has a branch that can be reviewed", detail)
-    base, base_name = find_base(user, list(tips.values()))
-    ground = base if onto is None else user.resolve(onto)
-    branches = tuple(Branch(name, tip) for name, tip in tips.items())
+    base, base_name = find_base(user, [branch.tip for branch in branches])
     key = " ".join(sorted(agent.address for agent in agents))
-    targets = Targets(base, ground, branches, is_linear=False)
-    return Inputs("agents", key, place, targets, base_name, left_out=tuple(left_out))
+    return AgentBranches(key, base, base_name, tuple(branches), tuple(left_out))
 
 
 async def _list(mngr: Mngr, names: Sequence[str]) -> Listed:
@@ -117,7 +125,7 @@ def find_base(user: Git, tips: Sequence[str]) -> tuple[str, str]:
     refs = user.refs()
     head = user.head()
     best: tuple[int, str, str] | None = None
-    for ref in dict.fromkeys((head, *USUAL)):
+    for ref in dict.fromkeys((head, *MAIN_REFS)):
         if ref not in refs:
             continue
         base = _fork(user, refs[ref], tips)
@@ -156,10 +164,10 @@ def _labels(agents: Sequence[Agent]) -> dict[str, str]:
     }
 
 
-def _bring(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
+def _fetch(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
     """The last commit of the agent's branch, which this repository has by then. Raises SelftestError."""
     if not agent.host.is_local:
-        return _bring_far(agent, place, user, mngr)
+        return _fetch_remote(agent, place, user, mngr)
     folder = Path(agent.work_dir)
     if not agent.work_dir or not (folder / ".git").exists():
         kept = user.refs(f"refs/heads/{agent.branch}").get(f"refs/heads/{agent.branch}") if agent.branch else None
@@ -213,7 +221,7 @@ def _known(user: Git, history: Sequence[str]) -> str:
     return found
 
 
-def _bring_far(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
+def _fetch_remote(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
     git = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
     history = _exec(agent, mngr, f"{git} rev-list --topo-order --max-count={MOST_COMMITS + 1} HEAD --").split()
     if not history or not is_oid(history[0]):

@@ -14,8 +14,8 @@ from selftest_core.frozen import dataclass
 from selftest_core.git.commit_changes import PathChange, missing_contents, read_changes
 from selftest_core.git.objects import Commit, is_oid, trailers
 from selftest_core.git.unsafe_paths import forbidden_path
+from selftest_core.review.candidate_branch import Item
 from selftest_core.review.changes.kinds import Kind, kind_of_commit
-from selftest_core.review.line import Item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,10 +166,6 @@ def _groups(
             leader.setdefault(key, place)
         groups[place].append(source)
     return groups
-
-
-def _oids(change: PathChange) -> list[str]:
-    return [side.oid for side in (change.before, change.after) if side is not None]
 
 
 def _mode(side: Side | None) -> str | None:

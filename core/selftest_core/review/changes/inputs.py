@@ -6,7 +6,7 @@ its agents said comes along as evidence. Nothing is changed here but `.selftest/
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,18 +15,17 @@ from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
 from selftest_core.review.changes.collect_changes import Branch
-from selftest_core.review.review import Targets, resolve_branches, resolve_range, split_range
+from selftest_core.review.changes.plan import Targets, resolve_branches, resolve_range, split_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from selftest_core.git.command import Place
-    from selftest_core.review.session.state import Evidence
+    from selftest_core.review.evidence import Evidence
     from selftest_core.run.store import RunFolder
 
 OWN_FOLDER = ".selftest"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-USUAL = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master")
 _HINT = "Write a run, BASE..BRANCH, `--base REF BRANCH…` for several branches, or `--agents NAME…`."
 
 
@@ -86,9 +85,12 @@ def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Ca
     place = find_place(cwd, environ)
     user = Git(place.git_dir, environ)
     if request.agents:
-        from selftest_core.review.changes.agents_branches import agents_inputs
+        from selftest_core.review.changes.agents_branches import fetch_branches
 
-        return agents_inputs(request.agents, place, environ, request.onto, say)
+        found = fetch_branches(request.agents, place, environ, say)
+        ground = found.base if request.onto is None else user.resolve(request.onto)
+        targets = Targets(found.base, ground, found.branches, is_linear=False)
+        return Inputs("agents", found.key, place, targets, found.base_name, left_out=found.left_out)
     if request.base is not None:
         if not request.targets:
             raise UsageError("No branch to review", "", "Name one or more: `review --base main BRANCH…`.")
@@ -160,7 +162,7 @@ def run_inputs(
     branches = tuple(Branch(name, tip) for name, tip in named if tip is not None)
     ground = plan.base if onto is None else user.resolve(onto)
     targets = Targets(user.resolve(plan.base), ground, branches, is_linear=False, id=plan.run)
-    from selftest_core.review.session.evidence import read_evidence
+    from selftest_core.review.evidence import read_evidence
     from selftest_core.run.conduct.circuit_breaker import run_clusters
 
     clusters = tuple((one.signature, len(one.tests)) for one in run_clusters(standing))
@@ -175,20 +177,6 @@ def renewed(inputs: Inputs, environ: Mapping[str, str]) -> Inputs:
     if inputs.folder is None:
         return inputs
     return run_inputs(inputs.folder.run, inputs.place.top, environ, known=inputs.evidence)
-
-
-def find_main(user: Git, base_name: str, base: str) -> str:
-    """The branch that the work is meant for: the one that was named as the base, what is checked out, or the usual.
-
-    Empty where none of them builds on `base`.
-    """
-    refs = user.refs()
-    head = user.head()
-    named = [ref for ref in (f"refs/heads/{base_name}", f"refs/remotes/{base_name}") if base_name]
-    for ref in (*named, head, *USUAL):
-        if ref in refs and user.run("merge-base", "--is-ancestor", base, refs[ref]).ok:
-            return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
-    return ""
 
 
 def own_folder(top: Path) -> Path:
@@ -206,8 +194,3 @@ def home_of(inputs: Inputs, name: str) -> Path:
     home = inputs.folder.path if inputs.folder is not None else own_folder(inputs.place.top) / "runs" / name
     home.mkdir(parents=True, exist_ok=True)
     return home
-
-
-def laid_onto(inputs: Inputs, ground: str) -> Inputs:
-    """The same inputs with another commit to lay on."""
-    return replace(inputs, targets=replace(inputs.targets, ground=ground))

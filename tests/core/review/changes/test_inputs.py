@@ -15,11 +15,11 @@ from core.review.desks import make_desk
 from selftest_core.agents import Agent, State
 from selftest_core.errors import SelftestError, UsageError
 from selftest_core.fleet.observations import Listed, ListingError
+from selftest_core.review.batch import review
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.agents_branches import choose
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.headless import review
-from selftest_core.review.line import Decision, Status
-from selftest_core.review.session.session import ReviewSession
+from selftest_core.review.session import ReviewSession
 from selftest_core.run.events import End
 from selftest_core.run.store import register
 from selftest_core.schema.review import review_document

@@ -13,8 +13,8 @@ from core.run.far_hosts import far_hosts
 from core.run.rehearsals import a_plan
 from selftest_core.git.command import find_place
 from selftest_core.journal import Journal
+from selftest_core.review.batch import review
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.headless import review
 from selftest_core.run.conduct.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.decide import Policy

@@ -14,10 +14,10 @@ import pytest
 from core.review.desks import ALL, environ, held_one, looks, make_desk, oid, opened, settled, status
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.journal import JournalWriteError
+from selftest_core.review.batch import review
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
-from selftest_core.review.headless import review
-from selftest_core.review.line import Decision, Status
 from worlds import ROOT, eventually
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.review.repositories import Repository
-    from selftest_core.review.session.session import ReviewSession
-    from selftest_core.review.session.state import ReviewState
+    from selftest_core.review.session import ReviewSession
+    from selftest_core.review.state import ReviewState
 
 
 @pytest.fixture
@@ -189,8 +189,8 @@ WORK = """
 import os, sys
 from pathlib import Path
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.line import Decision
-from selftest_core.review.session.session import ReviewSession
+from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.session import ReviewSession
 folder, *oids = sys.argv[1:]
 request = Request(("ada", "bob", "eve"), base="main")
 session = ReviewSession.open(request, Path(folder), dict(os.environ), lambda text: None)

@@ -17,35 +17,34 @@ from selftest_core.git.command import Git
 from selftest_core.git.engine import Engine
 from selftest_core.journal import JournalError
 from selftest_core.review import decisions as deciding
+from selftest_core.review import repository as opening
+from selftest_core.review.apply_decisions import lay_kept, lay_review, publish_review
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import home_of, renewed
+from selftest_core.review.changes.plan import Targets, make_plan
 from selftest_core.review.changes.similar_changes import find_alternatives, hot_files
 from selftest_core.review.conflict_files import read_conflicts
-from selftest_core.review.line import Decision, Status
+from selftest_core.review.evidence import claims_of
 from selftest_core.review.publishing import keep_candidate
-from selftest_core.review.pull_request import write_pull_request
-from selftest_core.review.resolution_memory import ResolutionMemory, resolution_folder
-from selftest_core.review.resolutions import resolution_json
-from selftest_core.review.review import Targets, lay_kept, lay_review, make_plan, publish_review
-from selftest_core.review.session import opening as opening
-from selftest_core.review.session.build_state import Memory, find_consequences, recalled, tell
-from selftest_core.review.session.evidence import claims_of
-from selftest_core.review.session.log import apply, branch_fields, decisions_of, fold, subject_fields
-from selftest_core.review.session.pull_request_target import open_for
-from selftest_core.review.session.state import Consequences, Published, ReviewState
-from selftest_core.review.session.upstream import Around, look_around
+from selftest_core.review.pull_request import open_for, write_pull_request
+from selftest_core.review.repository import Around, look_around
+from selftest_core.review.resolutions import ResolutionMemory, resolution_folder, resolution_json
+from selftest_core.review.review_log import apply, branch_fields, decisions_of, fold, subject_fields
+from selftest_core.review.state import Consequences, Memory, Published, ReviewState, find_consequences, recalled, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.journal import Journal
+    from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.inputs import Inputs, Request
+    from selftest_core.review.changes.plan import Plan
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.pull_request import PullRequest
     from selftest_core.review.resolutions import Resolution
-    from selftest_core.review.review import Plan, Reviewed
-    from selftest_core.review.session.log import Subject
+    from selftest_core.review.review_log import Subject
 
 _PATIENCE, _IDLE_PATIENCE, _AT_REST = 0.02, 0.3, 2.0
 """Seconds: to look for dependents behind an act, and when nothing else is to do; after an act until it is at rest."""

@@ -11,8 +11,8 @@ import pytest
 from core.review.repositories import Repository
 from selftest_core.git.commit_changes import read_changes
 from selftest_core.git.engine import Engine
+from selftest_core.review.candidate_branch import Decision, Item, Line, Status, lay
 from selftest_core.review.dependencies import find_dependents
-from selftest_core.review.line import Decision, Item, Line, Status, lay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
 from selftest_core.git.engine import Engine
-from selftest_core.review.changes.inputs import Request, find_inputs, find_main, home_of
+from selftest_core.review.apply_decisions import Reviewed, lay_review, publish_review
+from selftest_core.review.candidate_branch import Line, Status
+from selftest_core.review.changes.inputs import Request, find_inputs, home_of
+from selftest_core.review.changes.plan import find_main, make_plan
 from selftest_core.review.decisions import Decisions, read_decisions
-from selftest_core.review.line import Line, Status
+from selftest_core.review.evidence import claims_of
 from selftest_core.review.publishing import keep_candidate
-from selftest_core.review.pull_request import write_pull_request
-from selftest_core.review.review import Reviewed, lay_review, make_plan, publish_review
-from selftest_core.review.session.evidence import claims_of
-from selftest_core.review.session.opening import hold, keep_sources
-from selftest_core.review.session.pull_request_target import open_for
+from selftest_core.review.pull_request import open_for, write_pull_request
+from selftest_core.review.repository import hold, keep_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.objects import is_oid
+from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.decisions import Decisions, parse_decisions
-from selftest_core.review.line import Decision
 from selftest_core.review.resolutions import Resolution, resolution_from_json
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 from core.review.random_histories import CherryPicks, RandomHistory, make_history
 from core.review.repositories import Repository
 from selftest_core.git.engine import Engine
-from selftest_core.review.line import Decision, Item, Line, Status, lay, store
+from selftest_core.review.candidate_branch import Decision, Item, Line, Status, lay, store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

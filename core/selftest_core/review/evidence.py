@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.frozen import dataclass
 from selftest_core.review.changes.ranking import Claims
-from selftest_core.review.session.state import Evidence
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.fetch.conversations import TEXT
 from selftest_core.run.fetch.kept_conversations import conversation_end
@@ -26,6 +26,29 @@ _TRANSCRIPT = "transcript.txt"
 _MOST_RECORDINGS = 20
 _LONGEST_SAID = 16 * 1024
 """Bytes of the end of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an agent of a run gave back. Paths are None where there is no such file.
+
+    `tests`: its tests by node id, each with whether it says that it passes now, None where it does not say;
+    `turned_green`: those that it says were red before and pass now; `words`:
+    its own summary, Markdown; `said`: the end of its conversation, kept in `conversation`;
+    `end`: how its test ended, empty while it has not; `importance`: its word for it.
+    """
+
+    outcome: Path | None = None
+    transcript: Path | None = None
+    conversation: Path | None = None
+    said: str = ""
+    recordings: tuple[Path, ...] = ()
+    tests: tuple[tuple[str, bool | None], ...] = ()
+    turned_green: tuple[str, ...] = ()
+    words: str = ""
+    end: str = ""
+    importance: str | None = None
+    why_important: str = ""
 
 
 def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | None = None) -> dict[str, Evidence]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.review.random_histories import CherryPicks, RandomHistory, make_history
+from selftest_core.review.candidate_branch import Decision, Line, Status
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.line import Decision, Line, Status
-from selftest_core.review.session.session import ReviewSession
+from selftest_core.review.session import ReviewSession
 
 if TYPE_CHECKING:
     from pathlib import Path

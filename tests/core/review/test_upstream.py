@@ -9,10 +9,10 @@ import pytest
 
 from core.review.desks import ALL, environ, make_desk, oid, opened, settled, status
 from selftest_core.errors import RefusedError
+from selftest_core.review.batch import review
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
-from selftest_core.review.headless import review
-from selftest_core.review.line import Decision, Status
-from selftest_core.review.session.session import ReviewSession
+from selftest_core.review.session import ReviewSession
 from worlds import eventually
 
 if TYPE_CHECKING:

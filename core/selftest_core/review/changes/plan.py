@@ -1,0 +1,145 @@
+"""The plan of a review: its branches resolved to ids, read, collapsed into changes, and ranked."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import UsageError
+from selftest_core.frozen import dataclass
+from selftest_core.review.changes.collect_changes import Branch, Change, gather
+from selftest_core.review.changes.ranking import Claims, Ranked, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.git.command import Git
+    from selftest_core.git.engine import Engine
+
+MAIN_REFS = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master")
+"""Refs that usually are the main branch of a repository, the likeliest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is reviewed. `is_linear`: one branch, whose order is its own until somebody moves something.
+
+    `name` is the review's id, from where it was opened; `base` is what the line is laid on, another commit where it was
+    re-laid; `left_out` says which branches could not be taken and why.
+    """
+
+    name: str
+    base: str
+    ranked: tuple[Ranked, ...]
+    is_linear: bool
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes in the order of the plan."""
+        return tuple(one.change for one in self.ranked)
+
+
+def split_range(text: str) -> tuple[str, str]:
+    """`BASE..BRANCH` as its two halves. Raises UsageError for anything else, `BASE...BRANCH` included."""
+    base, dots, branch = text.partition("..")
+    if not dots or not base or not branch or branch.startswith("."):
+        raise UsageError(f"{text!r} is no range", "", "Write BASE..BRANCH, as in `main..fixes`.")
+    return base, branch
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a review is of, resolved once: ids from here on, never names. `ground` is what the line is laid on.
+
+    `id`: the review's, where something else than the commits names it, as a run does.
+    """
+
+    base: str
+    ground: str
+    branches: tuple[Branch, ...]
+    is_linear: bool
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The review's id, `review-<base8>-<tip8>`: the same for the same commits, in whatever order they came."""
+        if self.id:
+            return self.id
+        tips = sorted({branch.tip for branch in self.branches})
+        tip = tips[0] if len(tips) == 1 else hashlib.sha256("\n".join(tips).encode()).hexdigest()
+        return f"review-{self.base[:8]}-{tip[:8]}"
+
+
+def resolve_range(user: Git, base_name: str, branch_name: str, onto: str | None = None) -> Targets:
+    """One linear branch, laid on its base or on the commit that `onto` names.
+
+    Raises UsageError for a base that it does not build on, or no commit.
+    """
+    base, tip = user.resolve(base_name), user.resolve(branch_name)
+    if not user.run("merge-base", "--is-ancestor", base, tip).ok:
+        hint = f"Review it with `--base {base_name} {branch_name}`, which lays its commits on that base."
+        raise UsageError(f"{branch_name} does not build on {base_name}", "The base is no ancestor of it.", hint)
+    ground = base if onto is None else user.resolve(onto)
+    return Targets(base, ground, (Branch(branch_name, tip),), is_linear=True)
+
+
+def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], onto: str | None = None) -> Targets:
+    """Many branches on one base, laid on it or on the commit that `onto` names. Raises UsageError for no commit."""
+    base = user.resolve(base_name)
+    branches = tuple(Branch(name, user.resolve(name)) for name in dict.fromkeys(branch_names))
+    ground = base if onto is None else user.resolve(onto)
+    return Targets(base, ground, branches, is_linear=False)
+
+
+def make_plan(
+    engine: Engine,
+    targets: Targets,
+    claims: Mapping[str, Claims] | None = None,
+    left_out: Sequence[tuple[str, str]] = (),
+    *,
+    may_be_empty: bool = False,
+) -> Plan:
+    """Gather and rank. `claims`: by agent, what it stated beside its commits; `left_out`: what was before.
+
+    Raises UsageError where there is nothing that the base does not have, unless that `may_be_empty` for now.
+    """
+    gathered = gather(engine, targets.base, targets.branches)
+    gathered = replace(gathered, left_out=(*left_out, *gathered.left_out))
+    claims = claims or {}
+    if claims:
+        gathered = replace(gathered, changes=tuple(_weighed(change, claims) for change in gathered.changes))
+    if not gathered.changes and not may_be_empty:
+        detail = "\n".join(f"{name}: {why}" for name, why in gathered.left_out)
+        hint = "Nothing is on these branches that the base does not have."
+        raise UsageError("There is nothing to review", detail, "" if detail else hint)
+    ranked = rank(gathered.changes, claims)
+    if targets.is_linear:
+        why = {one.change.oid: one.why for one in ranked}
+        ranked = tuple(Ranked(change, why[change.oid]) for change in gathered.changes)
+    return Plan(targets.name, targets.ground, ranked, targets.is_linear, gathered.left_out)
+
+
+def _weighed(change: Change, claims: Mapping[str, Claims]) -> Change:
+    """What a commit says of itself goes before what its agent said of everything that it did."""
+    sources = tuple(
+        source if source.importance or source.agent not in claims
+        else replace(source, importance=claims[source.agent].importance)
+        for source in change.sources
+    )  # fmt: skip
+    return replace(change, sources=sources)
+
+
+def find_main(user: Git, base_name: str, base: str) -> str:
+    """The branch that the work is meant for: the one that was named as the base, what is checked out, or the usual.
+
+    Empty where none of them builds on `base`.
+    """
+    refs = user.refs()
+    head = user.head()
+    named = [ref for ref in (f"refs/heads/{base_name}", f"refs/remotes/{base_name}") if base_name]
+    for ref in (*named, head, *MAIN_REFS):
+        if ref in refs and user.run("merge-base", "--is-ancestor", base, refs[ref]).ok:
+            return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+    return ""
