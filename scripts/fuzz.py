@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from core.review.random_histories import CherryPicks, RandomHistory, make_history  # noqa: E402 -- the tests' own, from where it is
 from core.review.repositories import Repository  # noqa: E402
-from core.review.test_line_properties import Walk, check, items_of  # noqa: E402
+from core.review.test_candidate_branch_properties import Walk, check, items_of  # noqa: E402
 from selftest_core.git.engine import Engine  # noqa: E402
 from selftest_core.review.candidate_branch import lay  # noqa: E402
 from selftest_core.review.resolutions import is_changelog  # noqa: E402
