@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER, Agent, Host, Ssh, State
 from selftest_core.fleet.fleet import Fleet, apply, view
-from selftest_core.fleet.observations import Listed, LocalAgent, Probed, SessionRef, TmuxServer, TmuxSession
+from selftest_core.fleet.observations import Listed, LocalAgent, Probed, TmuxServer, TmuxSession
+from selftest_core.tools.tmux import SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,11 +20,12 @@ from selftest_core.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.run.plan.plan import OnCluster, Transfer
-
-    type Notify = Literal["both", "bell", "osc9", "off"]
 
 __all__ = ["CONFIG_KEYS", "ENVIRONMENT_PREFIX", "FILE_NAME", "Config", "Key", "load_config", "toml_text"]
+
+type Notify = Literal["both", "bell", "osc9", "off"]
+type OnCluster = Literal["ask", "pause", "go"]
+type Transfer = Literal["mirror", "worktree"]
 
 FILE_NAME = "selftest-tui.toml"
 _TABLE = "tool.selftest-tui"

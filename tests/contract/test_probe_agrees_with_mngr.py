@@ -20,8 +20,8 @@ from uuid import uuid4
 import pytest
 
 from selftest_core.agents import State
-from selftest_core.fleet.observations import SessionRef
 from selftest_core.fleet.sources.probe import Probe
+from selftest_core.tools.tmux import SessionRef
 from worlds import World, eventually
 
 if TYPE_CHECKING:

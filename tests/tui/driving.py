@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import scenes
-from selftest_core.fleet.observations import SessionRef
+from selftest_core.tools.tmux import SessionRef
 from selftest_tui.app.app import FleetApp
 from selftest_tui.fleet.agent_table import AgentTable
 from selftest_tui.fleet.pane.preview import Preview

@@ -18,10 +18,19 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agents import State
 from selftest_core.errors import ToolError, ToolTimeoutError
-from selftest_core.fleet.sources.mngr_list import failure
+from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.frozen import dataclass
-from selftest_core.tools.mngr import destroy_arguments, message_arguments, start_arguments, stop_arguments
-from selftest_core.tools.mngr_answers import DONE_WORD, Act, Answer, read_answer
+from selftest_core.tools.mngr import (
+    DONE_WORD,
+    Act,
+    Answer,
+    answer_error,
+    destroy_arguments,
+    message_arguments,
+    read_answer,
+    start_arguments,
+    stop_arguments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -207,7 +216,8 @@ class _Steering:
             return
         answers = read_answer(self._act, done.stdout)
         if answers is None and done.exit_status < 0:
-            await self._doubt(batch, failure(f"mngr {self._act}", stderr=done.stderr, exit_status=done.exit_status))
+            reason = answer_error(f"mngr {self._act}", stderr=done.stderr, exit_status=done.exit_status)
+            await self._doubt(batch, reason)
             return
         unanswered = self._take(batch, answers or {})
         if unanswered and answers and answers.keys() - {target.name for target in batch}:
@@ -218,7 +228,7 @@ class _Steering:
             await self._explain(unanswered, done)
         elif answers is None and done.exit_status > 0 and self._act is Act.MESSAGE and not _is_unknown(done):
             # It may have died after some were sent, so nothing is sent again.
-            self._fail(batch, failure("mngr message", stderr=done.stderr, exit_status=done.exit_status))
+            self._fail(batch, answer_error("mngr message", stderr=done.stderr, exit_status=done.exit_status))
         else:
             await self._take_apart(unanswered)
 
@@ -296,7 +306,7 @@ class _Steering:
             for target in targets:
                 self._results.put(_gone(self._act, target))
         else:
-            self._fail(targets, failure(f"mngr {self._act}", stderr=done.stderr, exit_status=done.exit_status))
+            self._fail(targets, answer_error(f"mngr {self._act}", stderr=done.stderr, exit_status=done.exit_status))
 
     async def _doubt(self, batch: Sequence[Target], error: ToolError) -> None:
         """mngr was ended before it answered: who was reached is not known from it."""
@@ -313,7 +323,7 @@ class _Steering:
             self._results.put(_failed(target, error))
 
     async def _list(self) -> Listed:
-        return await self._mngr.list(self._provider, tmux_socket=self._socket)
+        return await list_agents(self._mngr, self._provider, tmux_socket=self._socket)
 
     async def _verify(self, targets: Sequence[Target]) -> None:
         """Judge each by a new listing: what mngr shows now outweighs what it said that it did."""

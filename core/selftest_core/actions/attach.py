@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import RefusedError, ToolError, UsageError
-from selftest_core.fleet.observations import SessionRef, TmuxSession
+from selftest_core.fleet.observations import TmuxSession
 from selftest_core.frozen import dataclass
 from selftest_core.tools.mngr_files import host_dir_of, prefix_of
-from selftest_core.tools.tmux import Tmux, escaped, exact_session, own_server, tmux_environment
+from selftest_core.tools.tmux import SessionRef, Tmux, escaped, exact_session, own_server, tmux_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,15 +13,15 @@ import secrets
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from selftest_core.actions.panes import pane_target
 from selftest_core.errors import ToolError, ToolFailedError, UsageError
 from selftest_core.frozen import dataclass
+from selftest_core.tools.panes import pane_target
 from selftest_core.tools.tmux import Tmux, escaped, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from selftest_core.fleet.observations import SessionRef
+    from selftest_core.tools.tmux import SessionRef
 
 # A client's whole argv must fit into 16 KB; a character has up to four bytes.
 _TEXT_PER_COMMAND = 2000

@@ -11,16 +11,16 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from selftest_core.actions.panes import screens
 from selftest_core.agent_types.claude_files import ClaudeFiles
 from selftest_core.agent_types.codex_rollout import CodexFiles
 from selftest_core.errors import ToolError
+from selftest_core.tools.panes import screens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.agent_types.condition import Condition
-    from selftest_core.fleet.observations import SessionRef
+    from selftest_core.tools.tmux import SessionRef
 
 _QUIET = 1.0
 """Seconds without a new line in its conversation after which the screen of a busy Claude Code is looked at."""

@@ -18,6 +18,7 @@ from selftest_core.agent_types.trust import claude_file, entries_of, remove_entr
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.cleanup.selection import ALL, REFS, RUN_ID, Selection
 from selftest_core.errors import SelftestError, ToolError
+from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
 from selftest_core.run.conduct.conducting import hold
@@ -165,7 +166,7 @@ async def _agents_of(
     problems: list[str] = []
     for provider in providers:
         try:
-            listed = await Mngr(find_mngr(environ), environ, Path("/")).list(provider, _LISTING)
+            listed = await list_agents(Mngr(find_mngr(environ), environ, Path("/")), provider, _LISTING)
         except ToolError as error:
             problems.append(f"the agents of {provider} were not looked for: {error.title}")
             continue

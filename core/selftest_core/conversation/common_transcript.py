@@ -6,7 +6,7 @@ answer of the model, with its tool calls and token counts) or of the system; an 
 calls. Schema: `imbue.mngr.agents.common_transcript_records` (ATIF v1.7) of mngr 0.3.0. Claude's file grows within five
 seconds of a message; its last answer is held back until the turn ends.
 
-Two things are not in this file, and Claude's own session files have them (`claude_session`): the steps of sub-agents,
+Two things are not in this file, and Claude's own session files have them (`claude_transcript`): steps of sub-agents,
 and the kind of an API error, of which only the text is here, as an answer of the model `<synthetic>` (`Step.is_error`).
 
 Reading is lenient: a line that is no JSON object, or of an unknown type, is skipped and counted; an odd field is empty.

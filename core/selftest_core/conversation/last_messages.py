@@ -16,16 +16,15 @@ from selftest_core.conversation.common_transcript import parse_lines, transcript
 from selftest_core.conversation.conversation import step_text, steps_of
 from selftest_core.conversation.transcript_files import own_lines_of, read_whole
 from selftest_core.errors import ToolOutputError
-from selftest_core.fleet.sources.mngr_list import failure
-from selftest_core.tools.mngr import transcript_arguments
+from selftest_core.tools.mngr import answer_error, transcript_arguments
 from selftest_core.tools.mngr_files import host_dir_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from selftest_core.agents import Agent
     from selftest_core.conversation.common_transcript import Step
-    from selftest_core.fleet.view import Row
     from selftest_core.tools.mngr import Mngr
 
 TIMEOUT = 60.0
@@ -35,14 +34,14 @@ _WITHOUT = frozenset({"command", "headless_command"})
 _HAS_NONE = "does not produce a common transcript"
 
 
-def has_conversation(row: Row) -> bool:
+def has_conversation(agent: Agent) -> bool:
     """False for types of agents that have no model to talk to."""
-    return row.agent.type not in _WITHOUT
+    return agent.type not in _WITHOUT
 
 
-def state_folder(environ: Mapping[str, str], row: Row) -> Path | None:
+def state_folder(environ: Mapping[str, str], agent: Agent) -> Path | None:
     """Where mngr keeps the files of a local agent; None for one of another host."""
-    return host_dir_of(environ) / "agents" / row.agent.id if row.agent.host.is_local else None
+    return host_dir_of(environ) / "agents" / agent.id if agent.host.is_local else None
 
 
 def stamp_of(folder: Path) -> tuple[tuple[int, int], ...]:
@@ -60,23 +59,23 @@ def stamp_of(folder: Path) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-async def last_messages(mngr: Mngr, row: Row, limit: int) -> tuple[str, ...]:
+async def last_messages(mngr: Mngr, agent: Agent, limit: int) -> tuple[str, ...]:
     """Its last `limit` steps, oldest first, each a text with a line for who and when; none for one without transcript.
 
     Raises ToolError.
     """
-    if not has_conversation(row) or limit < 1:
+    if not has_conversation(agent) or limit < 1:
         return ()
-    folder = state_folder(mngr.environ, row)
+    folder = state_folder(mngr.environ, agent)
     if folder is not None:
         found = await asyncio.to_thread(read_messages, folder, limit)
         if found:
             return found
-    done = await mngr.call(transcript_arguments(row.agent.address, limit), timeout=TIMEOUT)
+    done = await mngr.call(transcript_arguments(agent.address, limit), timeout=TIMEOUT)
     if not done.ok:
         if _HAS_NONE in done.stderr:
             return ()
-        raise failure("mngr transcript", stderr=done.stderr, exit_status=done.exit_status)
+        raise answer_error("mngr transcript", stderr=done.stderr, exit_status=done.exit_status)
     return parse_transcript(done.stdout)[-limit:]
 
 

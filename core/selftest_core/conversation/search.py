@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selftest_core.actions.panes import matching_lines
 from selftest_core.conversation.conversation import command_of, harmless, steps_of
 from selftest_core.conversation.transcript_files import read_whole
 from selftest_core.frozen import dataclass
+from selftest_core.tools.panes import matching_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Literal
 
 from selftest_core.doctor.agent_programs import TYPES, look_at_type
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
-from selftest_core.fleet.sources.mngr_list import failure
 from selftest_core.frozen import dataclass
 from selftest_core.tools.installing import install_hint
-from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, find_mngr, parse_version
+from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, answer_error, find_mngr, parse_version
 from selftest_core.tools.mngr_files import host_dir_of
 from selftest_core.tools.process import run_async
 from selftest_core.tools.tmux import default_socket, own_server, sockets_of
@@ -113,7 +112,7 @@ async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:
     try:
         done = await mngr.call(arguments, timeout=timeout)
         if not done.stdout.strip():
-            raise failure("mngr list --hosts", stderr=done.stderr, exit_status=done.exit_status)
+            raise answer_error("mngr list --hosts", stderr=done.stderr, exit_status=done.exit_status)
     except ToolTimeoutError as error:
         by_hand = shlex.join(("mngr", *arguments))
         hint = f"`{by_hand}` shows where it hangs; mngr's settings are in {host_dir_of(mngr.environ)}."

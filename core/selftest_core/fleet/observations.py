@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 
@@ -16,17 +16,12 @@ if TYPE_CHECKING:
 
     from selftest_core.agent_types.condition import Condition
     from selftest_core.agents import Agent, State
+    from selftest_core.tools.mngr_files import UnreadableAgent
+    from selftest_core.tools.tmux import SessionRef
     from selftest_core.usage.tokens import Usage
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _NO_REMINDERS: Mapping[str, Mapping[str, float]] = MappingProxyType({})
-
-
-class SessionRef(NamedTuple):
-    """A tmux session: the socket of its server (absolute path), and its name there."""
-
-    socket: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +120,6 @@ class LocalAgent:
     title: str = ""
     exit_status: int | None = None
     condition: Condition | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableAgent:
-    """An agent whose folder is there and whose data.json is not readable: it is not gone."""
-
-    agent_id: str
-    path: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from selftest_core.agent_types.condition import Condition
     from selftest_core.agents import Agent, AgentKey
-    from selftest_core.fleet.observations import SessionRef, TmuxServer, TmuxSession
+    from selftest_core.fleet.observations import TmuxServer, TmuxSession
+    from selftest_core.tools.tmux import SessionRef
     from selftest_core.usage.tokens import Usage
 
 

@@ -9,15 +9,16 @@ starts an agent but `start`.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import signal
 import sys
-import time
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from selftest_core.errors import ToolBrokenError, ToolMissingError, ToolOutputError
-from selftest_core.fleet.sources.mngr_list import parse_listing
+from selftest_core.errors import ToolBrokenError, ToolError, ToolFailedError, ToolMissingError, ToolOutputError
 from selftest_core.frozen import dataclass
 from selftest_core.tools.installing import MNGR_WANTED, install_hint
 from selftest_core.tools.process import run_async
@@ -26,7 +27,6 @@ from selftest_core.tools.tmux import default_socket
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from selftest_core.fleet.observations import Listed
     from selftest_core.tools.process import Completed
 
 LIST_TIMEOUT = 60.0
@@ -37,6 +37,8 @@ _BROKEN = ((0, 2, 0), (0, 2, 2))
 """First and last version whose `list` fails as soon as there is an agent."""
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _NOT_FOR_MNGR = frozenset({"TMUX", "TMUX_PANE", "MNGR_CONNECT_COMMAND_ACTIVE", "MNGR_AGENT_NAME", "MNGR_SESSION_NAME"})
+_ERROR_LINE = re.compile(r"^(?:Error|ERROR): (?P<says>.*)", re.DOTALL | re.MULTILINE)
+_HINT = re.compile(r"\s{2,}\[(?P<hint>[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]\s*$", re.DOTALL)
 _versions: dict[tuple[str, float], str] = {}
 
 
@@ -182,19 +184,6 @@ class Mngr:
         refuse_broken(version, self.program)
         return version
 
-    async def list(
-        self, provider: str | None = None, timeout: float = LIST_TIMEOUT, *, tmux_socket: str | None = None
-    ) -> Listed:
-        """One listing, of `provider` or of all, as seen from the default tmux server or from `tmux_socket`'s.
-
-        Raises ToolError: missing, broken, over its deadline, cut short, or what mngr said went wrong.
-        """
-        done = await self.call(list_arguments(provider), timeout=timeout, tmux_socket=tmux_socket)
-        return parse_listing(
-            done.stdout, at=time.time(), provider=provider, seconds=done.seconds, stderr=done.stderr,
-            exit_status=done.exit_status,
-        )  # fmt: skip
-
     async def call(
         self, arguments: Sequence[str], *, timeout: float, text: str | None = None, tmux_socket: str | None = None
     ) -> Completed:
@@ -203,3 +192,96 @@ class Mngr:
             (self.program.path, *arguments), timeout=timeout, cwd=self.cwd,
             env=mngr_environment(self.environ, tmux_socket), input=text,
         )  # fmt: skip
+
+
+def split_error(stderr: str) -> tuple[str, str]:
+    """What mngr's stderr says as (detail, hint): its last `Error: …  [hint]`, else its last lines without a hint.
+
+    Of a traceback it is the end: the exception, and what stands below it.
+    """
+    found = [match for match in _ERROR_LINE.finditer(stderr) if match["says"].strip()]
+    if not found:
+        lines = stderr.strip().splitlines()
+        if any(line.startswith("Traceback ") for line in lines):
+            last_frame = max(number for number, line in enumerate(lines) if line.startswith((" ", "Traceback ")))
+            lines = lines[last_frame + 1 :] or lines
+        return "\n".join(lines[-5:]), ""
+    # The pattern runs to the end, so the last error is cut out by where it begins.
+    start = max(stderr.rfind("Error: "), stderr.rfind("ERROR: "))
+    says = stderr[start + len("Error: ") :] if start >= 0 else found[-1]["says"]
+    hint = _HINT.search(says)
+    if hint is None:
+        return says.strip(), ""
+    return says[: hint.start()].strip(), hint["hint"].strip()
+
+
+def answer_error(what: str, *, stderr: str, exit_status: int) -> ToolError:
+    """The error for an mngr that ended without an answer: what it said of the reason, else how it ended."""
+    detail, hint = split_error(stderr)
+    if exit_status > 0 and detail:
+        return ToolFailedError(f"{what} failed", detail, hint, exit_status=exit_status, stderr=stderr)
+    return ToolOutputError(
+        f"{what} gave no answer", "\n".join(part for part in (f"It {how_ended(exit_status)}.", detail) if part), hint,
+        exit_status=exit_status, stderr=stderr,
+    )  # fmt: skip
+
+
+def how_ended(exit_status: int) -> str:
+    if exit_status >= 0:
+        return f"ended with {exit_status}"
+    try:
+        return f"was ended by {signal.Signals(-exit_status).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_status}"
+
+
+class Act(StrEnum):
+    """What can be done to an agent."""
+
+    MESSAGE = "message"
+    STOP = "stop"
+    START = "start"
+    DESTROY = "destroy"
+
+
+DONE_WORD = {Act.MESSAGE: "sent", Act.STOP: "stopped", Act.START: "started", Act.DESTROY: "destroyed"}
+_DONE_LIST = {
+    Act.MESSAGE: "successful_agents",
+    Act.STOP: "stopped_agents",
+    Act.START: "started_agents",
+    Act.DESTROY: "destroyed_agents",
+}
+
+
+class Answer(NamedTuple):
+    """What mngr's JSON says of one agent, by name."""
+
+    ok: bool
+    says: str
+    hint: str = ""
+
+
+def read_answer(act: Act, text: str) -> dict[str, Answer] | None:
+    """mngr's answer by the agents' names; None where it is none (empty, cut short, another form)."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or not isinstance(said.get(_DONE_LIST[act]), list):
+        return None
+    leftovers = "; ".join(str(each.get("message", "")) for each in _objects(said, "failures"))
+    done = Answer(True, DONE_WORD[act], f"mngr left something behind: {leftovers}" if leftovers else "")
+    answers = {name: done for name in said[_DONE_LIST[act]] if isinstance(name, str)}
+    for each in _objects(said, "blocked_agents"):
+        words = f"sent, but a dialog holds it up: {each.get('error', '')}"
+        answers[str(each.get("agent"))] = Answer(True, words, "Attach to it, and answer the dialog.")
+    for each in _objects(said, "failed_agents"):
+        error = str(each.get("error", ""))
+        hint = "Start it, then send again." if "not running" in error else ""
+        answers[str(each.get("agent"))] = Answer(False, error or "mngr could not, and did not say why", hint)
+    return answers
+
+
+def _objects(said: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    listed = said.get(name)
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from selftest_core.fleet.observations import UnreadableAgent
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -59,6 +58,15 @@ class AgentFolder:
     is_active: bool
     has_permission_marker: bool
     started_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableAgent:
+    """An agent whose folder is there and whose data.json is not readable: it is not gone."""
+
+    agent_id: str
+    path: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

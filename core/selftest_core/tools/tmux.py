@@ -12,7 +12,7 @@ import contextlib
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError
 from selftest_core.frozen import dataclass
@@ -54,6 +54,13 @@ CUT_PANE_FORMAT = SEPARATOR.join(
 )  # fmt: skip
 
 _GONE = ("no server running", "error connecting", "lost server", "server exited", "no such file", "connection refused")
+
+
+class SessionRef(NamedTuple):
+    """A tmux session: the socket of its server (absolute path), and its name there."""
+
+    socket: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,11 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from selftest_core.agent_types.claude_session import (
-    REPORTS_FILE,
-    TOTALS_FILE,
-    parse_session,
-    program_totals,
-    session_files,
-    with_reports,
-)
 from selftest_core.conversation.appended_lines import BEGINNING, Place, read_appended
+from selftest_core.conversation.claude_transcript import parse_session, session_files
 from selftest_core.conversation.common_transcript import parse_lines, transcript_of
 from selftest_core.tools.mngr_files import host_dir_of
+from selftest_core.usage.claude_costs import REPORTS_FILE, TOTALS_FILE, program_totals, with_reports
 from selftest_core.usage.prices import Prices
 from selftest_core.usage.tokens import Answer, Usage, usage_of, with_answers
 

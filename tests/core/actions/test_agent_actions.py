@@ -11,10 +11,10 @@ import pytest
 
 from selftest_core.actions.agent_actions import BATCH, Act, ActResult, Target, failed_targets, steer, target_of
 from selftest_core.agents import Agent, AgentKey, State
-from selftest_core.fleet.observations import SessionRef
 from selftest_core.fleet.sources.mngr_list import parse_listing
 from selftest_core.fleet.view import Category, Row
 from selftest_core.tools.mngr import Mngr, MngrProgram, find_mngr
+from selftest_core.tools.tmux import SessionRef
 from worlds import PATIENCE, ROOT, eventually
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from selftest_core.actions.attach import AttachPlan, plan_attach
 from selftest_core.actions.terminal import hand_over
 from selftest_core.agents import Agent, Host, Ssh, State
 from selftest_core.errors import RefusedError, SelftestError, ToolFailedError
-from selftest_core.fleet.observations import SessionRef, TmuxSession
+from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import Category, Row
+from selftest_core.tools.tmux import SessionRef
 from worlds import World, eventually
 
 

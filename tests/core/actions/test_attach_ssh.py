@@ -16,8 +16,8 @@ import pytest
 from selftest_core.actions.attach import plan_attach
 from selftest_core.actions.terminal import hand_over
 from selftest_core.agents import Agent, Host, Ssh, State
-from selftest_core.fleet.observations import SessionRef
 from selftest_core.fleet.view import Category, Row
+from selftest_core.tools.tmux import SessionRef
 from worlds import World, a_world, eventually
 
 if TYPE_CHECKING:

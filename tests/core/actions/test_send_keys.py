@@ -9,7 +9,7 @@ import pytest
 
 from selftest_core.actions.send_keys import Keystroke, batches, is_sendable, paste, send_keys
 from selftest_core.errors import ToolFailedError, UsageError
-from selftest_core.fleet.observations import SessionRef
+from selftest_core.tools.tmux import SessionRef
 from worlds import BIN, World, eventually
 
 if TYPE_CHECKING:

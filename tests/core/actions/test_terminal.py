@@ -24,7 +24,7 @@ SUPERVISOR = """
 import json, os, sys, termios
 sys.path.insert(0, {core!r})
 from selftest_core.actions.attach import plan_attach
-from selftest_core.fleet.observations import SessionRef
+from selftest_core.tools.tmux import SessionRef
 from selftest_core.actions.terminal import hand_over
 before = termios.tcgetattr(0)
 out = open({out!r}, "a")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftest_core.agent_types.claude_session import parse_session
 from selftest_core.conversation import appended_lines
 from selftest_core.conversation.appended_lines import BEGINNING, Place, read_appended
+from selftest_core.conversation.claude_transcript import parse_session
 from selftest_core.conversation.common_transcript import (
     Reading,
     Step,

@@ -42,7 +42,7 @@ async def test_a_local_agents_messages_are_read_from_its_files_with_its_tool_cal
     give_transcript(tmp_path / "agents" / agent.id)
     environ = {"MNGR_HOST_DIR": str(tmp_path), "HOME": str(tmp_path)}
     mngr = Mngr(MngrProgram(tmp_path / "none", "PATH"), environ, tmp_path)
-    said = await last_messages(mngr, row, 3)
+    said = await last_messages(mngr, row.agent, 3)
     assert [one.partition("] ")[2].partition("\n")[0] for one in said] == ["agent:", "result:", "agent:"]
     assert "  > Bash: git commit -qam " in said[0]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import scenes
 from scenes import BOX, NOW, OTHER_SOCKET, a_list, a_look, a_probe, an_agent, key_of, scene
 from selftest_core.agents import AgentKey, State
-from selftest_core.fleet.observations import SessionRef
+from selftest_core.tools.tmux import SessionRef
 
 
 def told(shown: scenes.Scene, name: str) -> list[tuple[str, float, str, bool]]:

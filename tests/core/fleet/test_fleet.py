@@ -12,8 +12,9 @@ from selftest_core.actions.agent_actions import target_of
 from selftest_core.agents import Agent, AgentKey, State
 from selftest_core.fleet.explain import explain
 from selftest_core.fleet.fleet import Fleet, apply, view
-from selftest_core.fleet.observations import Listed, ListFailed, ListingError, SessionRef, TmuxServer
+from selftest_core.fleet.observations import Listed, ListFailed, ListingError, TmuxServer
 from selftest_core.fleet.view import Category
+from selftest_core.tools.tmux import SessionRef
 
 
 def names(shown: scenes.Scene) -> list[str]:

@@ -22,11 +22,11 @@ from selftest_core.fleet.observations import (
     Probed,
     Remembered,
     RememberedAgent,
-    SessionRef,
     TmuxServer,
-    UnreadableAgent,
 )
 from selftest_core.schema.registry import list_document
+from selftest_core.tools.mngr_files import UnreadableAgent
+from selftest_core.tools.tmux import SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

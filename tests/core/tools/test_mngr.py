@@ -12,13 +12,13 @@ import pytest
 
 from selftest_core.conversation.last_messages import last_messages, parse_transcript
 from selftest_core.errors import ToolBrokenError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from selftest_core.fleet.sources.mngr_list import parse_listing
-from selftest_core.fleet.view import Category, Row
+from selftest_core.fleet.sources.mngr_list import list_agents, parse_listing
 from selftest_core.tools import mngr as tool
 from selftest_core.tools.mngr import Mngr, MngrProgram, find_mngr, mngr_environment
 from worlds import BIN, PATIENCE, ROOT
 
 if TYPE_CHECKING:
+    from selftest_core.agents import Agent
     from worlds import World
 
 CAPTURED = ROOT / "tests" / "fixtures" / "mngr" / "0.3.0"
@@ -118,7 +118,7 @@ async def test_a_new_version_at_the_same_place_is_noticed(tmp_path: Path) -> Non
 
 
 async def test_a_listing_comes_with_its_errors_and_its_provider(tmp_path: Path) -> None:
-    listed = await stand_in(tmp_path, 'cat "$CAPTURED/err_down_json.out"; exit 1').list("boxes")
+    listed = await list_agents(stand_in(tmp_path, 'cat "$CAPTURED/err_down_json.out"; exit 1'), "boxes")
     assert (len(listed.agents), listed.provider) == (5, "boxes")
     assert listed.errors[0].provider == "boxes"
     assert listed.at > 1.7e9
@@ -126,59 +126,59 @@ async def test_a_listing_comes_with_its_errors_and_its_provider(tmp_path: Path) 
 
 async def test_one_provider_is_asked_by_name_and_never_through_a_shell(tmp_path: Path) -> None:
     mngr = stand_in(tmp_path, 'printf "%s\\n" "$@" > argv; cat "$CAPTURED/list0_json.out"')
-    await mngr.list("odd; name")
+    await list_agents(mngr, "odd; name")
     assert (tmp_path / "argv").read_text().splitlines()[-1] == "--provider=odd; name"
 
 
 async def test_an_mngr_that_hangs_is_ended_at_the_deadline(tmp_path: Path) -> None:
     with pytest.raises(ToolTimeoutError):
-        await stand_in(tmp_path, "sleep 1000").list(None, timeout=0.2)
+        await list_agents(stand_in(tmp_path, "sleep 1000"), None, timeout=0.2)
 
 
 async def test_an_mngr_killed_half_way_gives_no_half_fleet(tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match="cut short") as raised:
-        await stand_in(tmp_path, 'head -c 5000 "$CAPTURED/perf_10.json"; kill -9 $$').list(None)
+        await list_agents(stand_in(tmp_path, 'head -c 5000 "$CAPTURED/perf_10.json"; kill -9 $$'), None)
     assert "SIGKILL" in raised.value.detail
 
 
 async def test_a_broken_setting_of_mngr_is_told_in_its_own_words(tmp_path: Path) -> None:
     with pytest.raises(ToolFailedError) as raised:
-        await stand_in(tmp_path, 'cat "$CAPTURED/badcfg_toml.err" >&2; exit 1').list(None)
+        await list_agents(stand_in(tmp_path, 'cat "$CAPTURED/badcfg_toml.err" >&2; exit 1'), None)
     assert "settings.toml" in raised.value.detail
 
 
 async def test_mngr_sees_closed_input_and_no_tmux(tmp_path: Path) -> None:
     mngr = stand_in(tmp_path, 'cat > input; env > env; cat "$CAPTURED/list0_json.out"')
     mngr.environ["TMUX"] = "/somewhere,1,1"
-    await mngr.list(None)
+    await list_agents(mngr, None)
     assert (tmp_path / "input").read_text() == ""
     assert "TMUX=" not in (tmp_path / "env").read_text()
-    await mngr.list(None, tmux_socket="/there")
+    await list_agents(mngr, None, tmux_socket="/there")
     assert "TMUX=/there,0,0" in (tmp_path / "env").read_text()
 
 
 async def test_the_real_mngr_lists_nothing_in_a_new_world(world: World) -> None:
     world.make_repository()
     mngr = Mngr(find_mngr(world.environment), world.environment, world.repository)
-    listed = await mngr.list("local", timeout=PATIENCE)
+    listed = await list_agents(mngr, "local", timeout=PATIENCE)
     assert (listed.agents, listed.errors, listed.provider) == ((), (), "local")
 
 
-def row_of(agent_type: str) -> Row:
+def agent_of(agent_type: str) -> Agent:
     (agent,) = parse_listing((CAPTURED / "list1_json.out").read_text(), at=1.0, provider=None).agents
-    return Row(replace(agent, type=agent_type), Category.DONE, "mngr")
+    return replace(agent, type=agent_type)
 
 
 async def test_a_command_agent_has_no_messages_and_mngr_is_not_even_asked(tmp_path: Path) -> None:
-    assert await last_messages(stand_in(tmp_path, "exit 9"), row_of("command"), 5) == ()
+    assert await last_messages(stand_in(tmp_path, "exit 9"), agent_of("command"), 5) == ()
 
 
 async def test_a_type_without_transcript_has_none_and_other_errors_are_told(tmp_path: Path) -> None:
     script = 'cat "$CAPTURED/transcript.err" >&2; exit 1'
-    assert await last_messages(stand_in(tmp_path, script), row_of("odd"), 5) == ()
+    assert await last_messages(stand_in(tmp_path, script), agent_of("odd"), 5) == ()
     with pytest.raises(ToolFailedError) as raised:
         await last_messages(
-            stand_in(tmp_path, "echo 'Error: Host is offline  [wait]' >&2; exit 1"), row_of("claude"), 5
+            stand_in(tmp_path, "echo 'Error: Host is offline  [wait]' >&2; exit 1"), agent_of("claude"), 5
         )
     assert (raised.value.detail, raised.value.hint) == ("Host is offline", "wait")
 
@@ -191,7 +191,7 @@ async def test_the_last_messages_are_asked_for_and_read(tmp_path: Path) -> None:
         '{"type":"step","source":"agent","message":[{"type":"text","text":"done \\u001b[1m"}]}]'
     )
     mngr = stand_in(tmp_path, f"printf '%s\\n' \"$@\" > argv; cat <<'X'\n{events}\nX")
-    assert await last_messages(mngr, row_of("claude"), 2) == ("agent:\n  > Bash: ls", "agent:\n  done")
+    assert await last_messages(mngr, agent_of("claude"), 2) == ("agent:\n  > Bash: ls", "agent:\n  done")
     assert "transcript" in (tmp_path / "argv").read_text()
     assert parse_transcript(events)[0] == "person:\n  do it"
 

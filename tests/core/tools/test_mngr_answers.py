@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from selftest_core.actions.agent_actions import Act
-from selftest_core.tools.mngr_answers import read_answer
+from selftest_core.tools.mngr import read_answer
 from worlds import ROOT
 
 CAPTURED = ROOT / "tests" / "fixtures" / "mngr" / "0.3.0"

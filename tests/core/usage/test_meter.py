@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.agent_types.claude_session import (
-    REPORTS_FILE,
-    TOTALS_FILE,
-    parse_session,
-    program_totals,
-    session_files,
-    with_reports,
-)
+from selftest_core.conversation.claude_transcript import parse_session, session_files
 from selftest_core.conversation.common_transcript import Tokens
 from selftest_core.usage import meter
+from selftest_core.usage.claude_costs import REPORTS_FILE, TOTALS_FILE, program_totals, with_reports
 from selftest_core.usage.meter import AgentMeter, Meters
 from selftest_core.usage.prices import Prices
 from selftest_core.usage.tokens import Label, Usage

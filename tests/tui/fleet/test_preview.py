@@ -9,8 +9,8 @@ import pytest
 
 import scenes
 from cockpit import Seats, driven
-from selftest_core.actions.panes import PaneText
 from selftest_core.agents import Ssh
+from selftest_core.tools.panes import PaneText
 from selftest_tui.fleet.pane.preview import Preview, part_of
 from worlds import eventually
 

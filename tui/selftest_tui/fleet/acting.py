@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from textual.app import SuspendNotSupported
 
 from selftest_core.actions import confirm_keys as key_guard
-from selftest_core.actions import panes
 from selftest_core.actions import send_keys as keystrokes
 from selftest_core.actions.agent_actions import Act, ActResult, steer, target_of
 from selftest_core.actions.attach import plan_attach
@@ -22,6 +21,7 @@ from selftest_core.actions.send_keys import Keystroke
 from selftest_core.actions.terminal import hand_over
 from selftest_core.agent_types.condition import ASKING, reason
 from selftest_core.errors import RefusedError, SelftestError
+from selftest_core.tools import panes
 from selftest_core.tools.tmux import default_socket
 from selftest_tui.fleet.shell import plan_shell
 from selftest_tui.shared.answers import Answer, Answers
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from selftest_core.actions.attach import AttachPlan
     from selftest_core.agents import AgentKey
     from selftest_core.conversation.search import ConversationHit
-    from selftest_core.fleet.observations import SessionRef, TmuxSession
+    from selftest_core.fleet.observations import TmuxSession
     from selftest_core.fleet.view import FleetView, Row
     from selftest_core.tools.mngr import Mngr
+    from selftest_core.tools.tmux import SessionRef
 
 _DOING = {
     Act.MESSAGE: ("Message", "Sending to"),
@@ -367,7 +368,7 @@ def _search_said(environ: Mapping[str, str], rows: Sequence[Row], text: str) -> 
     from selftest_core.conversation.last_messages import has_conversation, state_folder
     from selftest_core.conversation.search import search_conversations  # not needed for the first frame
 
-    folders = {row.key: state_folder(environ, row) for row in rows if has_conversation(row)}
+    folders = {row.key: state_folder(environ, row.agent) for row in rows if has_conversation(row.agent)}
     return search_conversations({key: folder for key, folder in folders.items() if folder is not None}, text)
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agents import AgentKey, State
 from selftest_core.fleet.attention import cost_of_waiting
-from selftest_core.fleet.observations import SessionRef, TmuxSession
+from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.frozen import dataclass
+from selftest_core.tools.tmux import SessionRef
 from selftest_tui.shared import present
 
 if TYPE_CHECKING:

@@ -8,24 +8,36 @@ provider failed: the answer stands, with its errors. It must not run anything, a
 from __future__ import annotations
 
 import json
-import re
-import signal
+import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.agents import Agent, Host, Ssh, State
-from selftest_core.errors import ToolError, ToolFailedError, ToolOutputError
+from selftest_core.errors import ToolOutputError
 from selftest_core.fleet.observations import Listed, ListingError
-from selftest_core.fleet.sources.listed_text import whole_text
+from selftest_core.tools.mngr import LIST_TIMEOUT, answer_error, how_ended, list_arguments, split_error
 
 if TYPE_CHECKING:
     from selftest_core.agents import AgentKey
     from selftest_core.fleet.sources.mngr_models import SaidAgent, SaidHost
+    from selftest_core.tools.mngr import Mngr
 
 _EMPTY: MappingProxyType[str, Any] = MappingProxyType({})
-_ERROR_LINE = re.compile(r"^(?:Error|ERROR): (?P<says>.*)", re.DOTALL | re.MULTILINE)
-_HINT = re.compile(r"\s{2,}\[(?P<hint>[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]\s*$", re.DOTALL)
 _SHOWN = 200
+
+
+async def list_agents(
+    mngr: Mngr, provider: str | None = None, timeout: float = LIST_TIMEOUT, *, tmux_socket: str | None = None
+) -> Listed:
+    """Run `mngr list` for `provider` (None: all), seen from the default tmux server or from `tmux_socket`'s.
+
+    Raises ToolError: mngr is missing, broken, over its deadline, cut short, or reported why it failed.
+    """
+    done = await mngr.call(list_arguments(provider), timeout=timeout, tmux_socket=tmux_socket)
+    return parse_listing(
+        done.stdout, at=time.time(), provider=provider, seconds=done.seconds, stderr=done.stderr,
+        exit_status=done.exit_status,
+    )  # fmt: skip
 
 
 def parse_listing(
@@ -61,55 +73,14 @@ def parse_listing(
             agents[read.key] = read
     if exit_status != 0 and not errors:
         detail, hint = split_error(stderr)
-        errors.append(ListingError(provider, detail or f"mngr list {_ended(exit_status)}", hint))
+        errors.append(ListingError(provider, detail or f"mngr list {how_ended(exit_status)}", hint))
     return Listed(at, provider, tuple(agents.values()), tuple(errors), seconds)
-
-
-def split_error(stderr: str) -> tuple[str, str]:
-    """What mngr's stderr says as (detail, hint): its last `Error: …  [hint]`, else its last lines without a hint.
-
-    Of a traceback it is the end: the exception, and what stands below it.
-    """
-    found = [match for match in _ERROR_LINE.finditer(stderr) if match["says"].strip()]
-    if not found:
-        lines = stderr.strip().splitlines()
-        if any(line.startswith("Traceback ") for line in lines):
-            last_frame = max(number for number, line in enumerate(lines) if line.startswith((" ", "Traceback ")))
-            lines = lines[last_frame + 1 :] or lines
-        return "\n".join(lines[-5:]), ""
-    # The pattern runs to the end, so the last error is cut out by where it begins.
-    start = max(stderr.rfind("Error: "), stderr.rfind("ERROR: "))
-    says = stderr[start + len("Error: ") :] if start >= 0 else found[-1]["says"]
-    hint = _HINT.search(says)
-    if hint is None:
-        return says.strip(), ""
-    return says[: hint.start()].strip(), hint["hint"].strip()
-
-
-def failure(what: str, *, stderr: str, exit_status: int) -> ToolError:
-    """The error for an mngr that ended without an answer: what it said of the reason, else how it ended."""
-    detail, hint = split_error(stderr)
-    if exit_status > 0 and detail:
-        return ToolFailedError(f"{what} failed", detail, hint, exit_status=exit_status, stderr=stderr)
-    return ToolOutputError(
-        f"{what} gave no answer", "\n".join(part for part in (f"It {_ended(exit_status)}.", detail) if part), hint,
-        exit_status=exit_status, stderr=stderr,
-    )  # fmt: skip
-
-
-def _ended(exit_status: int) -> str:
-    if exit_status >= 0:
-        return f"ended with {exit_status}"
-    try:
-        return f"was ended by {signal.Signals(-exit_status).name}"
-    except ValueError:
-        return f"was ended by signal {-exit_status}"
 
 
 def _document(text: str, stderr: str, exit_status: int) -> dict[str, Any]:
     stripped = text.strip()
     if not stripped:
-        raise failure("mngr list", stderr=stderr, exit_status=exit_status)
+        raise answer_error("mngr list", stderr=stderr, exit_status=exit_status)
     try:
         document = _decoded(stripped)
     except (ValueError, RecursionError) as error:
@@ -117,7 +88,7 @@ def _document(text: str, stderr: str, exit_status: int) -> dict[str, Any]:
         title = "mngr list was cut short" if is_begun else "mngr list answered no JSON"
         shown = f"…{stripped[-_SHOWN:]}" if is_begun else stripped[:_SHOWN]
         raise ToolOutputError(
-            title, f"It {_ended(exit_status)}. {error}\n{shown}",
+            title, f"It {how_ended(exit_status)}. {error}\n{shown}",
             "It is asked again by itself; `mngr list --format json` in a shell shows what it prints.",
             exit_status=exit_status, stderr=stderr,
         ) from error  # fmt: skip
@@ -237,6 +208,8 @@ def _unreadable(said: object, error: Any, provider: str | None) -> ListingError:
 
 
 def _string(value: object) -> str | None:
+    from selftest_core.fleet.sources.mngr_models import whole_text
+
     return whole_text(value) if isinstance(value, str) and value else None
 
 

@@ -14,9 +14,12 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from selftest_core.fleet.sources.listed_text import whole_text
-
 _PLAIN_ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+
+def whole_text(value: str) -> str:
+    """The text with half surrogates replaced: JSON may spell them, no terminal and no file can carry them."""
+    return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def _text(value: object) -> object:

@@ -18,14 +18,14 @@ from selftest_core.agent_types.condition import ASKING, BUSY, of_local
 from selftest_core.agent_types.own_files import OwnFiles
 from selftest_core.agents import State
 from selftest_core.errors import ToolError
-from selftest_core.fleet.observations import LocalAgent, Probed, SessionRef
+from selftest_core.fleet.observations import LocalAgent, Probed
 from selftest_core.fleet.sources.reminders import ReminderReader
 from selftest_core.fleet.sources.tmux_servers import Server, TmuxServers
 from selftest_core.fleet.state_rules import DEAD_PANE, Judged, has_markers, judge, program_of
 from selftest_core.frozen import dataclass
 from selftest_core.tools.mngr_files import AgentFiles, AgentFolder, prefix_of
 from selftest_core.tools.process_table import ProcessTable, process_reader
-from selftest_core.tools.tmux import Pane, tmux_folder
+from selftest_core.tools.tmux import Pane, SessionRef, tmux_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError, ToolFailedError, ToolMissingError, ToolTimeoutError
-from selftest_core.fleet.observations import SessionRef, TmuxServer, TmuxSession
-from selftest_core.tools.tmux import Pane, Tmux, default_socket, is_gone, own_server, sockets_of
+from selftest_core.fleet.observations import TmuxServer, TmuxSession
+from selftest_core.tools.tmux import Pane, SessionRef, Tmux, default_socket, is_gone, own_server, sockets_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
 from selftest_core.fleet.observations import ListFailed
+from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.fleet.watch.poll_schedule import ALL
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -52,7 +53,7 @@ class Sources:
                 mngr = Mngr(find_mngr(self._environ), self._environ, self._settings.cwd)
                 await mngr.check()
                 self._mngr = mngr
-            return await self._mngr.list(provider, deadline)
+            return await list_agents(self._mngr, provider, deadline)
         except SelftestError as error:
             self._mngr = None
             failed = (error.title, error.detail, error.hint)

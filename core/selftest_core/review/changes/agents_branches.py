@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError, ToolFailedError, UsageError
+from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import TIMEOUT, Git, environment
 from selftest_core.git.engine import Engine
@@ -88,7 +89,9 @@ async def _list(mngr: Mngr, names: Sequence[str]) -> Listed:
     """Who is there. Where only addresses are given, their providers alone are asked: another may be down."""
     found = [_ADDRESS.fullmatch(name) for name in names]
     providers = {match[1] if match is not None else None for match in found}
-    answers = [await mngr.list(one) for one in ((None,) if None in providers else sorted(filter(None, providers)))]
+    answers = [
+        await list_agents(mngr, one) for one in ((None,) if None in providers else sorted(filter(None, providers)))
+    ]
     agents = tuple(agent for answer in answers for agent in answer.agents)
     return replace(answers[0], agents=agents, errors=tuple(error for answer in answers for error in answer.errors))
 

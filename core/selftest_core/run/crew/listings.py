@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER, State
 from selftest_core.errors import ToolError
@@ -18,7 +18,7 @@ from selftest_core.run.conduct.context import evidence_of
 from selftest_core.run.crew.crew import Life, Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from selftest_core.agents import Agent
     from selftest_core.fleet.observations import Listed
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 type Answer = Listed | str
 """A listing, or in words why there is none just now."""
 
+type ListAgents = Callable[[str, float], Awaitable[Listed]]
+"""Lists the agents of a provider, within so many seconds: `fleet.sources.mngr_list.list_agents` of one mngr."""
+
 _TIMEOUT = 80.0
 _LEAST_AGE = 2.0
 """Seconds for which an answer is good at least; four times its own cost otherwise."""
@@ -35,19 +38,11 @@ _STRAGGLER = 5.0
 """Seconds for which the slow provider is waited for after another one has answered."""
 
 
-class Lister(Protocol):
-    """Whoever lists the agents of a provider: `tools.mngr.Mngr` is one."""
-
-    async def list(self, provider: str | None = None, *, timeout: float) -> Listed:
-        """Its agents now. Raises ToolError."""
-        ...
-
-
 class Listings:
     """What mngr last said of each provider."""
 
-    def __init__(self, mngr: Lister, clock: Clock) -> None:
-        self._mngr = mngr
+    def __init__(self, list_agents: ListAgents, clock: Clock) -> None:
+        self._list_agents = list_agents
         self._clock = clock
         self._newest: dict[str, Listed] = {}
         self._asked_at: dict[str, float] = {}
@@ -116,7 +111,7 @@ class Listings:
     async def _ask(self, provider: str) -> Answer:
         begun = self._clock.elapsed()
         try:
-            listed = await self._mngr.list(provider, timeout=_TIMEOUT)
+            listed = await self._list_agents(provider, _TIMEOUT)
         except ToolError as error:
             return str(error)
         except Exception as error:  # one provider's odd answer must hide nobody of another

@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from selftest_core.actions.panes import screens
 from selftest_core.errors import ToolFailedError
-from selftest_core.fleet.observations import SessionRef
 from selftest_core.tools.mngr_files import host_dir_of, prefix_of
-from selftest_core.tools.tmux import is_gone
+from selftest_core.tools.panes import screens
+from selftest_core.tools.tmux import SessionRef, is_gone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

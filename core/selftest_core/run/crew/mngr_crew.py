@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from selftest_core.agent_types.condition import Kind, reason
 from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.fleet.clusters import limit_line
+from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.heads import head_of
@@ -97,7 +99,7 @@ class MngrCrew:
         self._clock = clock
         self._host_dir = host_dir_of(mngr.environ)
         self._tests = {test.agent_name: test for test in plan.tests}
-        self._listings = Listings(self._mngr, clock)
+        self._listings = Listings(partial(list_agents, self._mngr), clock)
         self._fresh = FreshOutcomes(self._host_dir)
         self._left: set[asyncio.Future[dict[str, Listed | str]]] = set()  # listings that a look did not wait for
         self._conversations = MngrConversations(plan, self._mngr, mask)

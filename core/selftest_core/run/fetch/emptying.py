@@ -22,8 +22,7 @@ from selftest_core.run.crew.mngr_commands import (
     rsync_arguments,
     rsync_limits,
 )
-from selftest_core.tools.mngr import stop_arguments
-from selftest_core.tools.mngr_answers import Act, read_answer
+from selftest_core.tools.mngr import Act, read_answer, stop_arguments
 from selftest_core.tools.mngr_files import host_dir_of, prefix_of
 from selftest_core.tools.process import run_async
 from selftest_core.tools.tmux import Tmux

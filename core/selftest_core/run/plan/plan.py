@@ -12,16 +12,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from selftest_core.config import OnCluster, Transfer
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-type Transfer = Literal["mirror", "worktree"]
-type OnCluster = Literal["ask", "pause", "go"]
 
 VERSION = 1
 """The version of the shape of `plan.json`."""

@@ -16,12 +16,13 @@ from selftest_core.errors import RefusedError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew.mngr_commands import places, provider_of, providers_of
 from selftest_core.run.plan.names import agent_names
-from selftest_core.run.plan.plan import OnCluster, PlannedTest, RunPlan, Transfer, UnreadablePlanError, check_plan
+from selftest_core.run.plan.plan import PlannedTest, RunPlan, UnreadablePlanError, check_plan
 from selftest_core.run.plan.prompt import render_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from selftest_core.config import OnCluster, Transfer
     from selftest_core.run.plan.source import Source
     from selftest_core.tutorial.coverage import Coverage
 

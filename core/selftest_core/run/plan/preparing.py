@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from selftest_core.agents import Agent
-    from selftest_core.config import Config
-    from selftest_core.run.plan.plan import OnCluster, RunPlan, Transfer
+    from selftest_core.config import Config, OnCluster, Transfer
+    from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
 _LONGEST_TEMPLATE = 1024 * 1024

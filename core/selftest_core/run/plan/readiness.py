@@ -16,10 +16,11 @@ from selftest_core.agent_types.login import FAR_LOGIN, HOW_TO, login_in_files, l
 from selftest_core.agent_types.profiles import PROFILES, is_of_this_machine
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolFailedError, ToolMissingError, UsageError
-from selftest_core.fleet.sources.mngr_list import split_error
+from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.run.crew.mngr_commands import places, providers_of
 from selftest_core.run.plan.planning import COMMAND
 from selftest_core.tools.installing import install_hint
+from selftest_core.tools.mngr import split_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +133,7 @@ async def _know_type(mngr: Mngr, agent_type: str) -> None:
 
 
 async def _agents(mngr: Mngr, provider: str) -> tuple[Agent, ...]:
-    listed = await mngr.list(provider, _TIMEOUT)
+    listed = await list_agents(mngr, provider, _TIMEOUT)
     for error in listed.errors:
         if error.agent_id is None:
             hint = error.hint or "Mend it first: nothing would be seen of agents there."

@@ -22,7 +22,7 @@ from selftest_core.tools.process import Completed, run
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.run.plan.plan import Transfer
+    from selftest_core.config import Transfer
 
 _SUBMODULE = "160000"
 _DISK_BLOCK = 4096

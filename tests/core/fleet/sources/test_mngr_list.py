@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from selftest_core.agents import AgentKey, State
 from selftest_core.errors import ToolError, ToolFailedError, ToolOutputError
-from selftest_core.fleet.sources.mngr_list import parse_listing, split_error
+from selftest_core.fleet.sources.mngr_list import parse_listing
+from selftest_core.tools.mngr import split_error
 from worlds import ROOT
 
 if TYPE_CHECKING:

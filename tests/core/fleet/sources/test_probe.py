@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from selftest_core.agents import State
-from selftest_core.fleet.observations import SessionRef
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.fleet.state_rules import expected_process, judge
-from selftest_core.tools.tmux import Pane
+from selftest_core.tools.tmux import Pane, SessionRef
 from worlds import eventually
 
 if TYPE_CHECKING:

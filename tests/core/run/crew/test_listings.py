@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from core.run.rehearsals import a_plan
 from selftest_core.errors import ToolFailedError
 from selftest_core.fleet.observations import Listed
+from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.run.conduct.clock import WallClock
 from selftest_core.run.crew.listings import Listings, by_id, find
 from selftest_core.run.fold import RunRow
@@ -44,7 +46,8 @@ class ClockByHand(WallClock):
 
 
 def listings(world: World, clock: ClockByHand | None = None) -> Listings:
-    return Listings(Mngr(find_mngr(world.environment), world.environment, world.root), clock or ClockByHand())
+    mngr = Mngr(find_mngr(world.environment), world.environment, world.root)
+    return Listings(partial(list_agents, mngr), clock or ClockByHand())
 
 
 async def test_an_answer_serves_again_but_not_for_one_that_it_would_end(world: World) -> None:
@@ -143,8 +146,7 @@ class PlayedMngr:
         self.asking: dict[str, int] = {}
         self.most = 0
 
-    async def list(self, provider: str | None = None, *, timeout: float) -> Listed:
-        assert provider is not None
+    async def list_agents(self, provider: str, timeout: float) -> Listed:
         seconds, how = (self.plans.get(provider) or [(1.0, "")]).pop(0) if self.plans.get(provider) else (1.0, "")
         self.asking[provider] = self.asking.get(provider, 0) + 1
         self.most = max(self.most, self.asking[provider])
@@ -194,7 +196,7 @@ def test_any_interleaving_of_looks_answers_each_of_them(
         assert all(isinstance(answer, Listed) or answer for answer in answers.values())
 
     async def life() -> None:
-        listings = Listings(mngr, SimulatedClock())
+        listings = Listings(mngr.list_agents, SimulatedClock())
         await asyncio.gather(*(one_look(listings, *look) for look in looks))
 
     play(life)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 async def messages_of(mngr: Mngr, row: Row, limit: int) -> tuple[str, ...]:
     """Its last `limit` steps, each a text whose first line says who and when. Raises ToolError."""
-    if not has_conversation(row):
+    if not has_conversation(row.agent):
         return ()
     found = await asyncio.to_thread(_on_this_machine, mngr.environ, row, limit)
-    return found or await last_messages(mngr, row, limit)
+    return found or await last_messages(mngr, row.agent, limit)
 
 
 def _on_this_machine(environ: Mapping[str, str], row: Row, limit: int) -> tuple[str, ...]:
-    folder = state_folder(environ, row)
+    folder = state_folder(environ, row.agent)
     found = read_messages(folder, limit) if folder is not None else ()
     if found:
         return found

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from textual import events
     from textual.timer import Timer
 
-    from selftest_core.actions.panes import PaneText
-    from selftest_core.fleet.observations import SessionRef
+    from selftest_core.tools.panes import PaneText
+    from selftest_core.tools.tmux import SessionRef
 
 TYPED = 0.05
 """Seconds from a typed key to the next look."""
@@ -240,7 +240,7 @@ class Preview(Widget):
 
     def _capture(self, pane: PaneRef, rows: int, back: int, history_then: int) -> None:
         """In a thread: one tmux process, then the lines that fit."""
-        from selftest_core.actions import panes  # with all that runs programs: the first frame does not wait for it
+        from selftest_core.tools import panes  # with all that runs programs: the first frame does not wait for it
 
         try:
             captured = panes.capture(pane.session, pane.pane_id, lines_of_history=back + 2 * rows if back else 0)

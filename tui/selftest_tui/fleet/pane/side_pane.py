@@ -272,7 +272,7 @@ class SidePane(Vertical, can_focus=False):
     def _messages_stamp(self, row: Row) -> object:
         from selftest_core.conversation.last_messages import stamp_of, state_folder
 
-        folder = state_folder(cast("_Fleet", self.screen).mngr.environ, row)
+        folder = state_folder(cast("_Fleet", self.screen).mngr.environ, row.agent)
         return stamp_of(folder) if folder is not None else None
 
     def _look_at_remote(self, row: Row) -> None:

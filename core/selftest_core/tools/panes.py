@@ -17,7 +17,7 @@ from selftest_core.tools.tmux import TIMEOUT, Tmux, exact_session, failure, quot
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
-    from selftest_core.fleet.observations import SessionRef
+    from selftest_core.tools.tmux import SessionRef
 
 _FACTS = (
     "pane_id", "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag", "alternate_on", "pane_dead",

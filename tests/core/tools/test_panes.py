@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.actions import panes
-from selftest_core.actions.panes import PaneText, matching_lines, parse_facts, parse_marked
 from selftest_core.errors import ToolFailedError, ToolOutputError
-from selftest_core.fleet.observations import SessionRef
+from selftest_core.tools import panes
+from selftest_core.tools.panes import PaneText, matching_lines, parse_facts, parse_marked
+from selftest_core.tools.tmux import SessionRef
 from worlds import PATIENCE, eventually
 
 if TYPE_CHECKING:
