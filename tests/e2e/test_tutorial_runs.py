@@ -9,7 +9,7 @@ import pytest
 
 from core.run.rehearsals import a_plan
 from selftest_core.journal import Journal
-from selftest_core.run.store import Wish, WishKind, make_run_folder
+from selftest_core.run.store import RequestKind, RunRequest, make_run_folder
 from selftest_recorder.e2e.session import open_session
 from worlds import BIN
 
@@ -137,15 +137,15 @@ def test_a_run_without_a_conductor_is_ended_from_here(e2e: EndToEnd, world: Worl
         selftest-tui stop
     """)
     begun = a_run(world, BEGUN, is_over=False)
-    # Somebody who lost patience before: the wish that waits is the same one.
-    begun.wish(Wish(WishKind.STOP))
+    # Somebody who lost patience before: the waiting request is the same one.
+    begun.add_request(RunRequest(RequestKind.STOP))
     done = ran(block, world)
     assert done.exit_status == 0, done.stderr
     assert "2  not started" in done.stdout
     assert begun.read().is_over
     assert begun.read().is_halted
     assert not begun.is_conducted()
-    assert begun.wishes() == ()
+    assert begun.requests() == ()
     assert ended.read().conductors == 1
     assert list((world.host_dir / "agents").glob("*")) == []
 

@@ -3,7 +3,7 @@
     .selftest/.gitignore                       holds `*`, before anything else is written
     .selftest/runs/<run>/plan.json             written once
                          journal.jsonl         the one truth about what happened
-                         wishes/<n>.json       what a person asked the conductor for; taken one by one
+                         wishes/<n>.json       requests of a person to the conductor; handled one by one
                          reminded/<agent id>       who had its reminder: see `fleet.sources.reminders`
                          agents/<agent>/attempt-N/   what came back, whole: renamed into place
     <state folder>/runs/<run>.json             where that run is: a pointer, so that `runs` sees other repositories
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 FOLDER = ".selftest"
 
 
-class WishKind(StrEnum):
-    """What a person can ask a conductor for. `STOP` ends the whole run, `STOP_ONE` one test's agent."""
+class RequestKind(StrEnum):
+    """A request of a person to the conductor. `STOP` ends the whole run, `STOP_ONE` one test's agent."""
 
     PAUSE = "pause"
     GO = "go"
@@ -50,10 +50,10 @@ class WishKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """One wish; `test` is the planned agent name where it is about one test."""
+class RunRequest:
+    """One request; `test` is the planned agent name where it concerns one test."""
 
-    kind: WishKind
+    kind: RequestKind
     test: str = ""
 
 
@@ -131,13 +131,13 @@ class RunFolder:
         draft.rename(place)
         return place
 
-    def wish(self, wish: Wish) -> None:
-        """Leave a wish for the conductor."""
+    def add_request(self, request: RunRequest) -> None:
+        """Store a request for the conductor."""
         folder = self.path / "wishes"
         folder.mkdir(exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=folder, suffix=".draft")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"kind": wish.kind, "test": wish.test}, file)
+            json.dump({"kind": request.kind, "test": request.test}, file)
         taken = {int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal()}
         number = max(taken, default=0) + 1
         while True:
@@ -148,15 +148,15 @@ class RunFolder:
                 number += 1
         Path(draft).unlink()
 
-    def wishes(self) -> tuple[tuple[Path, Wish], ...]:
-        """The wishes that wait, oldest first, with their files. One that cannot be read is removed."""
-        found: list[tuple[Path, Wish]] = []
+    def requests(self) -> tuple[tuple[Path, RunRequest], ...]:
+        """Return the waiting requests and their files, oldest first. Remove unreadable ones."""
+        found: list[tuple[Path, RunRequest]] = []
         for path in sorted((self.path / "wishes").glob("*.json")):
             try:
                 said = json.loads(path.read_text(encoding="utf-8"))
-                found.append((path, Wish(WishKind(said["kind"]), str(said["test"]))))
+                found.append((path, RunRequest(RequestKind(said["kind"]), str(said["test"]))))
             except OSError:
-                continue  # not now: too many open files are no reason to lose what a person wished for
+                continue  # keep the request: reading may fail for too many open files
             except (ValueError, KeyError, TypeError):
                 with contextlib.suppress(OSError):
                     path.unlink()

@@ -141,21 +141,21 @@ async def _(one: RunDriven, key: str) -> None:
 @does("pause")
 async def _(one: RunDriven, key: str) -> None:
     await one.press(key)
-    await one.until(lambda: one.wishes == [("pause", "")], "the wish")
+    await one.until(lambda: one.requests == [("pause", "")], "the request")
     one.story.note(Event.PAUSED, 1_499, reason="as asked", by="person", signature="")
     await one.goes_on()
     await one.press(key)
-    await one.until(lambda: one.wishes == [("pause", ""), ("go", "")], "the wish to go on")
+    await one.until(lambda: one.requests == [("pause", ""), ("go", "")], "the request to go on")
 
 
 @does("end_run")
 async def _(one: RunDriven, key: str) -> None:
     await one.press(key)
     await answered(one, "enter")
-    assert one.wishes == [], "the default is No"
+    assert one.requests == [], "the default is No"
     await one.press(key)
     await answered(one, "y")
-    await one.until(lambda: one.wishes == [("stop", "")], "the wish")
+    await one.until(lambda: one.requests == [("stop", "")], "the request")
 
 
 @does("fleet")
@@ -238,14 +238,14 @@ async def _(one: RunDriven, key: str) -> None:
     name = a_test(one, Phase.ENDED, End.SUCCEEDED)
     await one.go_to(name)
     await one.press(key)
-    await one.until(lambda: one.wishes == [("retry", name)], "the wish")
+    await one.until(lambda: one.requests == [("retry", name)], "the request")
     cluster = next(group for group in one.table.shown.groups.values() if len(group.members) > 1 and group.sign == "✗")
     await one.go_to(f"group {cluster.key}")
     await one.press(key)
     question = await answered(one, "y")
     assert question is not None
     wanted = [("retry", name), *(("retry", row.name) for row in cluster.members)]
-    await one.until(lambda: one.wishes == wanted, "a wish for each of the cluster")
+    await one.until(lambda: one.requests == wanted, "a request for each of the cluster")
 
 
 @does("skip")
@@ -256,7 +256,7 @@ async def _(one: RunDriven, key: str) -> None:
     name = a_test(one, Phase.WAITING)
     await one.go_to(name)
     await one.press(key)
-    await one.until(lambda: one.wishes == [("skip", name)], "the wish")
+    await one.until(lambda: one.requests == [("skip", name)], "the request")
 
 
 @does("stop_one")
@@ -268,10 +268,10 @@ async def _(one: RunDriven, key: str) -> None:
     await one.go_to(name)
     await one.press(key)
     await answered(one, "n")
-    assert one.wishes == []
+    assert one.requests == []
     await one.press(key)
     await answered(one, "y")
-    await one.until(lambda: one.wishes == [("stop_one", name)], "the wish")
+    await one.until(lambda: one.requests == [("stop_one", name)], "the request")
 
 
 @does("shell")
@@ -374,7 +374,7 @@ async def _(one: RunDriven, key: str) -> None:
     await one.press(key)
     assert not one.fleet.app.is_running
     assert one.fleet.app.return_code == 0
-    assert one.wishes == [], "the run goes on"
+    assert one.requests == [], "the run goes on"
 
 
 @does("no_quit")

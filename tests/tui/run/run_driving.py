@@ -60,9 +60,9 @@ class RunDriven:
         return "\n".join(f"{toast.title}: {toast.text}" for toast in self.screen.said)
 
     @property
-    def wishes(self) -> list[tuple[str, str]]:
+    def requests(self) -> list[tuple[str, str]]:
         """What waits for the conductor."""
-        return [(str(wish.kind), wish.test) for _, wish in self.screen.folder.wishes()]
+        return [(str(request.kind), request.test) for _, request in self.screen.folder.requests()]
 
     @property
     def top(self) -> object:

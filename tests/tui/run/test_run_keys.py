@@ -59,8 +59,8 @@ async def test_every_key_does_what_the_table_says(tmp_path: Path, together: str)
 
 async def as_it_was(one: RunDriven) -> None:
     """The run's screen as it is at first, with nothing left for the conductor."""
-    for wish in one.screen.folder.path.joinpath("wishes").iterdir():
-        wish.unlink()
+    for file in one.screen.folder.path.joinpath("wishes").iterdir():
+        file.unlink()
     while one.top is not one.screen:
         one.fleet.app.pop_screen()
     one.screen.folded = frozenset()

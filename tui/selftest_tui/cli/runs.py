@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.run.overview import RunGlance, glance, glances, own_folders, repository_of
-from selftest_core.run.store import RunFolder, Wish, WishKind, find_run
+from selftest_core.run.store import RequestKind, RunFolder, RunRequest, find_run
 from selftest_tui.shared.loading import loading
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def resume(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
 
         # Whoever resumes a run that rests, or was being stopped, wants it to go on.
         if found.run is not None and found.state != "live" and (found.run.paused or found.run.is_halted):
-            folder.wish(Wish(WishKind.GO))
+            folder.add_request(RunRequest(RequestKind.GO))
         return conduct_in_batch(folder, environ, _policy(config))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("There is no terminal to show the run on", "", "`selftest-tui resume --batch` needs none.")
@@ -113,7 +113,7 @@ def stop(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
     found = _readable(folder)
     if found.state == "ended":
         return _say_how_it_is(folder, found.run, arguments, "has ended already: there was nothing to stop")
-    folder.wish(Wish(WishKind.STOP))
+    folder.add_request(RunRequest(RequestKind.STOP))
     if found.state == "live":
         sys.stderr.write(f"stopping {folder.run}\n")
         run = _wait_until_ended(folder)

@@ -1,6 +1,6 @@
 """What each key of a run's screen does: one method for each action of its key table, named as it is.
 
-Nothing is asked here whether a key may: the key table's reasons were, before. What changes the run is a wish for its
+Nothing is asked here whether a key may: the key table's reasons were, before. What changes the run is a request to its
 conductor, or the start of one; what reaches agents goes to `Acting`, as on the fleet's screen.
 """
 
@@ -14,7 +14,7 @@ from selftest_core.errors import RefusedError
 from selftest_core.run.cluster_view import message_targets, unreachable
 from selftest_core.run.crew.recording import recording_of
 from selftest_core.run.events import End, Phase
-from selftest_core.run.store import Wish, WishKind
+from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.tools.tmux import own_server, tmux_environment
 from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted
@@ -64,9 +64,9 @@ class RunKeys(RunMoves):
         if not self._screen.situation().is_live:
             await self._take_up()
         elif run.paused:
-            await self._wish("The run goes on", Wish(WishKind.GO))
+            await self._request("The run goes on", RunRequest(RequestKind.GO))
         else:
-            await self._wish("Launching rests soon; what runs goes on", Wish(WishKind.PAUSE))
+            await self._request("Launching rests soon; what runs goes on", RunRequest(RequestKind.PAUSE))
 
     async def _take_up(self) -> None:
         """Start a conductor, which goes on where the last one left."""
@@ -76,7 +76,7 @@ class RunKeys(RunMoves):
         screen.is_starting = True
         screen.show_state()
         try:
-            await asyncio.to_thread(screen.folder.wish, Wish(WishKind.GO))
+            await asyncio.to_thread(screen.folder.add_request, RunRequest(RequestKind.GO))
             session = await asyncio.to_thread(start_conductor, screen.folder, screen.fleet.environ)
         finally:
             screen.is_starting = False
@@ -97,7 +97,7 @@ class RunKeys(RunMoves):
         )
         lines = _named(running)
         if await self._ask(Question(f"End the run {run.plan.run}?", says, lines, yes="End the run")):
-            await self._wish("The run is being ended", Wish(WishKind.STOP))
+            await self._request("The run is being ended", RunRequest(RequestKind.STOP))
 
     def fleet(self) -> None:
         """To the fleet, on this agent."""
@@ -163,7 +163,7 @@ class RunKeys(RunMoves):
         ended = [row for row in self._screen.targets if row.phase in (Phase.ENDED, Phase.STOPPING)]
         what = "A new agent is made for each, from the same base. What came back before is kept."
         if await self._confirm("Try again", ended, what, "Try again"):
-            await self._wish_for(WishKind.RETRY, ended, "Tried again")
+            await self._request_for(RequestKind.RETRY, ended, "Tried again")
             if not self._screen.situation().is_live:
                 await self._take_up()
 
@@ -172,14 +172,14 @@ class RunKeys(RunMoves):
         waiting = [row for row in self._screen.targets if row.phase is Phase.WAITING]
         what = "No agent is made for them in this run, unless R tries them again."
         if await self._confirm("Skip", waiting, what, "Skip"):
-            await self._wish_for(WishKind.SKIP, waiting, "Skipped")
+            await self._request_for(RequestKind.SKIP, waiting, "Skipped")
 
     async def stop_one(self) -> None:
         """Stop the agents of these tests."""
         running = [row for row in self._screen.targets if row.phase in _RUNNING]
         what = "What it has by then is fetched, and its agent is stopped. The run goes on."
         if await self._confirm("Stop", running, what, "Stop", always=True):
-            await self._wish_for(WishKind.STOP_ONE, running, "Being stopped")
+            await self._request_for(RequestKind.STOP_ONE, running, "Being stopped")
 
     async def _confirm(self, verb: str, rows: Sequence[RunRow], says: str, yes: str, *, always: bool = False) -> bool:
         """Name the exact tests first where there are several, or always."""
@@ -192,16 +192,16 @@ class RunKeys(RunMoves):
     async def _ask(self, question: Question) -> bool:
         return await self._screen.app.push_screen_wait(question) is True
 
-    async def _wish_for(self, kind: WishKind, rows: Sequence[RunRow], said: str) -> None:
+    async def _request_for(self, kind: RequestKind, rows: Sequence[RunRow], said: str) -> None:
         about = present.clean(rows[0].planned.node_id) if len(rows) == 1 else f"{len(rows)} tests"
-        await self._wish(f"{said}: {about}", *(Wish(kind, row.name) for row in rows))
+        await self._request(f"{said}: {about}", *(RunRequest(kind, row.name) for row in rows))
 
-    async def _wish(self, said: str, *wishes: Wish) -> None:
-        """Leave wishes for the conductor."""
+    async def _request(self, said: str, *requests: RunRequest) -> None:
+        """Store requests for the conductor."""
 
         def leave() -> None:
-            for wish in wishes:
-                self._screen.folder.wish(wish)
+            for request in requests:
+                self._screen.folder.add_request(request)
 
         try:
             await asyncio.to_thread(leave)

@@ -1,7 +1,7 @@
 """One run: how far it is at the top, its tests by cluster and state on the left, one of them or a cluster on the right.
 
 This wires: the run's feed to the table, the cursor to the right pane, the fleet's rows to the agents of the tests. It
-reads the journal and what came back, and never conducts: what a person wants is left as a wish for the conductor. What
+reads the journal and what came back, and never conducts: what a person wants becomes a request to the conductor. What
 keys do is in `run_keys`.
 """
 

@@ -29,7 +29,7 @@ from selftest_core.run.conduct.journal_writer import Scribe
 from selftest_core.run.conduct.launcher import Maker
 from selftest_core.run.conduct.notifier import Calls, call_for
 from selftest_core.run.conduct.observer import LOOKING, Lookout
-from selftest_core.run.conduct.requests import take_wishes
+from selftest_core.run.conduct.requests import handle_requests
 from selftest_core.run.conduct.smoke_agents import Smoker
 from selftest_core.run.conduct.stopper import Stopper
 from selftest_core.run.conduct.tasks import Work
@@ -145,7 +145,7 @@ class Conductor:
     async def _loop(self) -> str:
         while True:
             self._heed_failures()
-            self._errors.attempt("taking wishes", partial(take_wishes, self._duty))
+            self._errors.attempt("taking wishes", partial(handle_requests, self._duty))
             self._errors.attempt(LOOKING, self._lookout.start)
             for row in tuple(self.run_now.rows.values()):
                 if row.name not in self._work.busy:

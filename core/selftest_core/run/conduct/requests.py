@@ -1,7 +1,6 @@
-"""Takes a person's wishes, one by one: each is done, or declined with the reason in the journal.
+"""Requests of a person to the conductor: each is done, or declined with the reason in the journal.
 
-A wish that cannot be done yet (an agent that is being stopped, and is to be tried again) waits in its file, so that it
-outlives this conductor.
+A request that cannot be done yet (retry an agent that is being stopped) keeps its file, so it outlives this conductor.
 """
 
 from __future__ import annotations
@@ -12,60 +11,60 @@ from typing import TYPE_CHECKING, assert_never
 from selftest_core.run.conduct.context import evidence_of
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.events import RUNNING, End, Event, Phase
-from selftest_core.run.store import WishKind
+from selftest_core.run.store import RequestKind
 
 if TYPE_CHECKING:
     from selftest_core.run.conduct.context import Duty
     from selftest_core.run.fold import RunRow
-    from selftest_core.run.store import Wish
+    from selftest_core.run.store import RunRequest
 
 _LATER = "later"
 
 
-def take_wishes(duty: Duty) -> None:
-    """Do what was wished for. Raises JournalError."""
-    for path, wish in duty.folder.wishes():
+def handle_requests(duty: Duty) -> None:
+    """Handle the waiting requests. Raises JournalError."""
+    for path, request in duty.folder.requests():
         try:
-            said = _take(duty, wish)
+            reason = _handle(duty, request)
         except Exception as error:
             if is_fatal(error):
                 raise
-            said = evidence_of(error)
-        if said == _LATER:
+            reason = evidence_of(error)
+        if reason == _LATER:
             continue
-        if said:
-            duty.note(Event.DECLINED, wish=str(wish.kind), test=wish.test[:200], says=said)
+        if reason:
+            duty.note(Event.DECLINED, wish=str(request.kind), test=request.test[:200], says=reason)
         with suppress(OSError):
             path.unlink()
 
 
-def _take(duty: Duty, wish: Wish) -> str:
-    """Why it is declined, `_LATER` where it has to wait, empty where it is done."""
+def _handle(duty: Duty, request: RunRequest) -> str:
+    """Do it. Return why it is declined, `_LATER` where it must wait, empty where it is done."""
     run = duty.run
-    match wish.kind:
-        case WishKind.PAUSE:
+    match request.kind:
+        case RequestKind.PAUSE:
             if run.paused:
                 return f"it is paused already: {run.paused}"
             duty.note(Event.PAUSED, reason="as asked", by="person", signature="")
-        case WishKind.GO:
-            # Said at each resume, so that it is no news where nothing rests.
+        case RequestKind.GO:
+            # Sent with every resume, so there may be nothing to resume.
             if run.paused or run.is_halted:
                 duty.note(Event.RESUMED)
-        case WishKind.STOP:
+        case RequestKind.STOP:
             if not run.is_halted:
                 duty.note(Event.HALTED)
-        case WishKind.STOP_ONE | WishKind.SKIP | WishKind.RETRY:
-            row = run.rows.get(wish.test)
+        case RequestKind.STOP_ONE | RequestKind.SKIP | RequestKind.RETRY:
+            row = run.rows.get(request.test)
             if row is None:
                 return "there is no such test in this run"
-            return _retry(duty, row) if wish.kind is WishKind.RETRY else _stop_one(duty, row)
+            return _retry(duty, row) if request.kind is RequestKind.RETRY else _stop_one(duty, row)
         case _:
-            assert_never(wish.kind)
+            assert_never(request.kind)
     return ""
 
 
 def _stop_one(duty: Duty, row: RunRow) -> str:
-    """One that waits is skipped, one that runs is stopped: a person means the same by both."""
+    """Skip a waiting test or stop a running one: both requests mean the same."""
     if row.phase is Phase.WAITING and row.name not in duty.work.busy:
         end = End.STOPPED if row.retries else End.NOT_STARTED
         duty.note_row(Event.ENDED, row, end=end, stage="launch", text="skipped as asked", signature="")
@@ -73,7 +72,7 @@ def _stop_one(duty: Duty, row: RunRow) -> str:
         return ""
     if row.phase is Phase.WAITING or row.phase in RUNNING:
         duty.asked_to_stop.add(row.name)
-        return _LATER  # kept until it has stopped: this conductor may end before
+        return _LATER  # the request stays until the agent has stopped: this conductor may end before that
     if row.name in duty.asked_to_stop:
         duty.asked_to_stop.discard(row.name)
         return ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolError
 from selftest_core.run.conduct.context import evidence_of, short, words_of
-from selftest_core.run.conduct.requests import take_wishes
+from selftest_core.run.conduct.requests import handle_requests
 from selftest_core.run.conduct.smoke import nonce_of, smoke_of, still_to_prove
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.crew.crew import PRESENT, Heard, Life, Seen
@@ -132,7 +132,7 @@ class Smoker:
         failure = ""
         while duty.clock.elapsed() < end:
             await duty.clock.sleep(policy.poll)
-            take_wishes(duty)
+            handle_requests(duty)
             if duty.run.is_halted:
                 return ASKED_TO_STOP
             seen = await self._look(member)

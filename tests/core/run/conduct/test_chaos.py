@@ -20,7 +20,7 @@ from core.run.rehearsals import Rehearsal, a_rehearsal, assert_told_rightly
 from selftest_core.journal import read
 from selftest_core.run.conduct.decide import Policy
 from selftest_core.run.events import End, Phase
-from selftest_core.run.store import Wish, WishKind
+from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def test_stopped_by_a_person_and_killed_on_the_way_it_leaves_nobody(tmp_path: Pa
         rehearsal = a_rehearsal(tmp_path / f"{next(folders)}", roles, seed=seed, policy=QUICK, max_running=3)
         if rehearsal.conduct(seconds=before) is not None:
             return
-        rehearsal.folder.wish(Wish(WishKind.STOP))
+        rehearsal.folder.add_request(RunRequest(RequestKind.STOP))
         conduct_through(rehearsal, kills[:8], (0.0,))
         run, world = rehearsal.run, rehearsal.world
         roles_of = world.roles.items()

@@ -1,4 +1,4 @@
-"""How a run is conducted: limits, budget, wishes, clusters, reminders, dead hosts and a clock that jumps."""
+"""How a run is conducted: limits, budget, requests, clusters, reminders, dead hosts and a clock that jumps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from core.run.rehearsals import POLL, a_rehearsal
 from selftest_core.run.conduct.decide import ASKS, TURN_ENDED, Policy
 from selftest_core.run.events import RUNNING, Event, Phase
-from selftest_core.run.store import Wish, WishKind
+from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_many_that_fail_alike_pause_the_run_until_somebody_says_go(tmp_path: Pat
     assert run.paused_by == "cluster"
     assert "failed alike" in run.paused
     assert run.phases()[Phase.WAITING] > 0
-    rehearsal.folder.wish(Wish(WishKind.GO))
+    rehearsal.folder.add_request(RunRequest(RequestKind.GO))
     assert rehearsal.conduct() == "done"
     assert set(rehearsal.outcomes().values()) == {"crash"}
 
@@ -85,23 +85,23 @@ def test_stopping_a_run_keeps_what_was_done_and_leaves_nobody(tmp_path: Path) ->
     rehearsal = a_rehearsal(tmp_path, [Role.CHANGES_NOTHING, *[Role.HANGS] * 5], max_running=3)
 
     def stop(run: Run, entry: Entry) -> None:
-        if entry.event == Event.ENDED and not run.is_halted and not rehearsal.folder.wishes():
-            rehearsal.folder.wish(Wish(WishKind.STOP))
+        if entry.event == Event.ENDED and not run.is_halted and not rehearsal.folder.requests():
+            rehearsal.folder.add_request(RunRequest(RequestKind.STOP))
 
     assert rehearsal.conduct(on_change=stop) == "stopped"
     ends = list(rehearsal.outcomes().values())
     assert ends[0] == "unchanged"
     assert set(ends[1:]) == {"stopped", "not_started"}
     assert rehearsal.world.live(rehearsal.passed) == []
-    assert rehearsal.folder.wishes() == ()
+    assert rehearsal.folder.requests() == ()
 
 
 def test_one_test_is_skipped_and_one_is_tried_again_as_asked(tmp_path: Path) -> None:
     rehearsal = a_rehearsal(tmp_path, [Role.SUCCEEDS, Role.CRASHES], max_running=1)
-    rehearsal.folder.wish(Wish(WishKind.SKIP, "agent-01"))
+    rehearsal.folder.add_request(RunRequest(RequestKind.SKIP, "agent-01"))
     assert rehearsal.conduct() == "done"
     assert rehearsal.outcomes() == {"agent-00": "succeeded", "agent-01": "not_started"}
-    rehearsal.folder.wish(Wish(WishKind.RETRY, "agent-01"))
+    rehearsal.folder.add_request(RunRequest(RequestKind.RETRY, "agent-01"))
     assert rehearsal.conduct() == "done"
     assert rehearsal.outcomes() == {"agent-00": "succeeded", "agent-01": "crash"}
 

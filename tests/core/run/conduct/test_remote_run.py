@@ -23,7 +23,7 @@ from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetch.bundles import GitBundles, agent_ref
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.source import fingerprint
-from selftest_core.run.store import Wish, WishKind, make_run_folder
+from selftest_core.run.store import RequestKind, RunRequest, make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Story:
         self.clock.haste = 400.0 if first.phase is Phase.ENDED and second.end is None and second.attempt == 1 else 0.0
         if entry.event == Event.STOPPED and second.end is End.LOST:
             assert second.says  # a machine without power stops nobody
-            self.folder.wish(Wish(WishKind.RETRY, second.name))
+            self.folder.add_request(RunRequest(RequestKind.RETRY, second.name))
 
 
 def test_a_machine_that_dies_costs_its_own_test_alone_which_goes_to_the_other_when_tried_again(world: World) -> None:

@@ -20,7 +20,7 @@ from selftest_core.run.fold import Member
 from selftest_core.run.outcome import parse_outcome
 from selftest_core.run.plan.plan import plan_from_json, plan_json
 from selftest_core.run.plan.prompt import render_smoke_prompt
-from selftest_core.run.store import Wish, WishKind
+from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.run.telling import tell
 from selftest_core.schema.run import exit_status, run_summary
 from simulated.crew import Role, SimulatedCrew
@@ -125,7 +125,7 @@ def test_an_outcome_without_its_word_proves_nothing(tmp_path: Path) -> None:
 
 def test_a_run_that_is_stopped_meanwhile_ends(tmp_path: Path) -> None:
     rehearsal = with_smoke(tmp_path)
-    rehearsal.folder.wish(Wish(WishKind.STOP))
+    rehearsal.folder.add_request(RunRequest(RequestKind.STOP))
     assert rehearsal.conduct() == "stopped"
     assert set(rehearsal.outcomes().values()) == {"not_started"}
     assert rehearsal.run.smoke[0].says == ASKED_TO_STOP

@@ -17,7 +17,7 @@ from selftest_core.run.crew.crew import LaunchError
 from selftest_core.run.events import Event
 from selftest_core.run.fetch.fetching import OwnDiskError
 from selftest_core.run.meter import RunMeter
-from selftest_core.run.store import Wish, WishKind
+from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role, SimulatedBundles, SimulatedCrew
 
 if TYPE_CHECKING:
@@ -144,10 +144,10 @@ def test_a_meter_that_fails_costs_no_test_anything(tmp_path: Path) -> None:
 
 def test_a_wish_that_cannot_be_taken_is_declined_with_its_error(tmp_path: Path) -> None:
     rehearsal = a_rehearsal(tmp_path, [Role.SUCCEEDS])
-    rehearsal.folder.wish(Wish(WishKind.SKIP, "agent-00"))
-    rehearsal.folder.wish(Wish(WishKind.RETRY, "\ud800"))
+    rehearsal.folder.add_request(RunRequest(RequestKind.SKIP, "agent-00"))
+    rehearsal.folder.add_request(RunRequest(RequestKind.RETRY, "\ud800"))
     assert rehearsal.conduct() == "done"
-    assert rehearsal.folder.wishes() == ()
+    assert rehearsal.folder.requests() == ()
     declined = [entry for entry in rehearsal.ledger.entries if entry.event == Event.DECLINED]
     assert len(declined) == 1
 

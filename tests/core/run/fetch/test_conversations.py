@@ -26,7 +26,7 @@ from selftest_core.run.fetch.conversations import NO_CONVERSATION, Conversation,
 from selftest_core.run.fetch.far_transcript import LARGEST_FAR, parse_transcript_answer, transcript_script
 from selftest_core.run.fetch.mngr_conversations import local_transcript
 from selftest_core.run.plan.clone import make_clone
-from selftest_core.run.store import RunFolder, Wish, WishKind, make_run_folder
+from selftest_core.run.store import RequestKind, RunFolder, RunRequest, make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.tools.mngr_files import host_dir_of
 from selftest_recorder.capture.text_masking import make_mask
@@ -257,7 +257,7 @@ def test_it_comes_with_an_outcome_and_of_an_agent_that_was_stopped(world: World)
 
     def stop_the_second() -> None:
         eventually(lambda: list(copies.glob("*/.selftest/out/said")), "the second agent has said its words")
-        folder.wish(Wish(WishKind.STOP_ONE, second))
+        folder.add_request(RunRequest(RequestKind.STOP_ONE, second))
 
     waiting = threading.Thread(target=stop_the_second)
     waiting.start()
