@@ -44,7 +44,7 @@ class Actions(Provider):
         for key in screen.KEYS.rows:
             if key.topic in LEFT_OUT and not key.line:
                 continue
-            why = key.why_not(situation)
+            why = key.disabled_reason(situation)
             yield key, f"not now: {why}" if why else key.help
 
     async def _press(self, key: Key) -> None:

@@ -19,10 +19,9 @@ from selftest_tui.fleet import feed
 from selftest_tui.fleet.agent_table import AgentTable
 from selftest_tui.fleet.arrangement import Group
 from selftest_tui.fleet.feed import Feed
-from selftest_tui.fleet.keys import FLEET
+from selftest_tui.fleet.keys import FLEET, Situation
 from selftest_tui.fleet.pane.side_pane import SidePane
 from selftest_tui.fleet.pane.typist import TYPING
-from selftest_tui.fleet.situation import Situation
 from selftest_tui.fleet.status_bar import StatusBar
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of

@@ -24,44 +24,46 @@ class ReplaySituation:
     problems: int = 0
 
 
-def opened(now: ReplaySituation) -> str | None:
+def recording_disabled_reason(now: ReplaySituation) -> str | None:
     """There must be a recording."""
     return None if now.is_open else "No recording is open."
 
 
-def before_end(now: ReplaySituation) -> str | None:
+def step_on_disabled_reason(now: ReplaySituation) -> str | None:
     """There must be something later."""
-    return opened(now) or ("This is the end of the recording." if now.is_at_end else None)
+    return recording_disabled_reason(now) or ("This is the end of the recording." if now.is_at_end else None)
 
 
-def behind_start(now: ReplaySituation) -> str | None:
+def step_back_disabled_reason(now: ReplaySituation) -> str | None:
     """There must be something earlier."""
-    return opened(now) or ("This is the beginning of the recording." if now.is_at_start else None)
+    return recording_disabled_reason(now) or ("This is the beginning of the recording." if now.is_at_start else None)
 
 
-def some_marker(now: ReplaySituation) -> str | None:
+def marker_disabled_reason(now: ReplaySituation) -> str | None:
     """There must be a marker."""
-    return opened(now) or (None if now.markers else "This recording has no marker.")
+    return recording_disabled_reason(now) or (None if now.markers else "This recording has no marker.")
 
 
-def some_hit(now: ReplaySituation) -> str | None:
+def match_disabled_reason(now: ReplaySituation) -> str | None:
     """Something must have been searched for, and found."""
     if not now.is_searched:
-        return opened(now) or "Nothing was searched for: / searches."
+        return recording_disabled_reason(now) or "Nothing was searched for: / searches."
     return None if now.hits else "Nothing was found so far."
 
 
-def may_grow(now: ReplaySituation) -> str | None:
+def live_disabled_reason(now: ReplaySituation) -> str | None:
     """Nothing is added to a packed file, or behind the end of a program."""
-    return opened(now) or (None if now.can_grow else "This recording is finished: nothing is added to it.")
+    return recording_disabled_reason(now) or (
+        None if now.can_grow else "This recording is finished: nothing is added to it."
+    )
 
 
-def is_cut(now: ReplaySituation) -> str | None:
+def pan_disabled_reason(now: ReplaySituation) -> str | None:
     """All of it must not fit."""
-    return opened(now) or (None if now.is_cut else "All of the recorded terminal is on the screen.")
+    return recording_disabled_reason(now) or (None if now.is_cut else "All of the recorded terminal is on the screen.")
 
 
-def some_problem(now: ReplaySituation) -> str | None:
+def problems_disabled_reason(now: ReplaySituation) -> str | None:
     """Something must have been said."""
     return None if now.problems else "All of it could be read, and nothing was said yet."
 
@@ -70,53 +72,65 @@ TIME, JUMP, SEE = "Time", "Go to", "See"
 TENTHS = tuple(f"tenth_{number}" for number in range(10))
 
 PLAY = (
-    Key(("space",), "space", "play", "play", "play, or stand still", TIME, line=1, why_not=opened),
-    Key(("left",), "←", "back_little", "5 s", "5 seconds back", TIME, line=2, why_not=opened),
-    Key(("right",), "→", "on_little", "5 s on", "5 seconds on", TIME, line=3, why_not=opened),
+    Key(("space",), "space", "play", "play", "play, or stand still", TIME, line=1,
+        disabled_reason=recording_disabled_reason),
+    Key(("left",), "←", "back_little", "5 s", "5 seconds back", TIME, line=2,
+        disabled_reason=recording_disabled_reason),
+    Key(("right",), "→", "on_little", "5 s on", "5 seconds on", TIME, line=3,
+        disabled_reason=recording_disabled_reason),
     Key(("shift+left", "pageup"), "shift+← PgUp", "back_minute", "back a minute", "a minute back", TIME,
-        why_not=opened),
-    Key(("shift+right", "pagedown"), "shift+→ PgDn", "on_minute", "a minute on", "a minute on", TIME, why_not=opened),
-    Key(("comma",), ",", "step_back", "step back", "to the event before, and stand still", TIME, why_not=behind_start),
+        disabled_reason=recording_disabled_reason),
+    Key(("shift+right", "pagedown"), "shift+→ PgDn", "on_minute", "a minute on", "a minute on", TIME,
+        disabled_reason=recording_disabled_reason),
+    Key(("comma",), ",", "step_back", "step back", "to the event before, and stand still", TIME,
+        disabled_reason=step_back_disabled_reason),
     Key(("full_stop",), ".", "step_on", "step", "to the next event, and stand still", TIME, line=5,
-        why_not=before_end),
-    Key(("less_than_sign", "minus"), "< -", "slower", "slower", "slower, down to a quarter", TIME, why_not=opened),
+        disabled_reason=step_on_disabled_reason),
+    Key(("less_than_sign", "minus"), "< -", "slower", "slower", "slower, down to a quarter", TIME,
+        disabled_reason=recording_disabled_reason),
     Key(("greater_than_sign", "plus"), "> +", "faster", "speed", "faster, up to 16 times", TIME, line=6,
-        why_not=opened),
-    Key(("equals_sign",), "=", "plain_speed", "plain speed", "as fast as it was", TIME, why_not=opened),
+        disabled_reason=recording_disabled_reason),
+    Key(("equals_sign",), "=", "plain_speed", "plain speed", "as fast as it was", TIME,
+        disabled_reason=recording_disabled_reason),
     Key(("i",), "i", "skip_idle", "skip idle", "skip what is longer than two seconds without anything new, or not",
-        TIME, line=11, why_not=opened),
+        TIME, line=11, disabled_reason=recording_disabled_reason),
 )  # fmt: skip
 
 GO = (
     *(
-        Key((str(number),), str(number), TENTHS[number], f"{number}0 %", f"to {number}0 % of it", JUMP, why_not=opened)
+        Key((str(number),), str(number), TENTHS[number], f"{number}0 %", f"to {number}0 % of it", JUMP,
+            disabled_reason=recording_disabled_reason)
         for number in range(10)
     ),
-    Key(("home",), "Home", "first", "beginning", "to the beginning", JUMP, why_not=opened),
-    Key(("end", "G"), "End G", "last", "end", "to the end", JUMP, why_not=opened),
+    Key(("home",), "Home", "first", "beginning", "to the beginning", JUMP, disabled_reason=recording_disabled_reason),
+    Key(("end", "G"), "End G", "last", "end", "to the end", JUMP, disabled_reason=recording_disabled_reason),
     Key(("right_square_bracket",), "]", "next_marker", "marker", "to the next marker", JUMP, line=4,
-        why_not=some_marker),
+        disabled_reason=marker_disabled_reason),
     Key(("left_square_bracket",), "[", "previous_marker", "marker before", "to the marker before", JUMP,
-        why_not=some_marker),
+        disabled_reason=marker_disabled_reason),
     Key(("g",), "g", "go_to", "go to", "to a time: 134, 2:14, 1:02:14, 50%, or -30 for so long before the end", JUMP,
         line=9),
     Key(("slash",), "/", "search", "search", "search for a text in all that was on the screen", JUMP, line=7),
-    Key(("n",), "n", "next_hit", "hit", "to the next moment at which it came", JUMP, line=8, why_not=some_hit),
-    Key(("N",), "N", "previous_hit", "hit before", "to the moment before at which it came", JUMP, why_not=some_hit),
+    Key(("n",), "n", "next_hit", "hit", "to the next moment at which it came", JUMP, line=8,
+        disabled_reason=match_disabled_reason),
+    Key(("N",), "N", "previous_hit", "hit before", "to the moment before at which it came", JUMP,
+        disabled_reason=match_disabled_reason),
     Key(("L",), "L", "live", "live", "to the end, and stay there while the recording is written", JUMP, line=10,
-        why_not=may_grow),
+        disabled_reason=live_disabled_reason),
 )  # fmt: skip
 
 LOOK = (
     Key(("z",), "z", "fit", "fit", "all of a terminal that does not fit, drawn small; and back", SEE, line=13,
-        why_not=is_cut),
-    Key(("h",), "h", "pan_left", "left", "see what lies further left", SEE, why_not=is_cut),
-    Key(("j",), "j", "pan_down", "down", "further down", SEE, why_not=is_cut),
-    Key(("k",), "k", "pan_up", "up", "further up", SEE, why_not=is_cut),
-    Key(("l",), "l", "pan_right", "right", "further right", SEE, why_not=is_cut),
-    Key(("c",), "c", "follow_cursor", "cursor", "see where the cursor is again, and follow it", SEE, why_not=is_cut),
+        disabled_reason=pan_disabled_reason),
+    Key(("h",), "h", "pan_left", "left", "see what lies further left", SEE, disabled_reason=pan_disabled_reason),
+    Key(("j",), "j", "pan_down", "down", "further down", SEE, disabled_reason=pan_disabled_reason),
+    Key(("k",), "k", "pan_up", "up", "further up", SEE, disabled_reason=pan_disabled_reason),
+    Key(("l",), "l", "pan_right", "right", "further right", SEE, disabled_reason=pan_disabled_reason),
+    Key(("c",), "c", "follow_cursor", "cursor", "see where the cursor is again, and follow it", SEE,
+        disabled_reason=pan_disabled_reason),
     Key(("f",), "f", "full_screen", "full screen", "the terminal alone, or with the lines around it", SEE, line=14),
-    Key(("y",), "y", "copy", "copy", "copy the text that is shown", SEE, line=12, why_not=opened),
+    Key(("y",), "y", "copy", "copy", "copy the text that is shown", SEE, line=12,
+        disabled_reason=recording_disabled_reason),
 )  # fmt: skip
 
 PROMPT = (
@@ -127,7 +141,7 @@ PROGRAM = (
     Key(("escape",), "esc", "back", "back", "end the full screen, then the search, then back to where this was opened",
         Topic.PROGRAM, line=15),
     Key(("e",), "e", "problems", "problems", "what of the recording could not be read, and what was said last",
-        Topic.PROGRAM, why_not=some_problem, opens=True),
+        Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True),
     Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
 )  # fmt: skip
 

@@ -1,9 +1,195 @@
-"""The keys of a review's screen. Keep, revert, scroll and undo are where fingers that know lazygit look for them."""
+"""The keys of a review's screen, and the reasons why a key is disabled. Pure.
+
+Keep, revert, scroll and undo are where lazygit has them. A reason is a whole sentence: what is in the way and, where
+there is one, the way out. None: the key works.
+"""
 
 from __future__ import annotations
 
-from selftest_tui.review import situation as why
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.shared.keys import APP, Key, KeyTable, Topic, Where, move
+
+if TYPE_CHECKING:
+    from selftest_tui.review.lines import ReviewRow
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSituation:
+    """What the keys' reasons depend on. `targets`: the changes of the group under the cursor, or the one under it.
+
+    `changes` of the whole review, `shown` of them pass the filter; `opens`: how many still need a person. `undo_says`,
+    `redo_says`: what that would take back or do again. `main_moved`: commits that the ground has gained. `hunks` of
+    the diff that is shown. `authors`: agents of the change that the fleet knows. `editor`: what edits, or "".
+    """
+
+    row: ReviewRow | None = None
+    on_group: bool = False
+    targets: tuple[ReviewRow, ...] = ()
+    changes: int = 0
+    shown: int = 0
+    opens: int = 0
+    problems: int = 0
+    is_opening: bool = False
+    is_linear: bool = False
+    undo_says: str = ""
+    redo_says: str = ""
+    main_moved: int = 0
+    is_relaid: bool = False
+    hunks: int = 0
+    authors: int = 0
+    recordings: int = 0
+    published: str = ""
+    editor: str = ""
+    pane_is_open: bool = True
+    shows_diff: bool = True
+    is_filtered: bool = False
+
+
+def change_disabled_reason(now: ReviewSituation) -> str | None:
+    """The cursor must be on one change."""
+    if now.row is not None:
+        return None
+    return _none_shown(now) or "The cursor is on a group: → opens it, and one of its changes can be chosen."
+
+
+def targets_disabled_reason(now: ReviewSituation) -> str | None:
+    """There must be a change to decide."""
+    return None if now.targets else _none_shown(now)
+
+
+def _none_shown(now: ReviewSituation) -> str | None:
+    if now.is_opening:
+        return "The review is still being opened."
+    if now.shown:
+        return None
+    return "No change is shown: esc clears the filter." if now.changes else "This review has no change."
+
+
+def keep_disabled_reason(now: ReviewSituation) -> str | None:
+    """Something must change by it."""
+    return targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: space makes it undecided again")
+
+
+def revert_disabled_reason(now: ReviewSituation) -> str | None:
+    """Something must change by it."""
+    return targets_disabled_reason(now) or _is_so(
+        now, Decision.REVERT, "reverted already: space makes it undecided again"
+    )
+
+
+def undecide_disabled_reason(now: ReviewSituation) -> str | None:
+    """Something must change by it."""
+    return targets_disabled_reason(now) or _is_so(now, Decision.UNDECIDED, "undecided already")
+
+
+def _is_so(now: ReviewSituation, decision: Decision, words: str) -> str | None:
+    if any(row.decision is not decision for row in now.targets):
+        return None
+    return f"It is {words}." if len(now.targets) == 1 else f"All {len(now.targets)} are {words}."
+
+
+def keep_best_disabled_reason(now: ReviewSituation) -> str | None:
+    """There must be something to pick it out of."""
+    why = change_disabled_reason(now)
+    if why is not None or now.row is None:
+        return why
+    return None if now.row.alternatives else "No other change is nearly the same as this one."
+
+
+def next_open_disabled_reason(now: ReviewSituation) -> str | None:
+    """Tab needs somewhere to go."""
+    if now.is_opening:
+        return _none_shown(now)
+    return None if now.opens else "Nothing is open: every change is decided, and none is held."
+
+
+def undo_disabled_reason(now: ReviewSituation) -> str | None:
+    """There must be something to take back."""
+    return None if now.undo_says else "Nothing was decided yet, so there is nothing to take back."
+
+
+def redo_disabled_reason(now: ReviewSituation) -> str | None:
+    """Something must have been taken back."""
+    return None if now.redo_says else "Nothing was taken back since the last decision."
+
+
+def move_disabled_reason(now: ReviewSituation) -> str | None:
+    """One item of the line is moved at a time."""
+    why = change_disabled_reason(now)
+    if why is not None or now.row is None:
+        return why
+    if now.is_filtered:
+        return "A filter hides some of the line, so its places cannot be told: esc clears it."
+    if not now.is_linear and not now.row.change.kind.is_implementation:
+        return "Tests, docs and build files are one commit together: their order means nothing."
+    return None
+
+
+def rebase_disabled_reason(now: ReviewSituation) -> str | None:
+    """The ground must be another now."""
+    if now.main_moved or now.is_relaid:
+        return None
+    return "What the line is laid on has not moved."
+
+
+def conflict_disabled_reason(now: ReviewSituation) -> str | None:
+    """Only what is held has a conflict to see."""
+    why = change_disabled_reason(now)
+    if why is not None or now.row is None:
+        return why
+    return None if now.row.status is Status.HELD else "It is not in conflict."
+
+
+def resolve_disabled_reason(now: ReviewSituation) -> str | None:
+    """A conflict, and an editor."""
+    why = conflict_disabled_reason(now)
+    if why is not None:
+        return why
+    return None if now.editor else "Neither VISUAL nor EDITOR is set in the environment, so no editor is known."
+
+
+def message_disabled_reason(now: ReviewSituation) -> str | None:
+    """Somebody must be there to hear it."""
+    why = change_disabled_reason(now)
+    if why is not None or now.row is None:
+        return why
+    return None if now.authors else "No agent that made it is in the fleet any more, so nobody would hear it."
+
+
+def replay_disabled_reason(now: ReviewSituation) -> str | None:
+    """There must be a recording."""
+    return change_disabled_reason(now) or (None if now.recordings else "No agent that made it was recorded.")
+
+
+def publish_disabled_reason(now: ReviewSituation) -> str | None:
+    """There must be a line."""
+    return _none_shown(now) if not now.changes or now.is_opening else None
+
+
+def diff_disabled_reason(now: ReviewSituation) -> str | None:
+    """A diff must be on the screen."""
+    if not now.pane_is_open:
+        return "The right pane is closed: ⏎ opens it."
+    return None if now.shows_diff else "The diff is not shown: 1 shows it."
+
+
+def hunk_disabled_reason(now: ReviewSituation) -> str | None:
+    """The diff must have a hunk."""
+    return diff_disabled_reason(now) or (None if now.hunks else "This diff has no hunk.")
+
+
+def scroll_disabled_reason(now: ReviewSituation) -> str | None:
+    """The right pane must be on the screen."""
+    return None if now.pane_is_open else "The right pane is closed: ⏎ opens it."
+
+
+def problems_disabled_reason(now: ReviewSituation) -> str | None:
+    """There must be something to tell."""
+    return None if now.problems else "Nothing is wrong, and nothing was said."
+
 
 _DECIDE = "Decide on the change under the cursor, or on all of its group when the cursor is on the title"
 _LINE = "The line"
@@ -19,50 +205,55 @@ MOVE = (
     move("left h", "← h", "close_group", "close this group"),
     move("right l", "→ l", "open_group", "open this group"),
     Key(("tab",), "tab", "next_open", "next open", "to the next change that is undecided or held",
-        Topic.MOVE, line=5, why_not=why.something_open),
+        Topic.MOVE, line=5, disabled_reason=next_open_disabled_reason),
     Key(("shift+tab",), "shift+tab", "previous_open", "previous open", "to the one before", Topic.MOVE,
-        why_not=why.something_open),
+        disabled_reason=next_open_disabled_reason),
 )  # fmt: skip
 
 DECIDE = (
-    Key(("y",), "y", "keep", "keep", "keep it: it is published", _DECIDE, line=1, why_not=why.can_keep),
+    Key(("y",), "y", "keep", "keep", "keep it: it is published", _DECIDE, line=1,
+        disabled_reason=keep_disabled_reason),
     Key(("d",), "d", "revert", "revert", "revert it: it is dropped from the line; says first what needs it, and what "
-        "it would let in", _DECIDE, line=2, why_not=why.can_revert, opens=True),
+        "it would let in", _DECIDE, line=2, disabled_reason=revert_disabled_reason, opens=True),
     Key(("space",), "space", "undecide", "undecided", "undecided: it is laid, to be seen and tested, and never "
-        "published", _DECIDE, Where.TABLE, line=3, why_not=why.can_unset),
+        "published", _DECIDE, Where.TABLE, line=3, disabled_reason=undecide_disabled_reason),
     Key(("Y",), "Y", "keep_many", "keep many", "keep all of its agents, of its kind, all like it, or all that is "
-        "shown; names them first", _DECIDE, why_not=why.some_target, opens=True),
-    Key(("D",), "D", "revert_many", "revert many", "the same, to revert", _DECIDE, why_not=why.some_target, opens=True),
+        "shown; names them first", _DECIDE, disabled_reason=targets_disabled_reason, opens=True),
+    Key(("D",), "D", "revert_many", "revert many", "the same, to revert", _DECIDE,
+        disabled_reason=targets_disabled_reason, opens=True),
     Key(("U",), "U", "undecide_many", "many undecided", "the same, to make undecided", _DECIDE,
-        why_not=why.some_target, opens=True),
+        disabled_reason=targets_disabled_reason, opens=True),
     Key(("p",), "p", "pick", "pick", "keep this one of its alternatives, and revert the others", _DECIDE,
-        why_not=why.can_pick),
+        disabled_reason=keep_best_disabled_reason),
     Key(("n",), "n", "note", "note", "write a note about it, which goes into the text of the pull request", _DECIDE,
-        line=10, why_not=why.change_here, opens=True),
+        line=10, disabled_reason=change_disabled_reason, opens=True),
     Key(("z",), "z", "undo", "undo", "take the last decision back; every one can be, after a restart too", _DECIDE,
-        line=4, why_not=why.can_undo),
-    Key(("Z",), "Z", "redo", "redo", "do again what was taken back", _DECIDE, why_not=why.can_redo),
+        line=4, disabled_reason=undo_disabled_reason),
+    Key(("Z",), "Z", "redo", "redo", "do again what was taken back", _DECIDE, disabled_reason=redo_disabled_reason),
 )  # fmt: skip
 
 LINE = (
-    Key(("ctrl+j",), "^j", "move_down", "move down", "move it one place down the line", _LINE, why_not=why.can_move),
-    Key(("ctrl+k",), "^k", "move_up", "move up", "move it one place up the line", _LINE, why_not=why.can_move),
+    Key(("ctrl+j",), "^j", "move_down", "move down", "move it one place down the line", _LINE,
+        disabled_reason=move_disabled_reason),
+    Key(("ctrl+k",), "^k", "move_up", "move up", "move it one place up the line", _LINE,
+        disabled_reason=move_disabled_reason),
     Key(("c",), "c", "conflicts", "conflict", "what it is in conflict with: base, ours and theirs", _LINE, line=8,
-        why_not=why.held_here),
+        disabled_reason=conflict_disabled_reason),
     Key(("E",), "E", "resolve", "resolve", "resolve its conflicts in your editor (VISUAL or EDITOR), on copies; "
-        "your checkout is not touched", _LINE, line=9, why_not=why.can_resolve),
+        "your checkout is not touched", _LINE, line=9, disabled_reason=resolve_disabled_reason),
     Key(("O",), "O", "relay", "re-lay", "lay the line on what its ground has become, or on its base again", _LINE,
-        line=12, why_not=why.can_relay),
+        line=12, disabled_reason=rebase_disabled_reason),
     Key(("P",), "P", "publish", "publish", "publish base plus what is kept as a branch; says first what that is",
-        _LINE, line=6, why_not=why.can_publish),
+        _LINE, line=6, disabled_reason=publish_disabled_reason),
     Key(("w",), "w", "pull_request", "PR text", "the text of the pull request; from there gh opens it", _LINE,
-        line=13, why_not=why.can_publish, opens=True),
+        line=13, disabled_reason=publish_disabled_reason, opens=True),
 )  # fmt: skip
 
 FIND = (
     Key(("slash",), "/", "filter", "filter", "show only changes that have these words; is:undecided is:held is:new "
         "is:void kind:test agent:NAME file:PATH narrow it too", Topic.FIND, line=7),
-    Key(("F",), "F", "filter_by", "filter by", "the same, chosen from a list", Topic.FIND, why_not=why.some_target,
+    Key(("F",), "F", "filter_by", "filter by", "the same, chosen from a list", Topic.FIND,
+        disabled_reason=targets_disabled_reason,
         opens=True),
     Key(("a",), "a", "only_open", "only open", "show only what is undecided or held, or all again", Topic.FIND,
         line=11),
@@ -70,22 +261,29 @@ FIND = (
 
 DIFF = (
     Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down", _DIFF,
-        why_not=why.pane_open),
-    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up", _DIFF, why_not=why.pane_open),
-    Key(("full_stop",), ".", "next_hunk", "next hunk", "to the next hunk", _DIFF, why_not=why.hunk_here),
-    Key(("comma",), ",", "previous_hunk", "previous hunk", "to the hunk before", _DIFF, why_not=why.hunk_here),
-    Key(("greater_than_sign",), ">", "next_file", "next file", "to the next file", _DIFF, why_not=why.diff_here),
+        disabled_reason=scroll_disabled_reason),
+    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up", _DIFF,
+        disabled_reason=scroll_disabled_reason),
+    Key(("full_stop",), ".", "next_hunk", "next hunk", "to the next hunk", _DIFF,
+        disabled_reason=hunk_disabled_reason),
+    Key(("comma",), ",", "previous_hunk", "previous hunk", "to the hunk before", _DIFF,
+        disabled_reason=hunk_disabled_reason),
+    Key(("greater_than_sign",), ">", "next_file", "next file", "to the next file", _DIFF,
+        disabled_reason=diff_disabled_reason),
     Key(("less_than_sign",), "<", "previous_file", "previous file", "to the file before", _DIFF,
-        why_not=why.diff_here),
-    Key(("o",), "o", "fold_hunk", "fold hunk", "fold this hunk, or open it", _DIFF, why_not=why.hunk_here),
-    Key(("minus",), "-", "fold_file", "fold file", "fold this file, or open it", _DIFF, why_not=why.diff_here),
+        disabled_reason=diff_disabled_reason),
+    Key(("o",), "o", "fold_hunk", "fold hunk", "fold this hunk, or open it", _DIFF,
+        disabled_reason=hunk_disabled_reason),
+    Key(("minus",), "-", "fold_file", "fold file", "fold this file, or open it", _DIFF,
+        disabled_reason=diff_disabled_reason),
     Key(("u",), "u", "sides", "one/two sides", "one column, or what was beside what is; else by the width", _DIFF,
-        why_not=why.diff_here),
+        disabled_reason=diff_disabled_reason),
     Key(("shift+right",), "shift+→", "pan_right", "pan right", "show what stands further right", _DIFF,
-        why_not=why.diff_here),
-    Key(("shift+left",), "shift+←", "pan_left", "pan left", "back to the left", _DIFF, why_not=why.diff_here),
+        disabled_reason=diff_disabled_reason),
+    Key(("shift+left",), "shift+←", "pan_left", "pan left", "back to the left", _DIFF,
+        disabled_reason=diff_disabled_reason),
     Key(("m",), "m", "message", "message", "send the author the hunk and your note", _DIFF, line=14,
-        why_not=why.can_message, opens=True),
+        disabled_reason=message_disabled_reason, opens=True),
 )  # fmt: skip
 
 LOOK = (
@@ -100,7 +298,8 @@ LOOK = (
     Key(("5",), "5", "show_alternatives", "alternatives", "other changes that are nearly the same", Topic.LOOK),
     Key(("right_square_bracket",), "]", "next_tab", "next tab", "to the next of these", Topic.LOOK),
     Key(("left_square_bracket",), "[", "previous_tab", "previous tab", "to the one before", Topic.LOOK),
-    Key(("r",), "r", "replay", "replay", "play the recording of its agent", Topic.LOOK, why_not=why.can_replay),
+    Key(("r",), "r", "replay", "replay", "play the recording of its agent", Topic.LOOK,
+        disabled_reason=replay_disabled_reason),
 )  # fmt: skip
 
 PROMPT = (
@@ -116,7 +315,7 @@ PROGRAM = (
     Key(("f",), "f", "fleet", "fleet", "to the fleet; decisions are kept", Topic.PROGRAM, line=15),
     Key(("R",), "R", "refresh", "refresh", "look for arrivals and moved branches, now", Topic.PROGRAM),
     Key(("e",), "e", "problems", "problems", "what does not work right now, what was left out, and what was said "
-        "last", Topic.PROGRAM, why_not=why.some_problem, opens=True),
+        "last", Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True),
     Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
 )  # fmt: skip
 

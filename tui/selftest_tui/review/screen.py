@@ -19,11 +19,10 @@ from selftest_tui.review import words as review_words
 from selftest_tui.review.bar import ReviewBar
 from selftest_tui.review.detail_pane import ReviewSight
 from selftest_tui.review.feed import ReviewFeed
-from selftest_tui.review.keys import REVIEW
+from selftest_tui.review.keys import REVIEW, ReviewSituation
 from selftest_tui.review.lines import ReviewGroup, ReviewRow, RowMaker, lay_out
 from selftest_tui.review.pane import ReviewPane
 from selftest_tui.review.review_keys import DOING_AGAIN, TAKING_BACK, ReviewKeys
-from selftest_tui.review.situation import ReviewSituation
 from selftest_tui.review.state import instead_of_lines, review_problems
 from selftest_tui.review.table import LineTable
 from selftest_tui.shared import present, problems

@@ -1,9 +1,179 @@
-"""The keys of a run's screen, and of the screen that asks before one begins."""
+"""The keys of a run's screen and of the start screen, and the reasons why a key is disabled. Pure.
+
+A reason is a whole sentence: what is in the way and, where there is one, the way out. None: the key works.
+"""
 
 from __future__ import annotations
 
-from selftest_tui.run import situation as run_situation
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.run.cluster_view import unreachable
+from selftest_core.run.events import Phase
 from selftest_tui.shared.keys import APP, Key, KeyTable, Topic, Where, move
+
+if TYPE_CHECKING:
+    from selftest_core.fleet.view import Row
+    from selftest_core.run.fold import RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class RunSituation:
+    """What the keys' reasons depend on. `targets`: the tests of the group under the cursor, or the one test.
+
+    `row`: the test under the cursor; `agent`: its agent as the fleet sees it, None where it does not. `is_over`: every
+    test has ended. `has_files`: something came back for the test.
+    """
+
+    row: RunRow | None = None
+    agent: Row | None = None
+    on_group: bool = False
+    targets: tuple[RunRow, ...] = ()
+    tests: int = 0
+    shown: int = 0
+    needing: int = 0
+    problems: int = 0
+    is_live: bool = False
+    is_over: bool = False
+    is_paused: bool = False
+    is_halted: bool = False
+    is_starting: bool = False
+    to_clear: bool = False
+    has_files: bool = False
+    pane_is_open: bool = True
+    is_filtered: bool = False
+
+
+def one_test_disabled_reason(now: RunSituation) -> str | None:
+    """The cursor must be on a test."""
+    if now.row is not None:
+        return None
+    return _none_shown(now) or "The cursor is on a group: move to a test."
+
+
+def targets_disabled_reason(now: RunSituation) -> str | None:
+    """There must be a test to act on."""
+    return None if now.targets else _none_shown(now)
+
+
+def _none_shown(now: RunSituation) -> str | None:
+    if now.shown:
+        return None
+    return "No test is shown: escape shows all again." if now.is_filtered else "There is no test here."
+
+
+def attach_disabled_reason(now: RunSituation) -> str | None:
+    """An agent that is there; a group opens and closes."""
+    if now.on_group:
+        return None
+    if now.row is None:
+        return one_test_disabled_reason(now)
+    if now.agent is not None and (now.agent.session is not None or not now.agent.agent.host.is_local):
+        return None
+    return f"There is no terminal to attach to: {unreachable(now.row) or 'its agent is not seen yet'}."
+
+
+def type_disabled_reason(now: RunSituation) -> str | None:
+    """What is typed goes to a local tmux session."""
+    if now.row is None:
+        return one_test_disabled_reason(now)
+    if now.agent is not None and now.agent.session is not None:
+        return None
+    if now.agent is not None and not now.agent.agent.host.is_local:
+        return "It runs on another machine, whose tmux is out of reach from here: attach (⏎) or send a message (m)."
+    return f"There is no terminal to type into: {unreachable(now.row) or 'its agent is not seen yet'}."
+
+
+def message_disabled_reason(now: RunSituation) -> str | None:
+    """At least one agent must be there to be told something."""
+    if not now.targets:
+        return targets_disabled_reason(now)
+    reasons = [unreachable(row) for row in now.targets]
+    if not all(reasons):
+        return None
+    if len(reasons) == 1:
+        return f"It can be told nothing: {reasons[0]}."
+    return f"None of these {len(reasons)} can be told anything: {reasons[0]}, to begin with."
+
+
+def pause_disabled_reason(now: RunSituation) -> str | None:
+    """Pause, go on, or take up again: there must be something left to do."""
+    if now.is_starting:
+        return "Its conductor is being started."
+    if now.is_over and not now.is_live:
+        return "The run is over: R tries tests again."
+    if now.is_halted and now.is_live:
+        return "It is being stopped: what runs is ended first."
+    return None
+
+
+def retry_disabled_reason(now: RunSituation) -> str | None:
+    """Only what has ended can be tried again."""
+    if not now.targets:
+        return targets_disabled_reason(now)
+    if not any(row.phase in (Phase.ENDED, Phase.STOPPING) for row in now.targets):
+        return _nothing(now, "has not ended yet", "of these tests has ended yet")
+    return None
+
+
+def skip_disabled_reason(now: RunSituation) -> str | None:
+    """Only what waits can be skipped."""
+    if not now.targets:
+        return targets_disabled_reason(now)
+    if not any(row.phase is Phase.WAITING for row in now.targets):
+        return _nothing(now, "does not wait for an agent any more: s stops it", "of these tests waits for an agent")
+    return conductor_disabled_reason(now)
+
+
+def stop_disabled_reason(now: RunSituation) -> str | None:
+    """Something must run."""
+    if not now.targets:
+        return targets_disabled_reason(now)
+    if not any(row.phase in (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING) for row in now.targets):
+        return _nothing(now, "has no agent at work", "of these tests has an agent at work")
+    return conductor_disabled_reason(now)
+
+
+def _nothing(now: RunSituation, one: str, many: str) -> str:
+    return f"It {one}." if len(now.targets) == 1 else f"None {many}."
+
+
+def conductor_disabled_reason(now: RunSituation) -> str | None:
+    """Somebody must be there to do it."""
+    if now.is_live:
+        return None
+    return "The run is over." if now.is_over else "Nobody conducts this run: P takes it up again."
+
+
+def end_disabled_reason(now: RunSituation) -> str | None:
+    """The run must be going on."""
+    return "It is being stopped already." if now.is_live and now.is_halted else conductor_disabled_reason(now)
+
+
+def next_needing_disabled_reason(now: RunSituation) -> str | None:
+    """Tab needs somewhere to go."""
+    return None if now.needing else "No agent of this run needs you."
+
+
+def shell_disabled_reason(now: RunSituation) -> str | None:
+    """Something must have come back."""
+    return one_test_disabled_reason(now) or (None if now.has_files else "Nothing has come back for this test yet.")
+
+
+def problems_disabled_reason(now: RunSituation) -> str | None:
+    """There must be something to read."""
+    return None if now.problems else "Nothing was said yet, and no problem is known."
+
+
+def clear_disabled_reason(now: RunSituation) -> str | None:
+    """Escape always leads somewhere: back to the fleet in the end."""
+    return None
+
+
+def scroll_disabled_reason(now: RunSituation) -> str | None:
+    """The right pane must be on the screen."""
+    return None if now.pane_is_open else "The right pane is closed: p opens it."
+
 
 _CONDUCT = "Conduct the run"
 _ACT = "Act on the test under the cursor, or on all of its group when the cursor is on the title"
@@ -18,9 +188,10 @@ MOVE = (
     move("left h", "← h", "close_group", "close this group"),
     move("right l", "→ l", "open_group", "open this group"),
     Key(("tab",), "tab", "next_needing", "next ◆", "to the next test whose agent needs you",
-        Topic.MOVE, line=7, why_not=run_situation.someone_needs_me),
+        Topic.MOVE, line=7, disabled_reason=next_needing_disabled_reason),
     Key(("shift+tab",), "shift+tab", "previous_needing", "previous ◆",
-        "to the previous test whose agent needs you", Topic.MOVE, why_not=run_situation.someone_needs_me),
+        "to the previous test whose agent needs you", Topic.MOVE,
+        disabled_reason=next_needing_disabled_reason),
 )  # fmt: skip
 
 FIND = (
@@ -29,39 +200,40 @@ FIND = (
     Key(("a",), "a", "only_open", "only ✗◆", "show only what failed, is blocked or needs you, or all again",
         Topic.FIND, line=10),
     Key(("escape",), "esc", "clear", "back", "close a zoomed pane, clear the filter; then back to the fleet",
-        Topic.FIND, why_not=run_situation.something_to_clear),
+        Topic.FIND, disabled_reason=clear_disabled_reason),
 )  # fmt: skip
 
 CONDUCT = (
     Key(("P",), "P", "pause", "pause/go", "pause launching; go on; take the run up again where nobody conducts it",
-        _CONDUCT, line=3, why_not=run_situation.can_pause),
+        _CONDUCT, line=3, disabled_reason=pause_disabled_reason),
     Key(("E",), "E", "end_run", "end run", "stop all agents and launch no more; asks first, and P can go on later",
-        _CONDUCT, line=12, why_not=run_situation.can_end, opens=True),
+        _CONDUCT, line=12, disabled_reason=end_disabled_reason, opens=True),
     Key(("f",), "f", "fleet", "fleet", "to the fleet, on this agent; the run goes on", _CONDUCT, line=6),
     Key(("v",), "v", "review", "review", "review what its agents committed; more may arrive meanwhile", _CONDUCT,
         line=6),
     Key(("r",), "r", "replay", "replay", "play the recording of its agent: live while it works, else where it failed",
-        _CONDUCT, line=7, why_not=run_situation.test_here),
+        _CONDUCT, line=7, disabled_reason=one_test_disabled_reason),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks with their tests", _CONDUCT, line=13),
 )  # fmt: skip
 
 ACT = (
     Key(("enter",), "⏎", "attach", "attach",
         "attach to its agent's terminal (on a group: open or close it); detach brings you back here",
-        _ACT, Where.TABLE, line=1, why_not=run_situation.can_attach),
+        _ACT, Where.TABLE, line=1, disabled_reason=attach_disabled_reason),
     Key(("i",), "i", "type", "type", "type into its agent's terminal from here", _ACT, line=4,
-        why_not=run_situation.can_type),
+        disabled_reason=type_disabled_reason),
     Key(("m",), "m", "message", "message", "send a message to its agent, or to all of a cluster",
-        _ACT, line=4, why_not=run_situation.can_message, opens=True),
+        _ACT, line=4, disabled_reason=message_disabled_reason, opens=True),
     Key(("R",), "R", "retry", "retry", "try it again with a new agent; on a group all that have ended, after asking",
-        _ACT, line=5, why_not=run_situation.can_retry, opens=True),
+        _ACT, line=5, disabled_reason=retry_disabled_reason, opens=True),
     Key(("minus",), "-", "skip", "skip", "launch no agent for it; on a group all that wait, after asking",
-        _ACT, line=14, why_not=run_situation.can_skip, opens=True),
+        _ACT, line=14, disabled_reason=skip_disabled_reason, opens=True),
     Key(("s",), "s", "stop_one", "stop", "stop its agent and take what it has by then; asks first",
-        _ACT, line=11, why_not=run_situation.can_stop, opens=True),
+        _ACT, line=11, disabled_reason=stop_disabled_reason, opens=True),
     Key(("exclamation_mark",), "!", "shell", "shell", "open a shell in the folder of what came back",
-        _ACT, why_not=run_situation.has_files),
-    Key(("y",), "y", "copy_test", "copy test", "copy the id of the test", _ACT, why_not=run_situation.test_here),
+        _ACT, disabled_reason=shell_disabled_reason),
+    Key(("y",), "y", "copy_test", "copy test", "copy the id of the test", _ACT,
+        disabled_reason=one_test_disabled_reason),
 )  # fmt: skip
 
 LOOK = (
@@ -72,9 +244,9 @@ LOOK = (
     Key(("A",), "A", "artifacts", "artifacts", "the files that came back", Topic.LOOK),
     Key(("z",), "z", "zoom", "zoom", "the right pane over the whole screen, and back", Topic.LOOK, line=15),
     Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down",
-        Topic.LOOK, why_not=run_situation.pane_open),
+        Topic.LOOK, disabled_reason=scroll_disabled_reason),
     Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up",
-        Topic.LOOK, why_not=run_situation.pane_open),
+        Topic.LOOK, disabled_reason=scroll_disabled_reason),
 )  # fmt: skip
 
 PROMPT = (
@@ -86,7 +258,7 @@ PROMPT = (
 
 PROGRAM = (
     Key(("e",), "e", "problems", "problems", "what does not work right now, and what was said last",
-        Topic.PROGRAM, why_not=run_situation.some_problem, opens=True),
+        Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True),
     Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
 )  # fmt: skip
 
@@ -98,7 +270,7 @@ START = KeyTable(
     "Start of a run",
     (
         Key(("y", "Y"), "y", "begin", "begin the run", "begin: what is shown here starts, and nothing else",
-            _BEGIN, line=1, why_not=lambda now: now),
+            _BEGIN, line=1, disabled_reason=lambda now: now),
         Key(("n", "N", "escape"), "n esc", "refuse", "leave", "leave; nothing was started", _BEGIN, line=2),
         Key(("J", "down", "j"), "↓ j", "scroll_down", "scroll down", "one line down", _BEGIN),
         Key(("K", "up", "k"), "↑ k", "scroll_up", "scroll up", "one line up", _BEGIN),

@@ -17,12 +17,11 @@ from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.run import words as run_words
 from selftest_tui.run.bar import RunBar
 from selftest_tui.run.feed import RunFeed, RunNews
-from selftest_tui.run.keys import RUN
+from selftest_tui.run.keys import RUN, RunSituation
 from selftest_tui.run.lines import RunGroup, lay_out
 from selftest_tui.run.pane import RunPane
 from selftest_tui.run.run_keys import RunKeys
 from selftest_tui.run.run_right import RightSide
-from selftest_tui.run.situation import RunSituation
 from selftest_tui.run.state import run_problems, run_way_back, state_of
 from selftest_tui.run.table import RunTable
 from selftest_tui.shared import present, problems

@@ -122,7 +122,7 @@ class KeyedScreen(Screen[None]):
         if key is None:
             return
         self.before_press(key)
-        why = key.why_not(self.situation())
+        why = key.disabled_reason(self.situation())
         if why is not None:
             self.toast(problems.refusal(key.label, why))
             return

@@ -66,7 +66,7 @@ class Key:
     topic: str
     where: Where = Where.SCREEN
     line: int = 0
-    why_not: Reason = always
+    disabled_reason: Reason = always
     priority: bool = False
     opens: bool = False
 

@@ -24,17 +24,17 @@ class TutorialSituation:
     has_run: bool = False
 
 
-def some_line(now: TutorialSituation) -> str | None:
+def open_disabled_reason(now: TutorialSituation) -> str | None:
     """There must be something under the cursor."""
     return None if now.line is not None else "Nothing is shown here."
 
 
-def something_open(now: TutorialSituation) -> str | None:
+def next_open_disabled_reason(now: TutorialSituation) -> str | None:
     """Tab needs somewhere to go."""
     return None if now.opens else "Every block is cited, and every citation is a block."
 
 
-def can_copy(now: TutorialSituation) -> str | None:
+def copy_disabled_reason(now: TutorialSituation) -> str | None:
     """A heading has nothing to copy."""
     match now.line:
         case BlockLine() | TestLine() | StaleLine():
@@ -42,22 +42,22 @@ def can_copy(now: TutorialSituation) -> str | None:
         case Section() | NoteLine():
             return "Move to a block or a test: its text or its id is copied."
         case None:
-            return some_line(now)
+            return open_disabled_reason(now)
 
 
-def can_edit(now: TutorialSituation) -> str | None:
+def edit_disabled_reason(now: TutorialSituation) -> str | None:
     """There must be a place to edit, and an editor."""
     if now.line is None or isinstance(now.line, Section):
-        return some_line(now) or "The cursor is on a heading: move to a block or a test."
+        return open_disabled_reason(now) or "The cursor is on a heading: move to a block or a test."
     return None if now.editor else "Neither VISUAL nor EDITOR says what to edit with."
 
 
-def some_problem(now: TutorialSituation) -> str | None:
+def problems_disabled_reason(now: TutorialSituation) -> str | None:
     """The list of problems and of what was said must not be empty."""
     return None if now.problems else "No problem is known, and nothing was said yet."
 
 
-def pane_open(now: TutorialSituation) -> str | None:
+def scroll_disabled_reason(now: TutorialSituation) -> str | None:
     """The right pane must be on the screen."""
     return None if now.pane_is_open else "The right pane is closed: ⏎ opens it."
 
@@ -72,9 +72,9 @@ MOVE = (
     move("left h", "← h", "close_group", "close this section"),
     move("right l", "→ l", "open_group", "open this section"),
     Key(("tab",), "tab", "next_open", "next open", "to the next block that no test cites, or stale citation",
-        Topic.MOVE, line=2, why_not=something_open),
+        Topic.MOVE, line=2, disabled_reason=next_open_disabled_reason),
     Key(("shift+tab",), "shift+tab", "previous_open", "previous open", "to the one before", Topic.MOVE,
-        why_not=something_open),
+        disabled_reason=next_open_disabled_reason),
 )  # fmt: skip
 
 FIND = (
@@ -87,17 +87,19 @@ FIND = (
 
 LOOK = (
     Key(("enter",), "⏎", "open", "look", "the right pane over the whole screen, and back (on a heading: open or "
-        "close it)", Topic.LOOK, Where.TABLE, line=1, why_not=some_line),
+        "close it)", Topic.LOOK, Where.TABLE, line=1, disabled_reason=open_disabled_reason),
     Key(("z",), "z", "zoom", "zoom", "the right pane over the whole screen, and back", Topic.LOOK),
     Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down", Topic.LOOK,
-        why_not=pane_open),
-    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up", Topic.LOOK, why_not=pane_open),
+        disabled_reason=scroll_disabled_reason),
+    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up", Topic.LOOK,
+        disabled_reason=scroll_disabled_reason),
 )  # fmt: skip
 
 ACT = (
     Key(("E",), "E", "edit", "edit", "open the tutorial or the test at this line, in your editor (VISUAL or EDITOR)",
-        "Act", line=6, why_not=can_edit),
-    Key(("y",), "y", "copy", "copy", "copy the block's text, or the test's id", "Act", line=7, why_not=can_copy),
+        "Act", line=6, disabled_reason=edit_disabled_reason),
+    Key(("y",), "y", "copy", "copy", "copy the block's text, or the test's id", "Act", line=7,
+        disabled_reason=copy_disabled_reason),
 )  # fmt: skip
 
 PROMPT = (
@@ -113,7 +115,7 @@ PROGRAM = (
     Key(("f",), "f", "fleet", "fleet", "back to the fleet", Topic.PROGRAM),
     Key(("R",), "R", "refresh", "refresh", "read the tutorial, the tests and the run again, now", Topic.PROGRAM),
     Key(("e",), "e", "problems", "problems", "what does not work right now, what mends it, and what was said last",
-        Topic.PROGRAM, why_not=some_problem),
+        Topic.PROGRAM, disabled_reason=problems_disabled_reason),
     Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM),
 )  # fmt: skip
 

@@ -79,7 +79,7 @@ class KeyBar(PiecesWidget):
         return [pieces]
 
     def _add(self, pieces: list[Piece], key: Key, x: int) -> int:
-        refuses = self._situation is not None and key.why_not(self._situation) is not None
+        refuses = self._situation is not None and key.disabled_reason(self._situation) is not None
         shows = key.shows.partition(" ")[0]
         pieces.append((shows, "$foreground-disabled" if refuses else "bold"))
         pieces.append((f" {key.label}{SPACE}", "$foreground-disabled" if refuses else "$foreground-muted"))
