@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 
 import scenes
 from selftest_tui.fleet.arrangement import Group, GroupBy, SortBy
@@ -110,6 +110,12 @@ async def _(one: Driven, key: str) -> None:
     await one.press(key, *"cart")
     assert one.table.arranged.shown == 3
     assert _asks(one)
+    hint = one.screen.prompt.query_one("#hint", Static)
+    await one.press("space", *"re:(")
+    assert "no regular expression" in str(hint.visual)
+    assert one.table.arranged.shown == 3, "what cannot be understood has no effect"
+    await one.press(*["backspace"] * 5)
+    assert "⏎ keep" in str(hint.visual)
     await one.press("enter")
     assert not _asks(one)
     assert one.table.has_focus

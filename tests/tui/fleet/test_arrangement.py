@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import scenes
 from selftest_core.fleet.view import Category, FleetView, Row
-from selftest_tui.fleet.arrangement import Arranged, Arrangement, Group, GroupBy, SortBy, arrange, key_of, labels_of
+from selftest_tui.fleet.arrangement import (
+    FILTER,
+    Arranged,
+    Arrangement,
+    Group,
+    GroupBy,
+    LineKey,
+    SortBy,
+    arrange,
+    facts_of,
+    items_of,
+    key_of,
+    labels_of,
+)
 from selftest_tui.shared.filter import Finder
 from selftest_tui.shared.widgets.line_places import changed_places, first_line, place_of_cursor
+
+if TYPE_CHECKING:
+    from selftest_core.fleet.observations import TmuxSession
 
 FEW = scenes.few().view
 HUNDRED = scenes.hundred().view
@@ -25,7 +43,8 @@ def titles_of(arranged: Arranged) -> list[str]:
 
 
 def names_for(view: FleetView, query: str) -> set[str]:
-    found = Finder().find(view, query)
+    finder: Finder[LineKey, Row | TmuxSession] = Finder(facts_of, FILTER)
+    found = finder.find(items_of(view), query)
     return {row.agent.name for row in view.rows if found is None or row.key in found}
 
 
@@ -59,7 +78,8 @@ def test_a_folded_group_hides_its_lines_and_counts_them() -> None:
 def test_a_filter_shows_hits_in_folded_groups() -> None:
     how = Arrangement(query="cart-tax")
     group = arrange(FEW, how).group_of[next(row.key for row in FEW.rows if row.agent.name == "st-7f-cart-tax")]
-    found = Finder().find(FEW, how.query)
+    finder: Finder[LineKey, Row | TmuxSession] = Finder(facts_of, FILTER)
+    found = finder.find(items_of(FEW), how.query)
     arranged = arrange(FEW, how.fold(group, True), found)
     assert [row.agent.name for row in rows_of(arranged)] == ["st-7f-cart-tax"]
 
@@ -78,6 +98,21 @@ def test_all_words_must_be_found_anywhere() -> None:
     assert names_for(FEW, "modal") == {row.agent.name for row in FEW.rows if row.agent.host.provider == "modal"}
     assert names_for(FEW, "") == {row.agent.name for row in FEW.rows}
     assert names_for(FEW, "[") == set()
+
+
+def test_states_labels_fields_and_the_inverse() -> None:
+    needing = {row.agent.name for row in FEW.rows if row.category is Category.NEEDS_YOU}
+    names = {row.agent.name for row in FEW.rows}
+    assert needing
+    assert names_for(FEW, "is:needs-you") == needing
+    assert names_for(FEW, "!is:needs-you") == names - needing
+    assert names_for(FEW, "provider:modal") == {
+        row.agent.name for row in FEW.rows if row.agent.host.provider == "modal"
+    }
+    assert names_for(FEW, "label:selftest_run") == {row.agent.name for row in FEW.rows if row.agent.run}
+    assert names_for(FEW, "!cart /^st-7f/") == {
+        name for name in names if name.startswith("st-7f") and "cart" not in name
+    }
 
 
 def test_slips_of_the_fingers_find_what_exact_words_do_not() -> None:

@@ -14,7 +14,7 @@ from textual.geometry import Region
 
 from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import FleetView, Row
-from selftest_tui.fleet.arrangement import Arranged, Arrangement, Group, arrange, key_of
+from selftest_tui.fleet.arrangement import FILTER, Arranged, Arrangement, Group, arrange, facts_of, items_of, key_of
 from selftest_tui.fleet.keys import FLEET
 from selftest_tui.fleet.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
 from selftest_tui.shared.bindings import bindings_of
@@ -63,7 +63,7 @@ class AgentTable(CursorTable["Line"]):
         self.arranged = Arranged()
         self._view = FleetView(at=0.0)
         self._now = 0.0
-        self._finder = Finder()
+        self._finder: Finder[LineKey, Row | TmuxSession] = Finder(facts_of, FILTER)
         self._marks: frozenset[AgentKey] = frozenset()
         self._range_from: LineKey | None = None
         self._marks_before: frozenset[AgentKey] = frozenset()
@@ -219,7 +219,8 @@ class AgentTable(CursorTable["Line"]):
 
     def _arrange(self) -> None:
         before, cursor_before, top = self.arranged, self._cursor, self.scroll_offset.y
-        after = arrange(self._view, self.arrangement, self._finder.find(self._view, self.arrangement.query))
+        matching = self._finder.find(items_of(self._view), self.arrangement.query)
+        after = arrange(self._view, self.arrangement, matching)
         self.arranged = after
         self._cursor = place_of_cursor(before, after, cursor_before)
         first = first_line(before, after, cursor_before, self._cursor, top, self.page)

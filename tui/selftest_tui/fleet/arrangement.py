@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from selftest_core.agent_types.condition import Kind
 from selftest_core.agents import AgentKey, State
 from selftest_core.fleet.attention import cost_of_waiting
 from selftest_core.fleet.observations import TmuxSession
@@ -16,9 +17,12 @@ from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.frozen import dataclass
 from selftest_core.tools.tmux import SessionRef
 from selftest_tui.shared import present
+from selftest_tui.shared.filter import Language, facts, hyphenated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from selftest_tui.shared.filter import Facts
 
 OTHER_SESSIONS = "other tmux sessions"
 NONE_OF_IT = "none"
@@ -172,6 +176,40 @@ class _Layout:
                 self.places[key] = place
             self.lines.extend(line for _, line in members)
         self.needing += [row.key for _, row in members if isinstance(row, Row) and row.attention is not None]
+
+
+FILTER = Language(
+    states=tuple(dict.fromkeys(map(hyphenated, (*Category, *State, *Kind, "ended", "stale", "session")))),
+    fields=("name", "test", "branch", "host", "provider", "type", "project", "run", "dir"),
+    has_labels=True,
+)
+"""The filter of the fleet: states are the groups of attention, mngr's states and what an agent does or waits for."""
+
+
+def facts_of(line: Row | TmuxSession) -> Facts:
+    """The searchable facts of an agent or a session."""
+    if isinstance(line, TmuxSession):
+        return facts((line.ref.name, line.title, line.command), ("session",), {"name": (line.ref.name,)})
+    agent = line.agent
+    states: list[str] = [line.category, agent.state]
+    states += [line.condition.kind] if line.condition is not None else []
+    states += ["ended"] if present.has_ended_somehow(line) else []
+    states += ["stale"] if line.stale_since is not None else []
+    test, branch = agent.test or "", agent.branch or ""
+    parts = [agent.name, test, branch, agent.host.name, agent.host.provider, agent.type]
+    parts += [f"{name}={value}" for name, value in agent.labels.items() if name != "selftest_test"]
+    fields = {
+        "name": (agent.name,), "test": (test,), "branch": (branch,), "host": (agent.host.name,),
+        "provider": (agent.host.provider,), "type": (agent.type,), "project": (agent.project or "",),
+        "run": (agent.run or "",), "dir": (agent.work_dir,),
+    }  # fmt: skip
+    return facts(parts, states, fields, agent.labels)
+
+
+def items_of(view: FleetView) -> Iterable[tuple[LineKey, Row | TmuxSession]]:
+    """All that the filter searches, by key."""
+    yield from ((row.key, row) for row in view.rows)
+    yield from ((session.ref, session) for session in view.sessions)
 
 
 _LAST = float("inf")

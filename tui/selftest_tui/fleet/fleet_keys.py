@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
-from selftest_tui.fleet.arrangement import Arrangement, Group, GroupBy, SortBy, labels_of
+from selftest_tui.fleet.arrangement import FILTER, Arrangement, Group, GroupBy, SortBy, labels_of
 from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted, RunWanted
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.present import clean
@@ -61,8 +61,7 @@ class FleetKeys(TableMoves):
 
     def filter(self) -> None:
         """Open the prompt with the filter that holds."""
-        text = self._screen.table.arrangement.query
-        self._screen.open_prompt("filter", "/", "⏎ keep  esc clear", text)
+        self._screen.open_filter(FILTER, self._screen.table.arrangement.query)
 
     def search_text(self) -> None:
         """Open the prompt for a search over panes and conversations."""

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.shared import present
+from selftest_tui.shared.filter import Language, facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.state import ReviewState
+    from selftest_tui.shared.filter import Facts
 
 _TAG = re.compile(r"\[[A-Za-z]+_?[A-Za-z]*\]\s*")
 JOINT, NEW = "joint", "new"
@@ -178,18 +179,23 @@ def _facts(change: Change, why: str, state: ReviewState) -> _Facts:
 
 
 def lay_out(
-    rows: Iterable[ReviewRow], *, folded: frozenset[str] = frozenset(), query: str = "", only_open: bool = False
+    rows: Iterable[ReviewRow],
+    *,
+    folded: frozenset[str] = frozenset(),
+    matching: Collection[str] | None = None,
+    only_open: bool = False,
 ) -> ReviewLines:
-    """The lines of those rows that pass the filter."""
+    """The lines of those rows that pass the filter. `matching`: the oids of those, None for all."""
     everything = tuple(rows)
-    wanted = terms_of(query)
-    shown = tuple(row for row in everything if (not only_open or row.is_open) and passes(row, wanted))
+    shown = tuple(
+        row for row in everything if (not only_open or row.is_open) and (matching is None or row.oid in matching)
+    )
     joint = [row for row in shown if row.number == 0 and not row.is_new]
     new = [row for row in shown if row.is_new]
     lines: list[ReviewLine] = []
     group_of: dict[str, str] = {}
     # A filter is there to find something: what it found is never hidden in a closed group.
-    is_found = bool(wanted) or only_open
+    is_found = matching is not None or only_open
 
     def put(key: str, title: str, members: list[ReviewRow], whole: int) -> None:
         if not members:
@@ -210,53 +216,38 @@ def lay_out(
 # filter
 
 
-@lru_cache(maxsize=64)
-def terms_of(query: str) -> tuple[tuple[str, str], ...]:
-    """`is:held agent:bob tax` as (`is`, `held`), (`agent`, `bob`), ("", `tax`); all of them must hold."""
-    terms = []
-    for word in query.lower().split():
-        name, colon, value = word.partition(":")
-        terms.append((name, value) if colon and value and name in _TESTS else ("", word))
-    return tuple(terms)
+FILTER = Language(
+    states=(
+        "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed",
+        *(state for state in (*Decision, *Status) if state not in ("undecided",)),
+    ),
+    fields=("kind", "agent", "file", "commit"),
+)  # fmt: skip
+"""The filter of a review: states are decisions, statuses and marks, as shown and as the journal has them."""
+
+_SHOWN_STATES = {
+    Decision.KEEP: "kept", Decision.REVERT: "reverted", Status.LAID: "applied", Status.HELD: "conflict",
+    Status.VOID: "empty",
+}  # fmt: skip
 
 
-def passes(row: ReviewRow, terms: tuple[tuple[str, str], ...]) -> bool:
-    """It has all that is asked for."""
-    return all(_TESTS[name](row, value) for name, value in terms)
+def facts_of(row: ReviewRow) -> Facts:
+    """The searchable facts of a change."""
+    change = row.change
+    states: list[str] = [row.decision, row.status]
+    states += [_SHOWN_STATES[one] for one in (row.decision, row.status) if one in _SHOWN_STATES]
+    marks = {"new": row.is_new, "open": row.is_open, "noted": row.has_note, "needed": bool(row.needed_by)}
+    states += [word for word, has in marks.items() if has]
+    fields = _fields_of(change)
+    parts = (change.subject, *fields["agent"], *fields["file"], *fields["commit"])
+    return facts(parts, states, fields)
 
 
-def _is(row: ReviewRow, value: str) -> bool:
-    match value:
-        case "new":
-            return row.is_new
-        case "open":
-            return row.is_open
-        case "noted":
-            return row.has_note
-        case "needed":
-            return bool(row.needed_by)
-        case "reverted":
-            return row.decision is Decision.REVERT
-        case "kept":
-            return row.decision is Decision.KEEP
-        case _:
-            return value in (row.decision.value, row.status.value)
-
-
-@lru_cache(maxsize=4_096)
-def _text_of(change: Change) -> str:
-    """All words of a change, to look for some in."""
-    ids = [source.oid for source in change.sources]
-    return "\n".join([change.subject, *change.agents, *(path.path for path in change.paths), *ids]).lower()
-
-
-_TESTS: Mapping[str, Callable[[ReviewRow, str], bool]] = {
-    "is": _is,
-    "kind": lambda row, value: row.change.kind.value.startswith(value),
-    "agent": lambda row, value: any(value in agent.lower() for agent in row.change.agents),
-    "file": lambda row, value: any(value in path.path.lower() for path in row.change.paths),
-    "": lambda row, value: value in _text_of(row.change),
-}
+def _fields_of(change: Change) -> dict[str, tuple[str, ...]]:
+    return {
+        "kind": (change.kind.value,), "agent": change.agents, "file": tuple(path.path for path in change.paths),
+        "commit": tuple(source.oid for source in change.sources),
+    }  # fmt: skip
 
 
 def filters_for(row: ReviewRow | None) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
 from selftest_tui.review.diff.diff_view import PAN
-from selftest_tui.review.lines import ReviewGroup, ReviewRow, filters_for, key_of
+from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, filters_for, key_of
 from selftest_tui.review.pane import TABS
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.table_moves import TableMoves
@@ -54,7 +54,7 @@ class ReviewMoves(TableMoves):
 
     def filter(self) -> None:
         """Open the prompt with the filter that holds."""
-        self._screen.open_prompt("filter", "/", "⏎ keep  esc clear", self._screen.query_text)
+        self._screen.open_filter(FILTER, self._screen.query_text)
 
     def filter_to(self, text: str) -> None:
         """Show only changes that the filter lets through."""

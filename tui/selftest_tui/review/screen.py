@@ -20,7 +20,7 @@ from selftest_tui.review.bar import ReviewBar
 from selftest_tui.review.detail_pane import ReviewSight
 from selftest_tui.review.feed import ReviewFeed
 from selftest_tui.review.keys import REVIEW, ReviewSituation
-from selftest_tui.review.lines import ReviewGroup, ReviewRow, RowMaker, lay_out
+from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, RowMaker, facts_of, lay_out
 from selftest_tui.review.pane import ReviewPane
 from selftest_tui.review.review_keys import DOING_AGAIN, TAKING_BACK, ReviewKeys
 from selftest_tui.review.state import instead_of_lines, review_problems
@@ -28,6 +28,7 @@ from selftest_tui.review.table import LineTable
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.dialogs.editing import editor_of
+from selftest_tui.shared.filter import Finder
 from selftest_tui.shared.keys import Where
 from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
@@ -86,6 +87,7 @@ class ReviewScreen(SplitScreen):
         self._own_problems: tuple[Problem, ...] = ()
         self._drawn_from: object = None
         self._made = RowMaker()
+        self._finder: Finder[str, ReviewRow] = Finder(facts_of, FILTER)
         self._is_looking = False
         self.acts = ReviewKeys(self)
 
@@ -314,7 +316,8 @@ class ReviewScreen(SplitScreen):
             return
         self._drawn_from = drawn_from
         self.rows = self._made.all_rows(state, {oid: decision for oid, (_, decision) in self._pending.items()})
-        lines = lay_out(self.rows, folded=self.folded, query=self.query_text, only_open=self.only_open)
+        matching = self._finder.find(((row.oid, row) for row in self.rows), self.query_text)
+        lines = lay_out(self.rows, folded=self.folded, matching=matching, only_open=self.only_open)
         self.table.show_placeholder(instead_of_lines(state, len(self.rows), self.query_text, only_open=self.only_open))
         self.table.show(lines)
         self._show_around()

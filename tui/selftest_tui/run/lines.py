@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
-from selftest_core.run.events import End, Phase
+from selftest_core.run.events import FAILURES, End, Phase
 from selftest_core.run.fold import RunRow
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
+from selftest_tui.shared.filter import Language, facts, hyphenated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from selftest_core.run.cluster_view import ClusterRow
     from selftest_core.run.fold import Run
+    from selftest_tui.shared.filter import Facts
 
 type RunLine = RunGroup | RunRow
 
@@ -68,9 +70,39 @@ def key_of(line: RunLine) -> str:
     return f"group {line.key}" if isinstance(line, RunGroup) else line.name
 
 
-def lay_out(run: Run, *, folded: Collection[str] = (), query: str = "", only_open: bool = False) -> RunLines:
-    """The lines of a run. `query`: words that must all be in a test's line. `only_open`: only what is in clusters."""
-    words = query.lower().split()
+FILTER = Language(
+    states=tuple(
+        dict.fromkeys(map(hyphenated, ("needs you", "limited", "failed", *run_words.WORDS.values(), *End, *Phase)))
+    ),
+    fields=("test", "file", "agent", "host", "provider", "text"),
+)
+"""The filter of a run: states are the phases and outcomes of tests, as shown and as the journal has them."""
+
+
+def facts_of(row: RunRow) -> Facts:
+    """The searchable facts of a test."""
+    how = how_of(row)
+    states: list[str] = [how, run_words.WORDS[how], row.phase]
+    states += ["failed"] if how in FAILURES else []
+    states += ["needs you"] if row.attention and row.end is None else []
+    states += ["limited"] if row.limited and row.end is None else []
+    member, text = row.member, row.text[:400]
+    agent = member.name if member is not None else row.name
+    fields = {
+        "test": (row.planned.node_id,), "file": (row.planned.node_id.partition("::")[0],), "agent": (agent,),
+        "host": (member.host_id if member is not None else "",), "text": (row.attention, text),
+        "provider": (member.provider if member is not None else "",),
+    }  # fmt: skip
+    return facts((row.planned.node_id, row.name, state_word(row), row.attention, text), states, fields)
+
+
+def lay_out(
+    run: Run, *, folded: Collection[str] = (), matching: Collection[str] | None = None, only_open: bool = False
+) -> RunLines:
+    """The lines of a run. `matching`: names of the tests that the filter shows, None for all.
+
+    `only_open`: only tests of clusters.
+    """
     groups: list[RunGroup] = []
     taken: set[str] = set()
     for cluster in cluster_rows(run):
@@ -81,10 +113,12 @@ def lay_out(run: Run, *, folded: Collection[str] = (), query: str = "", only_ope
     lines: list[RunLine] = []
     found = RunLines(places={}, group_of={}, groups={})
     for group in groups:
-        members = tuple(row for row in group.members if _has(row, words)) if words else group.members
+        members = group.members
+        if matching is not None:
+            members = tuple(row for row in members if row.name in matching)
         if not members:
             continue
-        is_folded = group.key in folded and not words
+        is_folded = group.key in folded and matching is None
         shown = RunGroup(group.key, group.sign, group.title, group.style, members, group.cluster, is_folded)
         found.groups[group.key] = shown
         found.places[key_of(shown)] = len(lines)
@@ -133,11 +167,6 @@ def _state(row: RunRow) -> str:
         names = {how: name for name, how in _OF_STATE}
         return names.get(row.end, "stopped")
     return "waiting" if row.phase is Phase.WAITING else "working"
-
-
-def _has(row: RunRow, words: list[str]) -> bool:
-    said = f"{row.planned.node_id} {row.name} {state_word(row)} {row.attention} {row.text[:400]}".lower()
-    return all(word in said for word in words)
 
 
 def how_of(row: RunRow) -> End | Phase:

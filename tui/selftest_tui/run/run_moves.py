@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selftest_tui.run.lines import RunGroup, key_of
+from selftest_tui.run.lines import FILTER, RunGroup, key_of
 from selftest_tui.shared.table_moves import TableMoves
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class RunMoves(TableMoves):
 
     def filter(self) -> None:
         """Open the prompt with the filter that holds."""
-        self._screen.open_prompt("filter", "/", "⏎ keep  esc clear", self._screen.query_text)
+        self._screen.open_filter(FILTER, self._screen.query_text)
 
     def only_open(self) -> None:
         """Only what is open, or all again."""

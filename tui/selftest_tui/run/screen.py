@@ -18,7 +18,7 @@ from selftest_tui.run import words as run_words
 from selftest_tui.run.bar import RunBar
 from selftest_tui.run.feed import RunFeed, RunNews
 from selftest_tui.run.keys import RUN, RunSituation
-from selftest_tui.run.lines import RunGroup, lay_out
+from selftest_tui.run.lines import FILTER, RunGroup, facts_of, lay_out
 from selftest_tui.run.pane import RunPane
 from selftest_tui.run.run_keys import RunKeys
 from selftest_tui.run.run_right import RightSide
@@ -26,6 +26,7 @@ from selftest_tui.run.state import run_problems, run_way_back, state_of
 from selftest_tui.run.table import RunTable
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.filter import Finder
 from selftest_tui.shared.keys import Where
 from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
@@ -67,6 +68,7 @@ class RunScreen(SplitScreen):
         self.only_open = False
         self.folded: frozenset[str] = frozenset()
         self.is_starting = False
+        self._finder: Finder[str, RunRow] = Finder(facts_of, FILTER)
         self._own_problems: tuple[Problem, ...] = ()
         self._needing: tuple[Run | None, int] = (None, 0)
         self._agents: tuple[FleetView | None, dict[str, Row]] = (None, {})
@@ -217,7 +219,8 @@ class RunScreen(SplitScreen):
         run = self.run_now
         if run is None:
             return
-        lines = lay_out(run, folded=self.folded, query=self.query_text, only_open=self.only_open)
+        matching = self._finder.find(run.rows.items(), self.query_text)
+        lines = lay_out(run, folded=self.folded, matching=matching, only_open=self.only_open)
         self.table.show_placeholder(self._instead())
         self.table.show_at(lines, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
         self.show_state()

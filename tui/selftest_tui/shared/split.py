@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_tui.shared.filter import problem_of
 from selftest_tui.shared.keyed import KeyedScreen
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from textual import events
 
     from selftest_core.fleet.view import Problem
+    from selftest_tui.shared.filter import Language
     from selftest_tui.shared.widgets.cursor_table import CursorTable
     from selftest_tui.shared.widgets.prompt import Prompt
 
@@ -54,6 +56,11 @@ class SplitScreen(KeyedScreen):
         """Open the prompt in place of the key line."""
         self.add_class("-asking")
         self.prompt.ask(purpose, sign, hint, text)
+
+    def open_filter(self, language: Language, text: str) -> None:
+        """Open the prompt with the filter that holds; it shows what it cannot understand while it is typed."""
+        self.open_prompt("filter", "/", "⏎ keep  esc clear", text)
+        self.prompt.check(lambda query: problem_of(query, language))
 
     # the right pane
 

@@ -12,7 +12,7 @@ from selftest_core.errors import RefusedError
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.editing import plan_edit
 from selftest_tui.shared.table_moves import TableMoves
-from selftest_tui.tutorial.view import BlockLine, NoteLine, Section, StaleLine, TestLine
+from selftest_tui.tutorial.view import FILTER, BlockLine, NoteLine, Section, StaleLine, TestLine
 
 if TYPE_CHECKING:
     from selftest_tui.tutorial.screen import TutorialScreen
@@ -48,7 +48,7 @@ class TutorialKeys(TableMoves):
 
     def filter(self) -> None:
         """Open the prompt with the filter that holds."""
-        self._screen.open_prompt("filter", "/", "⏎ keep  esc clear", self._screen.layout_of_lines.query)
+        self._screen.open_filter(FILTER, self._screen.layout_of_lines.query)
 
     def only_open(self) -> None:
         """Only what is open, or all again."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import FAILURES, End, Phase
 from selftest_core.run.plan.planning import without_parameters
+from selftest_tui.shared.filter import Finder, Language, facts, hyphenated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from selftest_core.tutorial.check import Check
     from selftest_core.tutorial.coverage import Stale
     from selftest_core.tutorial.tutorial import Block, Heading
+    from selftest_tui.shared.filter import Facts
 
 _TITLE = re.compile(r"\w")
 GRAVEST_FIRST: tuple[End | Phase, ...] = (
@@ -252,7 +254,7 @@ NOTES = "warnings"
 class Layout:
     """How the lines are laid out. `open_first`: what is open stands above the headings, in sections of its own.
 
-    `query`: words that a block, its heading or one of its tests must have. `folded`: titles of closed sections.
+    `query`: in the language of `shared.filter`. `folded`: titles of closed sections.
     """
 
     open_first: bool = True
@@ -267,21 +269,54 @@ class Layout:
         return order + (f" · /{self.query}" if self.query else "")
 
 
+FILTER = Language(
+    states=("open", "cited", "uncited", "stale", "noted", *map(hyphenated, (*End, *Phase))),
+    fields=("block", "heading", "test", "file"),
+)
+"""The filter of a tutorial: states of a block, and how the tests that cite it ended in the last run."""
+
+
+def _facts_of(item: BlockView | Stale | Note) -> Facts:
+    """The searchable facts of a block with all that belongs to it, or of a line that belongs to none."""
+    if isinstance(item, Note):
+        return facts((item.message, item.path or ""), ("noted",), {"file": (item.path or "",)})
+    if not isinstance(item, BlockView):
+        one = item.citation
+        return facts(
+            (one.test, one.text), ("open", "stale"), {"block": (one.text,), "test": (one.test,), "file": (one.path,)}
+        )
+    states: list[str] = ["cited" if item.tests else "uncited", *(test.how for test in item.tests if test.how)]
+    marks = {"open": item.is_open, "stale": bool(item.stale), "noted": bool(item.notes)}
+    states += [word for word, has in marks.items() if has]
+    tests = (*(test.node_id for test in item.tests), *(stale.citation.test for stale in item.stale))
+    fields = {
+        "block": (item.block.text,), "heading": (item.title,), "test": tests,
+        "file": tuple(test.path for test in item.tests),
+    }  # fmt: skip
+    return facts((item.title, item.block.text, *tests), states, fields)
+
+
 def lay_out(view: TutorialView, how: Layout) -> tuple[Line, ...]:
     """The lines. What is open appears once: in its own section where it comes first, else at its place in the file."""
-    wanted = [block for block in view.blocks if _has(how.query, _texts(block))]
+    finder: Finder[int, BlockView | Stale | Note] = Finder(_facts_of, FILTER)
+    found = finder.find(enumerate((*view.blocks, *view.astray, *view.notes)), how.query)
+
+    def passing[T](items: Sequence[T], first: int) -> list[T]:
+        return [item for place, item in enumerate(items, start=first) if found is None or place in found]
+
+    wanted = passing(view.blocks, 0)
     lines: list[Line] = []
     gathers = how.open_first or how.only_open
     if gathers:
         uncited = [block for block in wanted if not block.tests]
         _section(lines, how, NOT_CITED, len(uncited), [line for block in uncited for line in _of(block)], is_open=True)
-    stale = [StaleLine(None, one) for one in view.astray if _has(how.query, (one.citation.test, one.citation.text))]
+    stale = [StaleLine(None, one) for one in passing(view.astray, len(view.blocks))]
     drifted = [block for block in wanted if block.tests and block.stale] if gathers else []
     below: list[Line] = [line for block in drifted for line in _of(block)]
     count = len(stale) + sum(len(block.stale) for block in drifted)
     if gathers:
         _section(lines, how, STALE, count, [*below, *stale], is_open=True)
-    notes = [NoteLine(None, note) for note in view.notes if _has(how.query, (note.message, note.path or ""))]
+    notes = [NoteLine(None, note) for note in passing(view.notes, len(view.blocks) + len(view.astray))]
     if gathers:
         noted = [block for block in wanted if block.notes and not block.is_open] if how.only_open else []
         of_blocks = [line for block in noted for line in _of(block)]
@@ -325,21 +360,6 @@ def _by_title(blocks: Sequence[BlockView]) -> Iterable[tuple[str, list[BlockView
         group.append(block)
     if group:
         yield group[-1].title, group
-
-
-def _texts(block: BlockView) -> tuple[str, ...]:
-    return (
-        block.title, block.block.text, *(test.node_id for test in block.tests),
-        *(stale.citation.test for stale in block.stale),
-    )  # fmt: skip
-
-
-def _has(query: str, texts: Iterable[str]) -> bool:
-    """Every word of the query stands in one of the texts, in any case."""
-    if not query:
-        return True
-    whole = "\n".join(texts).casefold()
-    return all(word in whole for word in query.casefold().split())
 
 
 type Identity = tuple[str, ...]

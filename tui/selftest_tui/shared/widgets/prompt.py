@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from selftest_tui.fleet.keys import FLEET
+from selftest_tui.shared import present
 from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.keys import Where
 
@@ -61,7 +62,8 @@ class Prompt(Horizontal):
         background: $panel;
         display: none;
         & > #sign { width: auto; text-style: bold; padding: 0 0 0 1; }
-        & > #hint { width: auto; color: $text-muted; padding: 0 1; }
+        & > #hint { width: auto; max-width: 75%; height: 1; color: $text-muted; padding: 0 1; }
+        & > #hint.-problem { color: $text-error; }
         & > Words { width: 1fr; background: $panel; }
     }
     """
@@ -95,6 +97,7 @@ class Prompt(Horizontal):
         self.purpose = ""
         self.with_history = False
         self._hint = ""
+        self._problem_of: Callable[[str], str] | None = None
         self._focused_before: Widget | None = None
 
     def compose(self) -> ComposeResult:
@@ -116,6 +119,7 @@ class Prompt(Horizontal):
     def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
         """Open for `purpose` ("filter", "search_text"), with a sign before the field and a hint after it."""
         self.purpose, self.with_history, self._hint = purpose, False, hint
+        self._problem_of = None
         self.query_one("#sign", Static).update(f"{sign} ")
         field = self.query_one(Words)
         with self.prevent(Input.Changed):
@@ -126,6 +130,11 @@ class Prompt(Horizontal):
         if self.screen.focused is not field:
             self._focused_before = self.screen.focused
         self.screen.set_focus(field)  # at once: what was typed after the key that opened it is for the field
+
+    def check(self, problem_of: Callable[[str], str]) -> None:
+        """Show what `problem_of` says of the text in place of the hint, until the prompt is opened again."""
+        self._problem_of = problem_of
+        self._show_hint()
 
     def accept(self) -> None:
         """Enter."""
@@ -149,10 +158,15 @@ class Prompt(Horizontal):
 
     def _show_hint(self) -> None:
         scope = "" if self.purpose != "search_text" else f"[{'x' if self.with_history else ' '}] ^r scrollback  "
-        self.query_one("#hint", Static).update(scope + self._hint)
+        problem = self._problem_of(self.text) if self._problem_of is not None else ""
+        hint = self.query_one("#hint", Static)
+        hint.set_class(bool(problem), "-problem")
+        hint.update(present.clean(problem) if problem else scope + self._hint)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Tell of it."""
         event.stop()
+        if self._problem_of is not None:
+            self._show_hint()
         if self.is_open:
             self.post_message(self.Typed(self.purpose, event.value))
