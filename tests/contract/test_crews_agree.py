@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from core.run.rehearsals import a_plan
 from selftest_core.errors import ToolError
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Life
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.fold import RunRow
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from selftest_core.run.conduct.clock import Clock
+    from selftest_core.run.clock import Clock
     from selftest_core.run.crew.crew import Crew, Seen
     from selftest_core.run.fold import Member
     from selftest_core.run.plan.plan import RunPlan

@@ -21,10 +21,10 @@ from selftest_core.errors import SelftestError, ToolError
 from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
-from selftest_core.run.conduct.conducting import hold
+from selftest_core.run.conduct.conductor_process import hold
 from selftest_core.run.conduct.conductor_session import ConductorSession, close_session, find_conductor
 from selftest_core.run.crew.mngr_commands import providers_of
-from selftest_core.run.crew.trusting import agent_ids, trusted_folders
+from selftest_core.run.crew.trusted_folders import agent_ids, trusted_folders
 from selftest_core.run.overview import glance, own_folders
 from selftest_core.run.plan.names import RUN_LABEL
 from selftest_core.run.store import FOLDER, forget, run_folders

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.store import RunFolder
 
 

@@ -15,7 +15,7 @@ from selftest_core.demo.private import PrivateWorld
 from selftest_core.demo.scenarios import CAST, cast, files
 from selftest_core.demo.staging import lay_out, short_timeout, write_settings, write_stage
 from selftest_core.errors import ConfigError, UsageError
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.tools.mngr import find_mngr
 
 if TYPE_CHECKING:

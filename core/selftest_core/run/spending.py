@@ -17,7 +17,7 @@ from selftest_core.usage.tokens import Label, Usage, total_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run, RunRow
 
 _NOTHING: Mapping[str, Usage] = MappingProxyType({})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from selftest_core.fleet.clusters import Cluster
     from selftest_core.journal import Entry
-    from selftest_core.run.conduct.smoke import Smoke
+    from selftest_core.run.smoke import Smoke
     from selftest_core.run.fold import Run
     from selftest_core.run.overview import RunGlance
 

@@ -24,7 +24,7 @@ from selftest_core.git.command import find_place
 from selftest_core.journal import read
 from selftest_core.run.events import End
 from selftest_core.run.fetch.bundles import agent_ref
-from selftest_core.run.fetch.pulling import SCREEN
+from selftest_core.run.fetch.received_files import SCREEN
 from selftest_core.run.plan.source import fingerprint
 from selftest_core.run.store import RunFolder, make_run_folder
 from worlds import eventually, nudge_tmux
@@ -146,7 +146,7 @@ class KilledRun:
     def _conductor(self) -> Iterator[subprocess.Popen[bytes]]:
         with (self.world.root / "conductor.log").open("ab") as log:
             process = subprocess.Popen(
-                (sys.executable, "-P", "-m", "selftest_core.run.conduct.conducting", str(self.folder.path)),
+                (sys.executable, "-P", "-m", "selftest_core.run.conduct.conductor_process", str(self.folder.path)),
                 env={**self.world.environment, "TMPDIR": str(self.world.root / "tmp")},
                 cwd=self.world.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip

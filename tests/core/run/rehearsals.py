@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from selftest_core.journal import Entry, JournalWriteError, encode, read
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import NEXT, Event
 from selftest_core.run.fold import Run, apply, begin, fold
 from selftest_core.run.plan.plan import PlannedTest, RunPlan

@@ -9,7 +9,7 @@ import pytest
 
 from core.run.rehearsals import TIMEOUT, a_rehearsal
 from selftest_core.run.events import Event
-from selftest_core.run.fetch.pulling import SCREEN
+from selftest_core.run.fetch.received_files import SCREEN
 from simulated.crew import Role
 
 if TYPE_CHECKING:

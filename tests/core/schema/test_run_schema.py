@@ -10,7 +10,7 @@ import pytest
 
 from core.run.rehearsals import RUN, a_plan, a_rehearsal
 from selftest_core.journal import Entry, Journal
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import OPEN_ENDS, Event
 from selftest_core.run.outcome import parse_outcome
 from selftest_core.run.overview import glance, glances

@@ -11,7 +11,7 @@ import pytest
 from core.run.far_hosts import far_hosts
 from core.run.rehearsals import a_plan
 from selftest_core.config import Config
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.crew.crew import Life
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.crew.recording import TERMINAL

@@ -13,9 +13,9 @@ import time
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
-from selftest_core.run.conduct.conducting import INTERRUPTED
+from selftest_core.run.conduct.conductor_process import INTERRUPTED
 from selftest_core.run.conduct.conductor import SMOKE
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.telling import plain, tell
 from selftest_core.schema.run import exit_status, run_line, run_summary
 from selftest_tui.cli import batch

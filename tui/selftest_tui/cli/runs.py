@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.config import Config
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
     from selftest_core.run.foreign import ForeignRun
 
@@ -152,7 +152,7 @@ def _stop_here(folder: RunFolder, environ: Mapping[str, str], config: Config) ->
     """Conduct the run to its stop in this process."""
     import asyncio
 
-    from selftest_core.run.conduct.conducting import INTERRUPTED
+    from selftest_core.run.conduct.conductor_process import INTERRUPTED
     from selftest_tui.run.conducting import conduct
 
     why = asyncio.run(conduct(folder, environ, policy=_policy(config), on_change=_tell))
@@ -219,7 +219,7 @@ def _readable(folder: RunFolder) -> RunGlance:
 
 def _policy(config: Config) -> Policy | None:
     """How to conduct: a budget that is set now overrules the plan's, so that a run that used its own up can go on."""
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
 
     if config.budget_usd is None:
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from selftest_core.run.conduct import conducting, conductor_session
+from selftest_core.run.conduct import conductor_process, conductor_session
 from selftest_recorder.capture.run_recording import make_recorder
 from selftest_recorder.capture.text_masking import make_mask
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from selftest_core.journal import Entry
     from selftest_core.run.conduct.conductor_session import ConductorSession
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
 
@@ -35,7 +35,7 @@ async def conduct(
     on_change: Callable[[Run, Entry], None] | None = None,
 ) -> str:
     """The core's `conduct`, recording."""
-    return await conducting.conduct(
+    return await conductor_process.conduct(
         folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask
     )
 
@@ -46,4 +46,4 @@ def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Po
 
 
 if __name__ == "__main__":
-    sys.exit(conducting.main(make_recorder=make_recorder, make_mask=make_mask))
+    sys.exit(conductor_process.main(make_recorder=make_recorder, make_mask=make_mask))

@@ -11,7 +11,7 @@ from selftest_core.run.events import FAILURES, End, Phase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run, RunRow
 
 

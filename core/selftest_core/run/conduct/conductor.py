@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.fleet.sources.reminders import note_reminder
 from selftest_core.journal import JournalError
-from selftest_core.run.conduct.clock import WallClock, seconds_since
-from selftest_core.run.conduct.context import METERING, Duty, evidence_of, short, words_of
-from selftest_core.run.conduct.decide import Do, Policy, advise
-from selftest_core.run.conduct.ending import Ending
+from selftest_core.run.clock import WallClock, seconds_since
+from selftest_core.run.conduct.context import METERING, Context, evidence_of, short, words_of
+from selftest_core.run.conduct.policy import Do, Policy, advise
+from selftest_core.run.conduct.finisher import Finisher
 from selftest_core.run.conduct.journal_writer import Scribe
-from selftest_core.run.conduct.launcher import Maker
+from selftest_core.run.conduct.launcher import Launcher
 from selftest_core.run.conduct.notifier import Calls, call_for
-from selftest_core.run.conduct.observer import LOOKING, Lookout
+from selftest_core.run.conduct.observer import LOOKING, Observer
 from selftest_core.run.conduct.requests import handle_requests
-from selftest_core.run.conduct.smoke_agents import Smoker
+from selftest_core.run.conduct.smoke_agents import SmokeAgents
 from selftest_core.run.conduct.stopper import Stopper
 from selftest_core.run.conduct.tasks import Work
 from selftest_core.run.conduct.unexpected import UnexpectedErrors
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from selftest_core.journal import Entry
-    from selftest_core.run.conduct.clock import Clock
-    from selftest_core.run.conduct.decide import Advice
-    from selftest_core.run.conduct.journal_writer import Ledger
+    from selftest_core.run.clock import Clock
+    from selftest_core.run.conduct.policy import Advice
+    from selftest_core.run.conduct.journal_writer import RunJournal
     from selftest_core.run.conduct.notifier import Call, Caller
     from selftest_core.run.crew.crew import Crew, Seen
     from selftest_core.run.fetch.bundles import Bundles
@@ -71,7 +71,7 @@ class Conductor:
     def __init__(
         self,
         plan: RunPlan,
-        journal: Ledger,
+        journal: RunJournal,
         crew: Crew,
         folder: RunFolder,
         bundles: Bundles,
@@ -92,13 +92,13 @@ class Conductor:
         self._policy = policy or Policy()
         self._work = Work()
         self._scribe = Scribe(plan, journal, self._clock, self._changed)
-        self._duty = Duty(plan, crew, folder, bundles, self._clock, self._policy, self._scribe, self._work, meter)
-        self._stopper = Stopper(crew, self._policy, self._clock, self._duty.meter_now)
-        self._lookout = Lookout(self._duty, self._stopper)
-        self._ending = Ending(self._duty)
-        self._maker = Maker(self._duty, self._ending)
-        self._smoker = Smoker(self._duty)
-        self._errors = UnexpectedErrors(self._duty, self._give_up)
+        self._context = Context(plan, crew, folder, bundles, self._clock, self._policy, self._scribe, self._work, meter)
+        self._stopper = Stopper(crew, self._policy, self._clock, self._context.meter_now)
+        self._lookout = Observer(self._context, self._stopper)
+        self._ending = Finisher(self._context)
+        self._maker = Launcher(self._context, self._ending)
+        self._smoker = SmokeAgents(self._context)
+        self._errors = UnexpectedErrors(self._context, self._give_up)
         self._calls = Calls(caller, self._call_failed)
         self._reminded: dict[str, float] = {}
         self._before = self._scribe.run
@@ -112,7 +112,7 @@ class Conductor:
 
     async def run(self) -> str:
         """Conduct until every test has ended, or the run rests and is left; returns why it was left."""
-        self._duty.note(Event.CONDUCTING, pid=os.getpid())
+        self._context.note(Event.CONDUCTING, pid=os.getpid())
         why = "interrupted"
         try:
             self._take_up()
@@ -127,7 +127,7 @@ class Conductor:
             await self._work.cancel()
             with suppress(JournalError):
                 if not isinstance(self._work.fatal, JournalError):
-                    self._duty.note(Event.LEFT, why=why)
+                    self._context.note(Event.LEFT, why=why)
 
     async def _prove_places(self) -> bool:
         is_proven = await self._smoker.run()
@@ -138,14 +138,14 @@ class Conductor:
         """A run that rested for its budget goes on where there is more of it now; one that was to rest rests."""
         is_affordable = affordable(self.run_now, self._policy) is Affordable.YES
         if self.run_now.paused_by == "budget" and is_affordable:
-            self._duty.note(Event.RESUMED)
+            self._context.note(Event.RESUMED)
         # The conductor before may have been killed between the last failure and the line that says so.
         self._ending.heed_alarm()
 
     async def _loop(self) -> str:
         while True:
             self._heed_failures()
-            self._errors.attempt("taking wishes", partial(handle_requests, self._duty))
+            self._errors.attempt("taking wishes", partial(handle_requests, self._context))
             self._errors.attempt(LOOKING, self._lookout.start)
             for row in tuple(self.run_now.rows.values()):
                 if row.name not in self._work.busy:
@@ -189,7 +189,7 @@ class Conductor:
 
     def _consider(self, row: RunRow) -> None:
         member = row.member
-        if member is None or row.phase not in RUNNING or self._duty.is_paused(row):
+        if member is None or row.phase not in RUNNING or self._context.is_paused(row):
             return
         seen = self._lookout.seen(row, member)
         if seen is None:
@@ -202,11 +202,11 @@ class Conductor:
         advice = advise(
             row, seen, self._policy,
             worked=seconds_since(row.began, self._clock) if row.began is not None else 0.0,
-            timeout=self._duty.plan.timeout,
+            timeout=self._context.plan.timeout,
             unseen=unseen,
             lost_after=lost_after,
             reminded=elapsed - self._reminded.setdefault(row.name, elapsed) if row.is_reminded else 0.0,
-            is_asked_to_stop=not self._duty.may_retry(row),
+            is_asked_to_stop=not self._context.may_retry(row),
         )  # fmt: skip
         self._act(row, member, seen, advice)
 
@@ -217,21 +217,21 @@ class Conductor:
             case Do.REMIND:
                 self._work.start(self._remind(row, member), "reminding it", row.name)
             case Do.NOTICE:
-                self._duty.note_row(Event.NOTICED, row, reason=advice.text, kind=advice.kind or "")
+                self._context.note_row(Event.NOTICED, row, reason=advice.text, kind=advice.kind or "")
             case Do.GIVE_UP:
                 self._ending.give_up(row, advice.end or End.LOST, advice.text)
             case Do.NOTHING:
                 pass
 
     async def _remind(self, row: RunRow, member: Member) -> None:
-        self._duty.note_row(Event.REMINDING, row)
+        self._context.note_row(Event.REMINDING, row)
         with suppress(OSError):  # a full disk: the fleet then tells of its ended turn a little later
-            note_reminder(self._duty.folder.path, member.agent_id)
+            note_reminder(self._context.folder.path, member.agent_id)
         says = ""
         for again in reversed(range(self._policy.remind_tries)):
             try:
                 async with asyncio.timeout(self._policy.remind_deadline):
-                    await self._duty.crew.say(member, REMINDER)
+                    await self._context.crew.say(member, REMINDER)
                 says = ""
                 break
             except ToolFailedError as error:  # it did not arrive, so that saying it again is no second reminder
@@ -245,7 +245,7 @@ class Conductor:
                 says = short(evidence_of(error))
                 break
         self._reminded[row.name] = self._clock.elapsed()
-        self._duty.note_row(Event.REMINDED, row, says=says)
+        self._context.note_row(Event.REMINDED, row, says=says)
 
     def _stop_some(self) -> None:
         for batch in self._stopper.batches(self.run_now, self._clock.elapsed()):
@@ -253,7 +253,7 @@ class Conductor:
 
     def _meter_some(self) -> None:
         elapsed = self._clock.elapsed()
-        if self._duty.meter is None or self._is_metering or elapsed < self._metered_at + _METER_SECONDS:
+        if self._context.meter is None or self._is_metering or elapsed < self._metered_at + _METER_SECONDS:
             return
         self._is_metering, self._metered_at = True, elapsed
         rows = [row for row in self.run_now.rows.values() if row.phase in RUNNING]
@@ -261,14 +261,14 @@ class Conductor:
 
     async def _meter(self, rows: Sequence[RunRow]) -> None:
         try:
-            await self._duty.meter_now(rows)
+            await self._context.meter_now(rows)
         finally:
             self._is_metering = False
 
     async def _stop(self, batch: Sequence[RunRow]) -> None:
         for name, says in (await self._stopper.stop(batch)).items():
             # Its program has written its own figures when it ended.
-            self._duty.note_row(Event.STOPPED, self._duty.note_usage(self.run_now.rows[name]), says=short(says))
+            self._context.note_row(Event.STOPPED, self._context.note_usage(self.run_now.rows[name]), says=short(says))
 
     def _changed(self, run: Run, entry: Entry) -> None:
         before, self._before = self._before, run
@@ -292,9 +292,9 @@ class Conductor:
             case Phase.PULLING:
                 self._ending.end(row, End.UNREADABLE, "pull", text)
             case Phase.STOPPING:
-                self._duty.note_row(Event.STOPPED, row, says=short(text))
+                self._context.note_row(Event.STOPPED, row, says=short(text))
             case Phase.ENDED:
                 pass
 
     def _call_failed(self, call: Call, says: str) -> None:
-        self._duty.note(Event.CALLED, reason=call.reason, says=short(says))
+        self._context.note(Event.CALLED, reason=call.reason, says=short(says))

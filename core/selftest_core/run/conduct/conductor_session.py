@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import RefusedError, SelftestError, ToolError, ToolTimeoutError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.run.conduct.conducting import given
+from selftest_core.run.conduct.conductor_process import given
 from selftest_core.tools import process
 from selftest_core.tools.tmux import (
     SEPARATOR,
@@ -42,11 +42,11 @@ from selftest_core.tools.tmux import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.store import RunFolder
 
 PREFIX = "selftest-"
-PROGRAM = "selftest_core.run.conduct.conducting"
+PROGRAM = "selftest_core.run.conduct.conductor_process"
 PATIENCE = 120.0
 """Seconds in which a conductor must have begun: packing the clone of a large repository is part of it."""
 FOLDER_OPTION = "@selftest_folder"
@@ -97,7 +97,7 @@ def start_conductor(
 ) -> ConductorSession:
     """Start a conductor in a session of its own, and return when it has begun: it holds the journal then.
 
-    `program`: the module that is run, which takes the words of `selftest_core.run.conduct.conducting`.
+    `program`: the module that is run, which takes the words of `selftest_core.run.conduct.conductor_process`.
 
     Raises RefusedError where the run has one already, ConductorError (or what it failed with) with its last words.
     """

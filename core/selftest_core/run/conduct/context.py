@@ -18,8 +18,8 @@ from selftest_core.usage.tokens import as_fields
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from selftest_core.run.conduct.clock import Clock
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.clock import Clock
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.conduct.journal_writer import Scribe
     from selftest_core.run.conduct.tasks import Work
     from selftest_core.run.crew.crew import Crew
@@ -36,7 +36,7 @@ LONGEST_TEXT = 4000
 
 
 @dataclass(slots=True)
-class Duty:
+class Context:
     """One conductor's time at a run. `asked_to_stop`: tests whose agents a person wants stopped."""
 
     plan: RunPlan

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from selftest_core.journal import Entry
-    from selftest_core.run.conduct.clock import Clock
+    from selftest_core.run.clock import Clock
     from selftest_core.run.events import Event
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.plan.plan import RunPlan
 
 
-class Ledger(Protocol):
+class RunJournal(Protocol):
     """What a conductor needs of a journal: `journal.Journal` is one."""
 
     @property
@@ -34,7 +34,7 @@ class Scribe:
     """Writes lines and keeps the run that they fold to. `changed`: when each test was last written about."""
 
     def __init__(
-        self, plan: RunPlan, journal: Ledger, clock: Clock, on_change: Callable[[Run, Entry], None] | None = None
+        self, plan: RunPlan, journal: RunJournal, clock: Clock, on_change: Callable[[Run, Entry], None] | None = None
     ) -> None:
         self.run: Run = fold(plan, journal.entries)
         self.changed: dict[str, float] = {}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
-from selftest_core.run.conduct.clock import moment
+from selftest_core.run.clock import moment
 from selftest_core.run.conduct.context import evidence_of, short, words_of
-from selftest_core.run.conduct.throttle import LaunchGate
+from selftest_core.run.conduct.throttle import Throttle
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.crew.crew import PRESENT, Heard, Life, Seen, SetupError
 from selftest_core.run.events import End, Event, Phase
@@ -26,8 +26,8 @@ from selftest_core.run.spending import Affordable, affordable
 if TYPE_CHECKING:
     from typing import Any
 
-    from selftest_core.run.conduct.context import Duty
-    from selftest_core.run.conduct.ending import Ending
+    from selftest_core.run.conduct.context import Context
+    from selftest_core.run.conduct.finisher import Finisher
     from selftest_core.run.fold import Member, RunRow
 
 _UNSEEN = Seen(Life.UNSEEN)
@@ -46,46 +46,46 @@ class _Refusal:
     stage: str = "launch"
 
 
-class Maker:
+class Launcher:
     """Launches the tests that wait; remembers how often each agent was tried to be made."""
 
-    def __init__(self, duty: Duty, ending: Ending) -> None:
-        self._duty = duty
+    def __init__(self, context: Context, ending: Finisher) -> None:
+        self._context = context
         self._ending = ending
-        self._gate = LaunchGate(duty.plan.launch_rate, duty.policy)
-        self._creating = asyncio.Semaphore(duty.policy.creates_at_once)
+        self._gate = Throttle(context.plan.launch_rate, context.policy)
+        self._creating = asyncio.Semaphore(context.policy.creates_at_once)
         self._makes: dict[str, int] = {}
         self._refusals: dict[str, _Refusal] = {}  # by agent id: what its last making said
 
     def launch(self) -> None:
         """Begin the launches that may begin now."""
-        duty = self._duty
-        elapsed = duty.clock.elapsed()
-        slow = self._gate.slowness(duty.run)
-        if slow != duty.run.slowed:
-            duty.note(Event.SLOWED, reason=slow)
+        context = self._context
+        elapsed = context.clock.elapsed()
+        slow = self._gate.slowness(context.run)
+        if slow != context.run.slowed:
+            context.note(Event.SLOWED, reason=slow)
         waiting = [
-            row for row in duty.run.rows.values() if row.phase is Phase.WAITING and row.name not in duty.work.busy
+            row for row in context.run.rows.values() if row.phase is Phase.WAITING and row.name not in context.work.busy
         ]
         for row in waiting:
-            if not duty.may_retry(row):
-                text = "it was stopped as asked" if row.name in duty.asked_to_stop else "the run was stopped"
+            if not context.may_retry(row):
+                text = "it was stopped as asked" if row.name in context.asked_to_stop else "the run was stopped"
                 self._never(row, text)
-        if duty.run.is_halted:
+        if context.run.is_halted:
             return
         for row in waiting:
-            if row.name in duty.asked_to_stop:
+            if row.name in context.asked_to_stop:
                 continue
-            making = sum(row.phase is Phase.LAUNCHING for row in duty.run.rows.values())
-            if not self._gate.is_open(duty.run, making, elapsed):
+            making = sum(row.phase is Phase.LAUNCHING for row in context.run.rows.values())
+            if not self._gate.is_open(context.run, making, elapsed):
                 return
-            if duty.is_paused(row):
+            if context.is_paused(row):
                 continue
-            match affordable(duty.run, duty.policy, duty.live):
+            match affordable(context.run, context.policy, context.live):
                 case Affordable.WAIT:
                     return
                 case Affordable.NO:
-                    duty.note(Event.PAUSED, reason="the budget is used up", by="budget", signature="")
+                    context.note(Event.PAUSED, reason="the budget is used up", by="budget", signature="")
                     return
                 case Affordable.YES:
                     pass
@@ -93,22 +93,22 @@ class Maker:
             self._begin(row)
 
     def _begin(self, row: RunRow) -> None:
-        duty = self._duty
+        context = self._context
         try:
             member = row.next_member()
-            row = duty.note_row(Event.LAUNCHING, row, 1, agent_id=member.agent_id, name=member.name, **self._now())
-            duty.work.start(self._make(row, member), MAKING, row.name)
+            row = context.note_row(Event.LAUNCHING, row, 1, agent_id=member.agent_id, name=member.name, **self._now())
+            context.work.start(self._make(row, member), MAKING, row.name)
         except Exception as error:
             if is_fatal(error):
                 raise
-            duty.work.report(error, MAKING, row.name)
+            context.work.report(error, MAKING, row.name)
 
     def give_up(self, row: RunRow, text: str) -> None:
         """End a test whose agent cannot be made, and stop what may have been made of it."""
         if row.phase is Phase.WAITING or row.member is None:
             self._ending.end(row, End.LAUNCH, "launch", text)
         else:
-            self._duty.work.start(self._clear_away(row, row.member, text), "stopping it", row.name)
+            self._context.work.start(self._clear_away(row, row.member, text), "stopping it", row.name)
 
     def find(self, row: RunRow, member: Member, seen: Seen, lost_after: float, unseen: float) -> None:
         """Judge a launch that was begun by a conductor that is gone, or of which nobody could tell how it went."""
@@ -122,21 +122,21 @@ class Maker:
             self._failed(row, self._refusals[member.agent_id])
         elif self._makes.get(member.agent_id, 0) >= _MOST_MAKES:
             self._failed(row, _Refusal("it was made, and was not there"))
-        elif not self._duty.may_retry(row):
+        elif not self._context.may_retry(row):
             self._never(row, "it was stopped before its agent was there")
         else:
-            self._duty.work.start(self._make(row, member), MAKING, row.name)
+            self._context.work.start(self._make(row, member), MAKING, row.name)
 
     async def _make(self, row: RunRow, member: Member) -> None:
         """Make the agent; whether it is there after a failure is looked up, since mngr may have been almost done."""
-        duty = self._duty
+        context = self._context
         says = ""
         self._makes[member.agent_id] = self._makes.get(member.agent_id, 0) + 1
         try:
-            async with self._creating, asyncio.timeout(duty.policy.create_deadline):
-                seen = await duty.crew.create(member)
+            async with self._creating, asyncio.timeout(context.policy.create_deadline):
+                seen = await context.crew.create(member)
         except Exception as error:
-            refuse_own_disk(error, duty.folder.path)
+            refuse_own_disk(error, context.folder.path)
             refusal = self._refusals[member.agent_id] = self._refusal(error)
             if isinstance(error, SetupError):  # what mngr made of it has no session and no program
                 self._failed(row, refusal)
@@ -149,35 +149,35 @@ class Maker:
             if seen.life is Life.UNSEEN:
                 return  # judged by the looks that follow
             says = refusal.text
-        if duty.plan.agent_type == "command":
+        if context.plan.agent_type == "command":
             self._launched(row, seen, adopted=False)
         else:
             await self._begin_with_prompt(row, member, seen, says)
 
     def _found(self, row: RunRow, member: Member, seen: Seen) -> None:
         """Take up an agent whose launch somebody else began, or that was slow to come."""
-        if self._duty.plan.agent_type == "command":
+        if self._context.plan.agent_type == "command":
             self._launched(row, seen, adopted=True)
         elif row.prompts:
-            self._duty.work.start(self._judge_prompt(row, member, seen), PROMPTING, row.name)
+            self._context.work.start(self._judge_prompt(row, member, seen), PROMPTING, row.name)
         else:
             refusal = self._refusals.get(member.agent_id)
             says = refusal.text if refusal is not None else ""
-            self._duty.work.start(self._begin_with_prompt(row, member, seen, says), PROMPTING, row.name)
+            self._context.work.start(self._begin_with_prompt(row, member, seen, says), PROMPTING, row.name)
 
     async def _begin_with_prompt(self, row: RunRow, member: Member, seen: Seen, says: str) -> None:
-        row = self._duty.note_row(Event.MADE, row, host_id=seen.host_id, provider=seen.provider, says=short(says))
+        row = self._context.note_row(Event.MADE, row, host_id=seen.host_id, provider=seen.provider, says=short(says))
         await self._prompt(row, _placed(member, seen), seen)
 
     async def _prompt(self, row: RunRow, member: Member, seen: Seen) -> None:
         """Send the agent its prompt, and see that it has it; one that cannot get it is stopped."""
-        duty, policy, says = self._duty, self._duty.policy, ""
+        context, policy, says = self._context, self._context.policy, ""
         is_sure = False
         for left in reversed(range(policy.prompt_tries)):
-            row = duty.note_row(Event.PROMPTING, row, says=short(says))
+            row = context.note_row(Event.PROMPTING, row, says=short(says))
             try:
                 async with asyncio.timeout(policy.prompt_deadline):
-                    await duty.crew.say(member, PROMPT_LINE)
+                    await context.crew.say(member, PROMPT_LINE)
             except Exception as error:
                 is_sure = isinstance(error, ToolFailedError)
                 is_known = isinstance(error, ToolError | TimeoutError)
@@ -190,10 +190,10 @@ class Maker:
             if heard is Heard.YES:
                 self._launched(row, seen, adopted=False)
                 return
-            if not is_sure or not duty.may_retry(row):
+            if not is_sure or not context.may_retry(row):
                 break
             if left:
-                await duty.clock.sleep(policy.prompt_pause)
+                await context.clock.sleep(policy.prompt_pause)
         if is_sure:
             await self._fail_unprompted(row, member, says)
         else:
@@ -214,16 +214,16 @@ class Maker:
             case Heard.UNKNOWN:
                 self._launched(row, seen, adopted=True, unsure=says)
             case Heard.PENDING:
-                self._duty.pause(row, self._duty.policy.prompt_pause)
+                self._context.pause(row, self._context.policy.prompt_pause)
 
     async def _heard(self, member: Member) -> Heard:
         try:
-            async with asyncio.timeout(self._duty.policy.look_deadline):
-                return await self._duty.crew.heard(member, PROMPT_LINE)
+            async with asyncio.timeout(self._context.policy.look_deadline):
+                return await self._context.crew.heard(member, PROMPT_LINE)
         except (ToolError, TimeoutError):
             return Heard.UNKNOWN
         except Exception as error:
-            self._duty.work.report(error, "looking for its prompt in its transcript")
+            self._context.work.report(error, "looking for its prompt in its transcript")
             return Heard.UNKNOWN
 
     async def _fail_unprompted(self, row: RunRow, member: Member, says: str) -> None:
@@ -232,12 +232,12 @@ class Maker:
 
     async def _look_for(self, member: Member) -> Seen:
         try:
-            async with asyncio.timeout(self._duty.policy.look_deadline):
-                return (await self._duty.crew.look((member,))).get(member.agent_id, _UNSEEN)
+            async with asyncio.timeout(self._context.policy.look_deadline):
+                return (await self._context.crew.look((member,))).get(member.agent_id, _UNSEEN)
         except (ToolError, TimeoutError):
             return _UNSEEN
         except Exception as error:
-            self._duty.work.report(error, "looking for a new agent")
+            self._context.work.report(error, "looking for a new agent")
             return _UNSEEN
 
     async def _clear_away(self, row: RunRow, member: Member, text: str) -> None:
@@ -250,10 +250,10 @@ class Maker:
     async def _stop(self, member: Member) -> str:
         """Stop an agent that was made and is of no use; returns why it could not be stopped."""
         try:
-            async with asyncio.timeout(self._duty.policy.stop_deadline):
-                says = (await self._duty.crew.stop((member,))).get(member.agent_id, "nothing was said of it")
+            async with asyncio.timeout(self._context.policy.stop_deadline):
+                says = (await self._context.crew.stop((member,))).get(member.agent_id, "nothing was said of it")
         except (ToolError, TimeoutError) as error:
-            says = words_of(error, f"it did not stop within {self._duty.policy.stop_deadline:g} s")
+            says = words_of(error, f"it did not stop within {self._context.policy.stop_deadline:g} s")
         except Exception as error:
             says = evidence_of(error)
         return f"its agent could not be stopped: {says}" if says else ""
@@ -261,40 +261,40 @@ class Maker:
     def _launched(self, row: RunRow, seen: Seen, *, adopted: bool, unsure: str = "") -> None:
         self._gate.succeeded()
         setup: dict[str, Any] = {} if seen.setup is None else {"setup": seen.setup}
-        self._duty.note_row(
+        self._context.note_row(
             Event.LAUNCHED, row, host_id=seen.host_id, provider=seen.provider, adopted=adopted, unsure=short(unsure),
             **setup, **self._now(),
         )  # fmt: skip
 
     def _refusal(self, error: Exception) -> _Refusal:
         is_known = isinstance(error, ToolError | TimeoutError | OSError | ValueError)  # a test's id may be no text
-        text = words_of(error, f"it was not made within {self._duty.policy.create_deadline:g} s")
+        text = words_of(error, f"it was not made within {self._context.policy.create_deadline:g} s")
         is_final = isinstance(error, ToolError) and error.tool_exit_status == _USAGE
         if isinstance(error, SetupError):
             return _Refusal(text, is_final=True, stage="setup")
         return _Refusal(text if is_known else evidence_of(error), is_final)
 
     def _failed(self, row: RunRow, refusal: _Refusal) -> None:
-        duty, text = self._duty, refusal.text
+        context, text = self._context, refusal.text
         if refusal.is_final:
             self._gate.refuse()
             self._ending.end(row, End.LAUNCH, refusal.stage, text)
             return
-        self._gate.failed(signature(text), duty.clock.elapsed())
+        self._gate.failed(signature(text), context.clock.elapsed())
         tries = row.retried("launch")
-        if tries < duty.policy.launch_retries and duty.may_retry(row):
-            duty.pause(row, duty.policy.launch_pause * 2.0**tries)
-            duty.note_row(Event.RETRYING, row, reason="launch", text=short(text))
+        if tries < context.policy.launch_retries and context.may_retry(row):
+            context.pause(row, context.policy.launch_pause * 2.0**tries)
+            context.note_row(Event.RETRYING, row, reason="launch", text=short(text))
         else:
             self._ending.end(row, End.LAUNCH, "launch", text)
 
     def _never(self, row: RunRow, text: str) -> None:
         """End a test that has no agent and gets none."""
         end = End.STOPPED if row.retries else End.NOT_STARTED
-        self._duty.note_row(Event.ENDED, row, end=end, stage="launch", text=text, signature="")
+        self._context.note_row(Event.ENDED, row, end=end, stage="launch", text=text, signature="")
 
     def _now(self) -> dict[str, Any]:
-        now = moment(self._duty.clock)
+        now = moment(self._context.clock)
         return {"elapsed": now.elapsed, "boot": now.boot}
 
 

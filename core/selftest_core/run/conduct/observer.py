@@ -19,7 +19,7 @@ from selftest_core.run.events import RUNNING, Event, Phase
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from selftest_core.run.conduct.context import Duty
+    from selftest_core.run.conduct.context import Context
     from selftest_core.run.conduct.stopper import Stopper
     from selftest_core.run.fold import Member, RunRow
 
@@ -27,11 +27,11 @@ LOOKING, WATCHING = "looking at the agents", "looking at their screens"
 _TALKING = (Life.WORKING, Life.TURN_ENDED, Life.ASKS)
 
 
-class Lookout:
+class Observer:
     """What was seen last, and when it was asked for."""
 
-    def __init__(self, duty: Duty, stopper: Stopper) -> None:
-        self._duty = duty
+    def __init__(self, context: Context, stopper: Stopper) -> None:
+        self._context = context
         self._stopper = stopper
         self._seen: Mapping[str, Seen] = {}
         self._asked_at = 0.0
@@ -45,41 +45,41 @@ class Lookout:
         """Begin the next look, unless one is being taken."""
         if not self._is_looking:
             self._is_looking = True
-            self._duty.work.start(self._look(), LOOKING)
+            self._context.work.start(self._look(), LOOKING)
         if not self._is_watching:
             self._is_watching = True
-            self._duty.work.start(self._watch_screens(), WATCHING)
+            self._context.work.start(self._watch_screens(), WATCHING)
 
     def seen(self, row: RunRow, member: Member) -> Seen | None:
         """What is known of the test's agent now; None where all that is known is older than its last step."""
-        if self._asked_at < self._duty.scribe.changed.get(row.name, -1.0):
+        if self._asked_at < self._context.scribe.changed.get(row.name, -1.0):
             return None
         return self._seen.get(member.agent_id)
 
     def unseen(self, member: Member) -> float:
         """For how many seconds nothing was seen of it."""
-        elapsed = self._duty.clock.elapsed()
+        elapsed = self._context.clock.elapsed()
         return elapsed - self._unseen_since.get(member.agent_id, elapsed)
 
     def lost_after(self, member: Member) -> float:
         """After how many seconds unseen it is to be given up."""
         since = self._unseen_since.get(member.agent_id, self._asked_at)
-        return self._duty.policy.lost_after if self._anybody_at >= since else self._duty.policy.outage_after
+        return self._context.policy.lost_after if self._anybody_at >= since else self._context.policy.outage_after
 
     async def _look(self) -> None:
         try:
             await self._look_once()
             # The next look waits as long as the loop does: what is seen now is judged first.
-            await self._duty.clock.sleep(self._duty.policy.poll)
+            await self._context.clock.sleep(self._context.policy.poll)
         finally:
             self._is_looking = False
 
     async def _look_once(self) -> None:
-        duty = self._duty
-        asked_at = duty.clock.elapsed()
-        rows = duty.run.rows.values()
+        context = self._context
+        asked_at = context.clock.elapsed()
+        rows = context.run.rows.values()
         # One that a task owns just now (made, fetched from) is judged by a look that begins after it.
-        running = [row for row in rows if row.phase in RUNNING and row.name not in duty.work.busy]
+        running = [row for row in rows if row.phase in RUNNING and row.name not in context.work.busy]
         wanted = [row.member for row in running if row.member is not None]
         given_up = [retry.member for row in rows for retry in row.retries]
         seen = await self._ask(wanted, given_up) if wanted else {}
@@ -98,19 +98,19 @@ class Lookout:
                 self._unseen_since.pop(member.agent_id, None)
                 self._anybody_at = asked_at
         for member in self._stopper.strays(given_up, seen):
-            duty.work.start(self._stopper.stop_stray(member), "stopping an agent that was given up")
+            context.work.start(self._stopper.stop_stray(member), "stopping an agent that was given up")
 
     async def _ask(self, wanted: Sequence[Member], given_up: Sequence[Member]) -> Mapping[str, Seen]:
         says = "nothing was said of it"
         answer: Mapping[str, Seen] = {}
         try:
-            async with asyncio.timeout(self._duty.policy.look_deadline):
-                answer = dict(await self._duty.crew.look((*wanted, *given_up)))
+            async with asyncio.timeout(self._context.policy.look_deadline):
+                answer = dict(await self._context.crew.look((*wanted, *given_up)))
         except (ToolError, TimeoutError) as error:
-            says = words_of(error, f"nobody answered within {self._duty.policy.look_deadline:g} s")
+            says = words_of(error, f"nobody answered within {self._context.policy.look_deadline:g} s")
         except Exception as error:
             says = evidence_of(error)
-            self._duty.work.report(error, LOOKING)
+            self._context.work.report(error, LOOKING)
         unseen = {member.agent_id: Seen(Life.UNSEEN, says=says) for member in wanted}
         return {**unseen, **answer}
 
@@ -122,27 +122,27 @@ class Lookout:
 
     async def _note_limits(self) -> None:
         """Note which agents a service turns away, and which it takes again."""
-        duty = self._duty
-        await duty.clock.sleep(duty.policy.screen_pause)
+        context = self._context
+        await context.clock.sleep(context.policy.screen_pause)
         rows = {
             row.member.agent_id: row
-            for row in duty.run.rows.values()
+            for row in context.run.rows.values()
             if row.phase is Phase.WORKING and row.member is not None and self._talks(row.member)
         }
         members = [row.member for row in rows.values() if row.member is not None]
         limits: Mapping[str, str] = {}
         try:
             if members:
-                async with asyncio.timeout(duty.policy.screen_deadline):
-                    limits = await duty.crew.limits(members)
+                async with asyncio.timeout(context.policy.screen_deadline):
+                    limits = await context.crew.limits(members)
         except (ToolError, TimeoutError):
             pass  # nothing is known of them then; what the looks say of the agents is said there
         for agent_id, reason in limits.items():
             if agent_id not in rows:
                 continue
-            row = duty.run.rows[rows[agent_id].name]
+            row = context.run.rows[rows[agent_id].name]
             if row.phase is Phase.WORKING and row.member == rows[agent_id].member and bool(reason) != bool(row.limited):
-                duty.note_row(Event.LIMITED, row, reason=short(reason))
+                context.note_row(Event.LIMITED, row, reason=short(reason))
 
     def _talks(self, member: Member) -> bool:
         found = self._seen.get(member.agent_id)

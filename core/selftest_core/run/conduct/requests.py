@@ -14,18 +14,18 @@ from selftest_core.run.events import RUNNING, End, Event, Phase
 from selftest_core.run.store import RequestKind
 
 if TYPE_CHECKING:
-    from selftest_core.run.conduct.context import Duty
+    from selftest_core.run.conduct.context import Context
     from selftest_core.run.fold import RunRow
     from selftest_core.run.store import RunRequest
 
 _LATER = "later"
 
 
-def handle_requests(duty: Duty) -> None:
+def handle_requests(context: Context) -> None:
     """Handle the waiting requests. Raises JournalError."""
-    for path, request in duty.folder.requests():
+    for path, request in context.folder.requests():
         try:
-            reason = _handle(duty, request)
+            reason = _handle(context, request)
         except Exception as error:
             if is_fatal(error):
                 raise
@@ -33,59 +33,59 @@ def handle_requests(duty: Duty) -> None:
         if reason == _LATER:
             continue
         if reason:
-            duty.note(Event.DECLINED, wish=str(request.kind), test=request.test[:200], says=reason)
+            context.note(Event.DECLINED, wish=str(request.kind), test=request.test[:200], says=reason)
         with suppress(OSError):
             path.unlink()
 
 
-def _handle(duty: Duty, request: RunRequest) -> str:
+def _handle(context: Context, request: RunRequest) -> str:
     """Do it. Return why it is declined, `_LATER` where it must wait, empty where it is done."""
-    run = duty.run
+    run = context.run
     match request.kind:
         case RequestKind.PAUSE:
             if run.paused:
                 return f"it is paused already: {run.paused}"
-            duty.note(Event.PAUSED, reason="as asked", by="person", signature="")
+            context.note(Event.PAUSED, reason="as asked", by="person", signature="")
         case RequestKind.GO:
             # Sent with every resume, so there may be nothing to resume.
             if run.paused or run.is_halted:
-                duty.note(Event.RESUMED)
+                context.note(Event.RESUMED)
         case RequestKind.STOP:
             if not run.is_halted:
-                duty.note(Event.HALTED)
+                context.note(Event.HALTED)
         case RequestKind.STOP_ONE | RequestKind.SKIP | RequestKind.RETRY:
             row = run.rows.get(request.test)
             if row is None:
                 return "there is no such test in this run"
-            return _retry(duty, row) if request.kind is RequestKind.RETRY else _stop_one(duty, row)
+            return _retry(context, row) if request.kind is RequestKind.RETRY else _stop_one(context, row)
         case _:
             assert_never(request.kind)
     return ""
 
 
-def _stop_one(duty: Duty, row: RunRow) -> str:
+def _stop_one(context: Context, row: RunRow) -> str:
     """Skip a waiting test or stop a running one: both requests mean the same."""
-    if row.phase is Phase.WAITING and row.name not in duty.work.busy:
+    if row.phase is Phase.WAITING and row.name not in context.work.busy:
         end = End.STOPPED if row.retries else End.NOT_STARTED
-        duty.note_row(Event.ENDED, row, end=end, stage="launch", text="skipped as asked", signature="")
-        duty.asked_to_stop.discard(row.name)
+        context.note_row(Event.ENDED, row, end=end, stage="launch", text="skipped as asked", signature="")
+        context.asked_to_stop.discard(row.name)
         return ""
     if row.phase is Phase.WAITING or row.phase in RUNNING:
-        duty.asked_to_stop.add(row.name)
+        context.asked_to_stop.add(row.name)
         return _LATER  # the request stays until the agent has stopped: this conductor may end before that
-    if row.name in duty.asked_to_stop:
-        duty.asked_to_stop.discard(row.name)
+    if row.name in context.asked_to_stop:
+        context.asked_to_stop.discard(row.name)
         return ""
     return "it has ended already"
 
 
-def _retry(duty: Duty, row: RunRow) -> str:
-    if row.phase is Phase.STOPPING or (row.phase is Phase.ENDED and duty.run.is_halted and not duty.run.is_over):
+def _retry(context: Context, row: RunRow) -> str:
+    if row.phase is Phase.STOPPING or (row.phase is Phase.ENDED and context.run.is_halted and not context.run.is_over):
         return _LATER
     if row.phase is not Phase.ENDED:
         return "it has not ended yet"
-    if duty.run.is_halted:
-        duty.note(Event.RESUMED)
-    duty.asked_to_stop.discard(row.name)
-    duty.note_row(Event.RETRYING, row, reason="asked", text="as asked")
+    if context.run.is_halted:
+        context.note(Event.RESUMED)
+    context.asked_to_stop.discard(row.name)
+    context.note_row(Event.RETRYING, row, reason="asked", text="as asked")
     return ""

@@ -19,8 +19,8 @@ from selftest_core.run.events import End, Phase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
-    from selftest_core.run.conduct.clock import Clock
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.clock import Clock
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.crew.crew import Crew, Seen
     from selftest_core.run.fold import Member, Run, RunRow
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
 
 
 @dataclass(slots=True)
-class LaunchGate:
+class Throttle:
     """Remembers the last launches; all times are `Clock.elapsed` seconds."""
 
     rate: float

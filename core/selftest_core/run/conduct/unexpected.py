@@ -18,7 +18,7 @@ from selftest_core.run.fetch.fetching import OwnDiskError, refuse_own_disk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from selftest_core.run.conduct.context import Duty
+    from selftest_core.run.conduct.context import Context
     from selftest_core.run.fold import RunRow
 
 _LONGEST_PAUSE = 60.0
@@ -34,9 +34,9 @@ def is_fatal(error: BaseException) -> bool:
 class UnexpectedErrors:
     """Notes the unexpected errors of one conductor, and decides when their cause is tried again."""
 
-    def __init__(self, duty: Duty, give_up: Callable[[RunRow, str], None]) -> None:
+    def __init__(self, context: Context, give_up: Callable[[RunRow, str], None]) -> None:
         """`give_up` ends a test, with the text that says why."""
-        self._duty = duty
+        self._context = context
         self._give_up = give_up
         self._of_tests: dict[tuple[str, int, str], int] = {}
         self._of_steps: dict[str, tuple[int, float]] = {}  # by step: how many errors in a row, and when the last was
@@ -55,26 +55,26 @@ class UnexpectedErrors:
         if is_fatal(error):
             raise error
         if isinstance(error, Exception):
-            refuse_own_disk(error, self._duty.folder.path)
+            refuse_own_disk(error, self._context.folder.path)
         says = evidence_of(error)
-        row = self._duty.run.rows.get(test)
+        row = self._context.run.rows.get(test)
         if row is not None:
             self._note(step, says, test)
             self._heed_about(row, step, says)
         elif self._may_try(step):
             self._note(step, says, test)
             count, _ = self._of_steps.get(step, (0, 0.0))
-            self._of_steps[step] = count + 1, self._duty.clock.elapsed()
+            self._of_steps[step] = count + 1, self._context.clock.elapsed()
 
     def _note(self, step: str, says: str, test: str) -> None:
-        self._duty.note(Event.ERROR, step=step, test=test, says=short(says))
+        self._context.note(Event.ERROR, step=step, test=test, says=short(says))
 
     def _heed_about(self, row: RunRow, step: str, says: str) -> None:
-        policy = self._duty.policy
+        policy = self._context.policy
         key = row.name, row.attempt, signature(says)
         count = self._of_tests[key] = self._of_tests.get(key, 0) + 1
         whole = sum(one for (name, attempt, _), one in self._of_tests.items() if (name, attempt) == key[:2])
-        self._duty.pause(row, min(policy.launch_pause * 2.0 ** (whole - 1), _LONGEST_PAUSE))
+        self._context.pause(row, min(policy.launch_pause * 2.0 ** (whole - 1), _LONGEST_PAUSE))
         if count < policy.error_tries and whole < 3 * policy.error_tries:
             return
         try:
@@ -86,8 +86,8 @@ class UnexpectedErrors:
 
     def _may_try(self, step: str) -> bool:
         count, last = self._of_steps.get(step, (0, 0.0))
-        passed = self._duty.clock.elapsed() - last
+        passed = self._context.clock.elapsed() - last
         if count and passed >= _FORGOTTEN_AFTER:
             del self._of_steps[step]
             return True
-        return not count or passed >= min(self._duty.policy.launch_pause * 2.0 ** (count - 1), _LONGEST_PAUSE)
+        return not count or passed >= min(self._context.policy.launch_pause * 2.0 ** (count - 1), _LONGEST_PAUSE)

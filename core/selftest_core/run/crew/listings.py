@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from selftest_core.agents import Agent
     from selftest_core.fleet.observations import Listed
-    from selftest_core.run.conduct.clock import Clock
+    from selftest_core.run.clock import Clock
     from selftest_core.run.fold import Member
 
 type Answer = Listed | str

@@ -24,7 +24,7 @@ from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.heads import head_of
-from selftest_core.run.crew.hearing import has_heard, is_doubtful
+from selftest_core.run.crew.delivery import has_heard, is_doubtful
 from selftest_core.run.crew.listings import Listings, by_id, find, missing_from
 from selftest_core.run.crew.local_rows import LocalRows, life_of, standing_of
 from selftest_core.run.crew.local_screens import local_screens
@@ -45,7 +45,7 @@ from selftest_core.run.crew.mngr_commands import (
 )
 from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.crew.upload import carried_files
-from selftest_core.run.fetch.emptying import pull_far, pull_local, stop_local
+from selftest_core.run.fetch.copying import pull_far, pull_local, stop_local
 from selftest_core.run.fetch.fresh_outcomes import FreshOutcomes, stamp_of
 from selftest_core.run.fetch.mngr_conversations import MngrConversations
 from selftest_core.run.fold import Member
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from selftest_core.agents import Agent
     from selftest_core.fleet.observations import Listed
     from selftest_core.fleet.view import Row
-    from selftest_core.run.conduct.clock import Clock
+    from selftest_core.run.clock import Clock
     from selftest_core.run.crew.recording import Recorder
     from selftest_core.run.fetch.conversations import Conversation, Mask
     from selftest_core.run.plan.plan import RunPlan

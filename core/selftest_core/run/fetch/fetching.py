@@ -18,13 +18,13 @@ from selftest_core.frozen import dataclass
 from selftest_core.run.conduct.context import evidence_of, words_of
 from selftest_core.run.fetch.bundles import Taken, UnusableBundleError
 from selftest_core.run.fetch.conversations import Conversation, keep_conversation
-from selftest_core.run.fetch.pulling import SCREEN, receive
+from selftest_core.run.fetch.received_files import SCREEN, receive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.conversation.claude_transcript import ApiError
-    from selftest_core.run.conduct.decide import Policy
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.crew.crew import Crew
     from selftest_core.run.fetch.bundles import Bundles
     from selftest_core.run.fold import Member

@@ -19,7 +19,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import ConfigError
-from selftest_core.run.conduct.smoke import report_of
+from selftest_core.run.smoke import report_of
 from selftest_core.run.outcome import ChangeKind, outcome_schema
 
 if TYPE_CHECKING:

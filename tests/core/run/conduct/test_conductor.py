@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from core.run.rehearsals import POLL, a_rehearsal
-from selftest_core.run.conduct.decide import ASKS, TURN_ENDED, Policy
+from selftest_core.run.conduct.policy import ASKS, TURN_ENDED, Policy
 from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role

@@ -17,9 +17,9 @@ from core.run.thinkers import TYPE, teach_mngr
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.git.command import find_place
 from selftest_core.journal import Journal
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.decide import TURN_ENDED, Policy
+from selftest_core.run.conduct.policy import TURN_ENDED, Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.events import End, Event
 from selftest_core.run.fetch.bundles import GitBundles, agent_ref

@@ -11,7 +11,7 @@ from core.run.rehearsals import POLL, a_rehearsal
 from selftest_core.errors import ToolFailedError
 from selftest_core.journal import JournalWriteError
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import Event
 from selftest_core.run.fetch.fetching import OwnDiskError, refuse_own_disk
 from simulated.crew import Role

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from core.run.rehearsals import POLL, a_rehearsal, assert_told_rightly
 from selftest_core.journal import read
-from selftest_core.run.conduct.decide import UNSURE, Policy
+from selftest_core.run.conduct.policy import UNSURE, Policy
 from selftest_core.run.crew.crew import DoubtfulMessageError, Heard
-from selftest_core.run.crew.hearing import has_heard, is_doubtful
+from selftest_core.run.crew.delivery import has_heard, is_doubtful
 from selftest_core.run.events import Event
 from selftest_core.run.plan.prompt import PROMPT_LINE
 from simulated.crew import Role, SimulatedCrew

@@ -15,9 +15,9 @@ from selftest_core.git.command import find_place
 from selftest_core.journal import Journal
 from selftest_core.review.batch import review
 from selftest_core.review.changes.inputs import Request
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetch.bundles import GitBundles, agent_ref

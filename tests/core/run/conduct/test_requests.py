@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.run.rehearsals import POLL, a_rehearsal
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role

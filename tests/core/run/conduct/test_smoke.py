@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.run.rehearsals import POLL, a_plan, a_rehearsal
-from selftest_core.run.conduct.decide import Policy
-from selftest_core.run.conduct.smoke import nonce_of, report_of, smoke_of
+from selftest_core.run.conduct.policy import Policy
+from selftest_core.run.smoke import nonce_of, report_of, smoke_of
 from selftest_core.run.conduct.smoke_agents import ASKED_TO_STOP
 from selftest_core.run.crew.mngr_commands import place_of
 from selftest_core.run.events import Event

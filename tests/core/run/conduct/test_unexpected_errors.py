@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.run.rehearsals import POLL, a_rehearsal, assert_told_rightly
 from selftest_core.errors import ToolFailedError
 from selftest_core.journal import read
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.crew import LaunchError
 from selftest_core.run.events import Event
 from selftest_core.run.fetch.fetching import OwnDiskError

@@ -15,7 +15,7 @@ from core.run.rehearsals import a_plan
 from selftest_core.errors import ToolFailedError
 from selftest_core.fleet.observations import Listed
 from selftest_core.fleet.sources.mngr_list import list_agents
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.crew.listings import Listings, by_id, find
 from selftest_core.run.fold import RunRow
 from selftest_core.tools.mngr import Mngr, find_mngr

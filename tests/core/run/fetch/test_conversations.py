@@ -15,9 +15,9 @@ from core.run.thinkers import TYPE, teach_mngr
 from selftest_core.config import Config
 from selftest_core.conversation.transcript_files import LARGEST_OWN, Transcript
 from selftest_core.journal import Journal
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.events import End
 from selftest_core.run.fetch import conversations

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.rehearsals import a_plan
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.crew.crew import Life
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.fold import RunRow

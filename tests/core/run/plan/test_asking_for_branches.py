@@ -10,7 +10,7 @@ import pytest
 
 from core.run.rehearsals import a_plan
 from selftest_core.errors import ToolFailedError
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.fold import RunRow
 from selftest_core.run.store import RunFolder

@@ -11,9 +11,9 @@ import pytest
 from core.run.rehearsals import a_plan
 from selftest_core.errors import ToolError
 from selftest_core.journal import Journal
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.crew import SetupError
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.events import End

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.errors import ToolFailedError
-from selftest_core.run.fetch.emptying import pull_local
+from selftest_core.run.fetch.copying import pull_local
 from selftest_core.tools.mngr import Mngr, MngrProgram
 
 if TYPE_CHECKING:

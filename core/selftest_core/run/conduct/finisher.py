@@ -11,37 +11,37 @@ from typing import TYPE_CHECKING
 from selftest_core.fleet.clusters import signature, where_failed, without_shell
 from selftest_core.run.conduct.circuit_breaker import find_alarm
 from selftest_core.run.conduct.context import LONGEST_TEXT, short
-from selftest_core.run.conduct.decide import pause_after
+from selftest_core.run.conduct.policy import pause_after
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetch.fetching import Fetched, fetch
 from selftest_core.run.outcome import evidence, verdict
 
 if TYPE_CHECKING:
-    from selftest_core.run.conduct.context import Duty
-    from selftest_core.run.conduct.decide import Advice
+    from selftest_core.run.conduct.context import Context
+    from selftest_core.run.conduct.policy import Advice
     from selftest_core.run.crew.crew import Seen
     from selftest_core.run.fold import Member, RunRow
     from selftest_core.run.outcome import Outcome
 
 
-class Ending:
+class Finisher:
     """Fetches and ends; remembers which fetches that should have been the last brought nothing."""
 
-    def __init__(self, duty: Duty) -> None:
-        self._duty = duty
-        self._pulling = asyncio.Semaphore(duty.policy.pulls_at_once)
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._pulling = asyncio.Semaphore(context.policy.pulls_at_once)
         self._vain: dict[str, int] = {}
 
     async def pull(self, row: RunRow, member: Member, seen: Seen, advice: Advice) -> None:
         """Fetch what the agent left, and end its test if that is enough, or if no more can come."""
-        duty, policy = self._duty, self._duty.policy
+        context, policy = self._context, self._context.policy
         if row.phase is not Phase.PULLING or row.stamp != seen.outcome:
-            row = duty.note_row(Event.PULLING, row, stamp=seen.outcome)
+            row = context.note_row(Event.PULLING, row, stamp=seen.outcome)
         vain = self._vain.get(member.agent_id, 0)
         is_last = advice.end is not None and vain + 1 >= policy.last_looks
         async with self._pulling:
-            got = await fetch(member, duty.crew, duty.folder, duty.bundles, policy, is_last=is_last)
-        await duty.meter_now((row,))
+            got = await fetch(member, context.crew, context.folder, context.bundles, policy, is_last=is_last)
+        await context.meter_now((row,))
         if got.outcome is not None and not got.reason and not got.failure:
             self._end_by_outcome(row, got.outcome, got)
             return
@@ -64,11 +64,11 @@ class Ending:
 
     def give_up(self, row: RunRow, end: End, text: str, stage: str = "work") -> None:
         """End a test whose agent is out of reach, or try another agent where the policy says so."""
-        duty = self._duty
-        if end is End.LOST and row.retried("lost") < duty.policy.lost_retries and duty.may_retry(row):
-            duty.pause(row, duty.policy.launch_pause)
-            row = duty.note_usage(row)
-            duty.note_row(Event.RETRYING, row, reason="lost", text=short(text))
+        context = self._context
+        if end is End.LOST and row.retried("lost") < context.policy.lost_retries and context.may_retry(row):
+            context.pause(row, context.policy.launch_pause)
+            row = context.note_usage(row)
+            context.note_row(Event.RETRYING, row, reason="lost", text=short(text))
         else:
             self.end(row, end, stage, text)
 
@@ -76,9 +76,9 @@ class Ending:
         self, row: RunRow, end: End, stage: str, text: str, got: Fetched | None = None, *, evidence: str = ""
     ) -> None:
         """Write down how it ended, and pause the run where too many of the last ended alike."""
-        row = self._duty.note_usage(row)
+        row = self._context.note_usage(row)
         tip, commits = (got.taken.tip, got.taken.commits) if got is not None else ("", 0)
-        self._duty.note_row(
+        self._context.note_row(
             Event.ENDED, row, end=end, stage=stage, text=short(text), signature=signature(evidence or text),
             tip=tip, commits=commits,
         )  # fmt: skip
@@ -86,9 +86,9 @@ class Ending:
 
     def heed_alarm(self) -> None:
         """Let the run rest where many of its last tests failed alike."""
-        alarm = find_alarm(self._duty.run, self._duty.policy)
+        alarm = find_alarm(self._context.run, self._context.policy)
         if alarm is not None:
-            self._duty.note(Event.PAUSED, reason=alarm.says, by="cluster", signature=alarm.signature)
+            self._context.note(Event.PAUSED, reason=alarm.says, by="cluster", signature=alarm.signature)
 
     def _end_by_outcome(self, row: RunRow, outcome: Outcome, got: Fetched) -> None:
         end = End(verdict(outcome, got.taken.commits > 0))
@@ -108,5 +108,5 @@ class Ending:
         says = short(got.failure or got.reason or "there was no outcome")
         # What could not be fetched is asked for again; what was fetched and is not whole, when it has changed.
         whole = got.outcome is not None and not got.failure
-        row = self._duty.note_row(Event.MISSED, row, says=says, whole=whole, again=bool(got.failure))
-        self._duty.pause(row, pause_after(row.misses, self._duty.policy))
+        row = self._context.note_row(Event.MISSED, row, says=says, whole=whole, again=bool(got.failure))
+        self._context.pause(row, pause_after(row.misses, self._context.policy))

@@ -21,7 +21,7 @@ from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.journal import Journal, read
 from selftest_core.run.conduct.conductor_session import ConductorError, find_conductor, last_words, start_conductor
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import End, Event, Phase
 from selftest_core.run.fetch.bundles import agent_ref
 from selftest_core.run.store import make_run_folder

@@ -10,9 +10,9 @@ import pytest
 
 from core.run.rehearsals import RUN, a_plan
 from selftest_core.run.crew.mngr_commands import bundle_script, parse_exec
-from selftest_core.run.fetch import pulling
+from selftest_core.run.fetch import received_files
 from selftest_core.run.fetch.bundles import Taken, UnusableBundleError, agent_ref, take
-from selftest_core.run.fetch.pulling import LARGEST_FILE, MOST_FILES, receive
+from selftest_core.run.fetch.received_files import LARGEST_FILE, MOST_FILES, receive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def test_links_and_devices_do_not_arrive_and_are_named(staging: Path, tmp_path: 
     assert arrival.reason == "outcome.json: a link"
     assert sorted(arrival.left_out) == ["folder: a link", "outcome.json: a link", "pipe: no regular file"]
     assert secret.read_text() == "secret"
-    assert {path.name for path in staging.iterdir()} == {pulling.LEFT_OUT}
+    assert {path.name for path in staging.iterdir()} == {received_files.LEFT_OUT}
 
 
 def test_a_flood_does_not_crowd_out_the_outcome(staging: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_giant_is_left_out_and_a_giant_outcome_is_a_reason(staging: Path) -> N
 
 def test_folders_too_deep_or_closed_do_no_harm(staging: Path) -> None:
     deep = staging
-    for _ in range(pulling.DEEPEST + 3):
+    for _ in range(received_files.DEEPEST + 3):
         deep = deep / "d"
         deep.mkdir()
     (deep / "file").touch()

@@ -1,7 +1,7 @@
 """Conducts a run in this process: what `run --batch`, `resume`, the demo and a session of its own all do.
 
     why = await conduct(folder, environ)           # done, stopped, budget, paused, interrupted
-    python -P -m selftest_core.run.conduct.conducting FOLDER --from FIFO       # what `conductor_session` starts in tmux
+    python -P -m selftest_core.run.conduct.conductor_process FOLDER --from FIFO       # what `conductor_session` starts in tmux
 
 The journal's lock is what keeps a second conductor out, so it is opened before anything else is done. Ctrl-C, SIGTERM
 and a closed terminal end a conductor, not its run: agents go on, and the next conductor takes up from the journal.
@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.config import ENVIRONMENT_PREFIX, load_config
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.journal import Journal
-from selftest_core.run.conduct.clock import WallClock
+from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.decide import Policy
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.conduct.notifier import PersonCaller
 from selftest_core.run.crew.mngr_crew import MngrCrew
-from selftest_core.run.crew.trusting import take_back_trust
+from selftest_core.run.crew.trusted_folders import take_back_trust
 from selftest_core.run.fetch.bundles import GitBundles
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.plan.clone import make_clone
