@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError
 from selftest_core.fleet.clusters import limit_line
-from selftest_core.run.smoke import report_of
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
 from selftest_core.run.fetch.bundles import Taken, UnusableBundleError
 from selftest_core.run.fetch.conversations import NO_CONVERSATION
 from selftest_core.run.plan.prompt import PROMPT_LINE
+from selftest_core.run.smoke import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
-from selftest_core.run.smoke import told_smokes
 from selftest_core.run.events import NEXT, RUNNING, End, Event, Phase
+from selftest_core.run.smoke import told_smokes
 from selftest_core.usage.tokens import from_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from selftest_core.journal import Entry
-    from selftest_core.run.smoke import Smoke
     from selftest_core.run.plan.plan import PlannedTest, RunPlan
+    from selftest_core.run.smoke import Smoke
     from selftest_core.usage.tokens import Usage
 
 _LONGEST_NAME = 50

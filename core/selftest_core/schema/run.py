@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from selftest_core.fleet.clusters import Cluster
     from selftest_core.journal import Entry
-    from selftest_core.run.smoke import Smoke
     from selftest_core.run.fold import Run
     from selftest_core.run.overview import RunGlance
+    from selftest_core.run.smoke import Smoke
 
 _EPOCH = "1970-01-01T00:00:00.000Z"
 

@@ -14,10 +14,10 @@ from selftest_core.cleanup.run_leftovers import OLD, RunLeftover, remove, run_le
 from selftest_core.cleanup.selection import ALL, Selection, select
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.journal import Journal
-from selftest_core.run.smoke import Smoke
 from selftest_core.run.crew.trusted_folders import agent_ids
 from selftest_core.run.fetch.bundles import agent_ref
 from selftest_core.run.fold import begin
+from selftest_core.run.smoke import Smoke
 from selftest_core.run.store import make_run_folder, run_folders
 from simulated.clock import EPOCH
 from standins import EMPTY, calls, mngr_that

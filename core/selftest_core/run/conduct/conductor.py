@@ -23,12 +23,12 @@ from selftest_core.fleet.sources.reminders import note_reminder
 from selftest_core.journal import JournalError
 from selftest_core.run.clock import WallClock, seconds_since
 from selftest_core.run.conduct.context import METERING, Context, evidence_of, short, words_of
-from selftest_core.run.conduct.policy import Do, Policy, advise
 from selftest_core.run.conduct.finisher import Finisher
 from selftest_core.run.conduct.journal_writer import Scribe
 from selftest_core.run.conduct.launcher import Launcher
 from selftest_core.run.conduct.notifier import Calls, call_for
 from selftest_core.run.conduct.observer import LOOKING, Observer
+from selftest_core.run.conduct.policy import Do, Policy, advise
 from selftest_core.run.conduct.requests import handle_requests
 from selftest_core.run.conduct.smoke_agents import SmokeAgents
 from selftest_core.run.conduct.stopper import Stopper
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from selftest_core.journal import Entry
     from selftest_core.run.clock import Clock
-    from selftest_core.run.conduct.policy import Advice
     from selftest_core.run.conduct.journal_writer import RunJournal
     from selftest_core.run.conduct.notifier import Call, Caller
+    from selftest_core.run.conduct.policy import Advice
     from selftest_core.run.crew.crew import Crew, Seen
     from selftest_core.run.fetch.bundles import Bundles
     from selftest_core.run.fold import Member, Run, RunRow

@@ -1,7 +1,7 @@
 """Conducts a run in this process: what `run --batch`, `resume`, the demo and a session of its own all do.
 
     why = await conduct(folder, environ)           # done, stopped, budget, paused, interrupted
-    python -P -m selftest_core.run.conduct.conductor_process FOLDER --from FIFO       # what `conductor_session` starts in tmux
+    python -P -m selftest_core.run.conduct.conductor_process FOLDER --from FIFO
 
 The journal's lock is what keeps a second conductor out, so it is opened before anything else is done. Ctrl-C, SIGTERM
 and a closed terminal end a conductor, not its run: agents go on, and the next conductor takes up from the journal.
@@ -29,8 +29,8 @@ from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.journal import Journal
 from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.conduct.notifier import PersonCaller
+from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.crew.trusted_folders import take_back_trust
 from selftest_core.run.fetch.bundles import GitBundles

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from selftest_core.run.clock import Clock
-    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.conduct.journal_writer import Scribe
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.conduct.tasks import Work
     from selftest_core.run.crew.crew import Crew
     from selftest_core.run.fetch.bundles import Bundles

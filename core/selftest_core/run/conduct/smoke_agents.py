@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import ToolError
 from selftest_core.run.conduct.context import evidence_of, short, words_of
 from selftest_core.run.conduct.requests import handle_requests
-from selftest_core.run.smoke import nonce_of, smoke_of, still_to_prove
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.crew.crew import PRESENT, Heard, Life, Seen
 from selftest_core.run.events import Event
 from selftest_core.run.fetch.fetching import fetch, refuse_own_disk
 from selftest_core.run.fold import Member
 from selftest_core.run.plan.prompt import PROMPT_LINE
+from selftest_core.run.smoke import nonce_of, smoke_of, still_to_prove
 from selftest_core.usage.tokens import as_fields
 
 if TYPE_CHECKING:

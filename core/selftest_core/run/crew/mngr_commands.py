@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolOutputError
-from selftest_core.run.smoke import smoke_of
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Heard
 from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.crew.upload import carried_to
@@ -21,6 +20,7 @@ from selftest_core.run.fetch.received_files import LARGEST_FILE
 from selftest_core.run.plan.names import labels
 from selftest_core.run.plan.prompt import PROMPT_FILE
 from selftest_core.run.plan.setting_up import setup_script
+from selftest_core.run.smoke import smoke_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,9 +22,9 @@ from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.fleet.clusters import limit_line
 from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
+from selftest_core.run.crew.delivery import has_heard, is_doubtful
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.heads import head_of
-from selftest_core.run.crew.delivery import has_heard, is_doubtful
 from selftest_core.run.crew.listings import Listings, by_id, find, missing_from
 from selftest_core.run.crew.local_rows import LocalRows, life_of, standing_of
 from selftest_core.run.crew.local_screens import local_screens

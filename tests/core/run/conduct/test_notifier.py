@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.run.rehearsals import POLL, a_rehearsal
-from selftest_core.run.conduct.policy import ASKS, Policy
 from selftest_core.run.conduct.notifier import Call, PersonCaller
+from selftest_core.run.conduct.policy import ASKS, Policy
 from selftest_core.run.events import Event
 from simulated.crew import Role
 
