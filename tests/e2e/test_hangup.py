@@ -12,7 +12,7 @@ import pytest
 
 from core.run.shop import commit
 from pseudo_terminal import Terminal
-from worlds import BIN, a_world, eventually
+from worlds import BIN, ROOT, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,7 +180,7 @@ STATES = {
 def line_of(command: str, world: World) -> str:
     if command not in (ENDED_RUN, PILOT, CONTINUED):
         return command
-    text = command.replace("{tests!r}", repr(str(Path(__file__).parents[1]))).replace("{root!r}", repr(str(world.root)))
+    text = command.replace("{tests!r}", repr(str(ROOT / "tests"))).replace("{root!r}", repr(str(world.root)))
     path = world.root / "s" / f"state-{abs(hash(text))}.py"
     path.write_text(text)
     return shlex.join([sys.executable, str(path)])

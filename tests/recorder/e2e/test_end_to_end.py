@@ -81,4 +81,6 @@ def test_a_project_that_does_not_use_the_fixture_loads_none_of_it(world: World) 
     done = _pytest(world, STRANGER)
     assert done.returncode == 0, done.stdout
     loaded = json.loads((world.root / "p" / "loaded.json").read_text())
-    assert sorted(loaded) == ["selftest_recorder", "selftest_recorder.e2e.pytest_plugin"]
+    assert sorted(loaded) == [
+        "selftest_recorder", "selftest_recorder.e2e", "selftest_recorder.e2e.pytest_plugin"
+    ]  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 import scenes
 from pseudo_terminal import Terminal
 from selftest_tui.shared.notices import Notices, desktop_notification
-from worlds import a_world, eventually
+from worlds import ROOT, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +118,7 @@ def test_a_command_that_fails_is_told(world: World) -> None:
 @pytest.mark.real
 @pytest.mark.parametrize("inside_tmux", [False, True])
 def test_a_screen_in_a_terminal_rings_and_notifies(world: World, inside_tmux: bool) -> None:
-    script = world.script("screen.py", SCREEN.replace("{tests!r}", repr(str(Path(__file__).parents[1]))))
+    script = world.script("screen.py", SCREEN.replace("{tests!r}", repr(str(ROOT / "tests"))))
     more = {"TMUX": "/nowhere,1,0"} if inside_tmux else {}
     terminal = Terminal(world, f"exec {shlex.join([sys.executable, str(script)])}", more)
     start = b"\a\x1bPtmux;\x1b\x1b]9;selftest-tui: " if inside_tmux else b"\a\x1b]9;selftest-tui: "

@@ -15,13 +15,13 @@ from selftest_core.fleet.attention import cost_of_waiting
 from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.frozen import dataclass
-from selftest_core.tools.tmux import SessionRef
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts, hyphenated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from selftest_core.tools.tmux import SessionRef
     from selftest_tui.shared.filter import Facts
 
 OTHER_SESSIONS = "other tmux sessions"
