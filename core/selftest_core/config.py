@@ -1,24 +1,24 @@
-"""The settings: from the person's file, the project's file, the environment and flags, each over the one before.
+"""Settings: from the person's file, the project's file, the environment and flags, in this order of precedence.
 
-One table, `CONFIG_KEYS`, makes the checks, the help and the README. A wrong setting is refused with its file and
-line, an unknown key with the nearest known one: a setting that is quietly ignored costs an hour. Files are only
-read; nothing here looks at what the settings mean. Plain code, since every command loads it: pydantic would double
-the time that `--help` takes.
+One table, `CONFIG_KEYS`, has all defaults and makes the checks, the help and docs/settings.md. A wrong setting is
+refused with its file and line, an unknown key with the nearest known one. Files are only read. Plain code, since every
+command loads it: pydantic would double the time that `--help` takes.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from selftest_core.config_values import ENVIRONMENT_PREFIX, Key, Value, from_text, from_toml, toml_text
 from selftest_core.errors import ConfigError
 from selftest_core.frozen import dataclass
+from selftest_core.paths import config_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 __all__ = ["CONFIG_KEYS", "ENVIRONMENT_PREFIX", "FILE_NAME", "Config", "Key", "load_config", "toml_text"]
@@ -30,7 +30,7 @@ type Transfer = Literal["mirror", "worktree"]
 FILE_NAME = "selftest-tui.toml"
 _TABLE = "tool.selftest-tui"
 _NO_SETTINGS = frozenset({"DEBUG"})
-"""Names behind the prefix that are switches of the program, not settings."""
+"""Variables with the prefix that are no settings."""
 
 CONFIG_KEYS = (
     Key("theme", "text", "", "name of a Textual theme; empty: the program's own"),
@@ -112,7 +112,7 @@ _AGENT_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def shown_agent_keys() -> tuple[Key, ...]:
-    """The settings of agent types by their full names, for help and README; TYPE stands for any type."""
+    """List the settings of agent types by their full names, for help and docs; TYPE stands for any type."""
     types = ("TYPE", *dict.fromkeys(one for key in AGENT_KEYS for one in key.types))
     return tuple(
         replace(key, name=f"{AGENT_TABLE}.{one}.{key.name}")
@@ -122,55 +122,59 @@ def shown_agent_keys() -> tuple[Key, ...]:
     )
 
 
+def _default(name: str) -> Any:
+    return _BY_NAME[name].default
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings that hold; `CONFIG_KEYS` says what each means. `sources`: key → where it was set, else default."""
+    """All settings; `CONFIG_KEYS` explains each. `sources`: key → where it was set; missing: it has its default."""
 
-    theme: str = ""
-    sockets: tuple[str, ...] = ()
-    remote: bool = True
-    poll_probe: float = 2.0
-    poll_local: float = 5.0
-    poll_remote: float = 15.0
-    poll_all: float = 30.0
-    list_deadline: float = 60.0
-    agent: str = "claude"
-    agent_command: tuple[str, ...] = ()
-    on: str = "local"
-    transfer: Transfer = "mirror"
-    env: tuple[str, ...] = ()
-    create_args: tuple[str, ...] = ()
-    pytest_command: tuple[str, ...] = ()
-    setup_command: str = "auto"
-    prompt: str = ""
-    max_running: int = 20
-    launch_rate: float = 1.0
-    timeout: float = 3600.0
-    usd_per_agent: float | None = None
-    budget_usd: float | None = None
-    prices: tuple[str, ...] = ()
-    on_cluster: OnCluster = "ask"
-    smoke: bool = True
-    record: bool = True
-    mask_env: tuple[str, ...] = ()
-    mask_patterns: tuple[str, ...] = ()
-    on_pause_command: str = ""
-    notify: Notify = "both"
-    notify_command: str = ""
+    theme: str = _default("theme")
+    sockets: tuple[str, ...] = _default("sockets")
+    remote: bool = _default("remote")
+    poll_probe: float = _default("poll_probe")
+    poll_local: float = _default("poll_local")
+    poll_remote: float = _default("poll_remote")
+    poll_all: float = _default("poll_all")
+    list_deadline: float = _default("list_deadline")
+    agent: str = _default("agent")
+    agent_command: tuple[str, ...] = _default("agent_command")
+    on: str = _default("on")
+    transfer: Transfer = _default("transfer")
+    env: tuple[str, ...] = _default("env")
+    create_args: tuple[str, ...] = _default("create_args")
+    pytest_command: tuple[str, ...] = _default("pytest_command")
+    setup_command: str = _default("setup_command")
+    prompt: str = _default("prompt")
+    max_running: int = _default("max_running")
+    launch_rate: float = _default("launch_rate")
+    timeout: float = _default("timeout")
+    usd_per_agent: float | None = _default("usd_per_agent")
+    budget_usd: float | None = _default("budget_usd")
+    prices: tuple[str, ...] = _default("prices")
+    on_cluster: OnCluster = _default("on_cluster")
+    smoke: bool = _default("smoke")
+    record: bool = _default("record")
+    mask_env: tuple[str, ...] = _default("mask_env")
+    mask_patterns: tuple[str, ...] = _default("mask_patterns")
+    on_pause_command: str = _default("on_pause_command")
+    notify: Notify = _default("notify")
+    notify_command: str = _default("notify_command")
     agents: Mapping[str, Value] = field(default_factory=dict)
     """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def of_agent(self, agent_type: str, name: str) -> Value:
-        """A setting of one agent type: as it was set, else its default."""
+        """Return a setting of one agent type: its value, or its default."""
         return self.agents.get(_full_name(agent_type, name), _OF_AGENT[name].default)
 
 
 def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, str] | None = None) -> Config:
-    """The settings for a program started in `cwd`.
+    """Load the settings of a program started in `cwd`.
 
-    Read, each over the one before: `selftest-tui/selftest-tui.toml` in the person's configuration folder; the nearest
-    folder from `cwd` upwards that has a `selftest-tui.toml` or a pyproject.toml with `[tool.selftest-tui]`;
+    Later sources override earlier ones: `selftest-tui/selftest-tui.toml` in the person's configuration folder; the
+    nearest folder from `cwd` upwards that has a `selftest-tui.toml` or a pyproject.toml with `[tool.selftest-tui]`;
     SELFTEST_TUI_* of `environ`; `overrides` (key → text, as flags give them). Raises ConfigError.
     """
     values: dict[str, Value] = {}
@@ -197,11 +201,11 @@ def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, s
         sources[key.name] = "the command line"
     plain_values = {name: value for name, value in values.items() if name in _BY_NAME}
     agents = {name: value for name, value in values.items() if name not in _BY_NAME}
-    return Config(**plain_values, agents=agents, sources=sources)  # type: ignore[arg-type]  # made by its key's kind
+    return Config(**plain_values, agents=agents, sources=sources)  # type: ignore[arg-type]  # parsed by its key's kind
 
 
 def find_key(name: str) -> Key | None:
-    """The setting of this name; None where there is none. Those of agent types are `agents.TYPE.KEY`."""
+    """Return the setting with this name, None for an unknown one. Those of agent types are `agents.TYPE.KEY`."""
     table, _, rest = name.partition(".")
     agent_type, _, own = rest.rpartition(".")
     key = _OF_AGENT.get(own)
@@ -212,14 +216,14 @@ def find_key(name: str) -> Key | None:
 
 
 def _full_name(agent_type: str, name: str) -> str:
-    # A variable's name has neither small letters nor hyphens.
+    # The name of an environment variable has neither lower case nor hyphens.
     return f"{AGENT_TABLE}.{agent_type.lower().replace('-', '_')}.{name}"
 
 
 def as_variables(overrides: Mapping[str, str]) -> dict[str, str]:
-    """The same settings as variables, for a process that goes on with them elsewhere, as a conductor does.
+    """Convert overrides to environment variables, for a process in another folder, such as a conductor.
 
-    Without paths, which are relative to where they were given.
+    Paths are left out: they are relative to the folder in which they were given.
     """
     return {
         key.environment_name: text
@@ -229,14 +233,9 @@ def as_variables(overrides: Mapping[str, str]) -> dict[str, str]:
 
 
 def _file_of_person(environ: Mapping[str, str]) -> Path | None:
-    base = environ.get("XDG_CONFIG_HOME", "")
-    if not base.startswith("/"):
-        home = environ.get("HOME", "")
-        if not home:
-            return None
-        base = f"{home}/.config"
-    path = Path(base, "selftest-tui", FILE_NAME)
-    return path if path.is_file() else None
+    folder = config_folder(environ)
+    path = folder / FILE_NAME if folder is not None else None
+    return path if path is not None and path.is_file() else None
 
 
 def _file_of_project(cwd: Path) -> Path | None:
@@ -245,7 +244,7 @@ def _file_of_project(cwd: Path) -> Path | None:
         if own.is_file():
             return own
         project = folder / "pyproject.toml"
-        # Another tool's pyproject.toml, however broken, is none of our business.
+        # A broken pyproject.toml without our table is ignored.
         if project.is_file() and _mentions_us(project):
             return project
     return None
@@ -266,9 +265,11 @@ def _read_file(path: Path) -> dict[str, Value]:
         text = path.read_text(encoding="utf-8")
         document = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The settings in {path} cannot be read", str(error), "Mend the file, or move it.") from error
+        raise ConfigError(
+            f"The settings in {path} cannot be read", str(error), "Repair the file, or move it away."
+        ) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML", str(error), "Mend the line that the detail names.") from error
+        raise ConfigError(f"{path} is not valid TOML", str(error), "Correct the line that the detail names.") from error
     in_project = path.name == "pyproject.toml"
     table = document.get("tool", {}).get("selftest-tui", {}) if in_project else document
     values: dict[str, Value] = {}
@@ -282,7 +283,7 @@ def _read_file(path: Path) -> dict[str, Value]:
 
 
 def _flat(table: Mapping[str, object], path: Path, text: str, *, in_table: bool) -> list[tuple[str, object]]:
-    """The settings of a file by their full names."""
+    """List the settings of a file by their full names."""
     pairs: list[tuple[str, object]] = [(name, value) for name, value in table.items() if name != AGENT_TABLE]
     agents = table.get(AGENT_TABLE, {})
     tables = agents.items() if isinstance(agents, dict) else ((AGENT_TABLE, None),)
@@ -296,7 +297,7 @@ def _flat(table: Mapping[str, object], path: Path, text: str, *, in_table: bool)
 
 
 def _where(path: Path, text: str, name: str, *, in_table: bool) -> str:
-    """`FILE:LINE` of a key; the file alone where it is written in a way that one line cannot show."""
+    """Return `FILE:LINE` of a key, or the file alone where no single line has it."""
     wanted = f"{_TABLE}.{name}" if in_table else name
     table, nearest = "", ""
     for number, line in enumerate(text.splitlines(), start=1):

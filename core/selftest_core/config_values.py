@@ -1,7 +1,6 @@
-"""One setting and its values: what it may be, how it is read from TOML and from text, how it is refused.
+"""One setting and its values: kinds, parsing from TOML and from text, and the error for a wrong value.
 
-The kinds are few and plain, so that a wrong value is named in the words of the file that it stands in. Nothing here
-looks at what a setting means, at the disk or at the environment.
+It reads neither files nor the environment, and knows no meaning of a setting.
 """
 
 from __future__ import annotations
@@ -36,14 +35,15 @@ _WANTED = {
     "names": "a list of names of environment variables",
     "prices": "a table of models, each with four prices in USD per million tokens: input, cached, cache write, output",
 }
+_LISTS = frozenset({"paths", "words", "names", "prices"})
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting. `default` is in the words of TOML; `least` is the smallest value of a number, `choices` the words
-    that a choice may be. `types`: the agent types that it is for, where it stands in a table of one; empty: any."""
+    """One setting. `default`: as TOML gives it. `least`: the smallest value of a number. `choices`: the values of a
+    choice. `types`: for a setting of agent types, the types that have it; empty: any."""
 
     name: str
     kind: Kind
@@ -55,7 +55,7 @@ class Key:
 
     @property
     def default_text(self) -> str:
-        """The default as one writes it in TOML."""
+        """The default, written in TOML."""
         return toml_text(self.default)
 
     @property
@@ -65,7 +65,7 @@ class Key:
 
 
 def toml_text(value: Value) -> str:
-    """A value as TOML writes it; no value is an empty string."""
+    """Format a value as TOML; None is an empty string."""
     if value is None:
         return '""'
     if isinstance(value, bool):
@@ -78,7 +78,7 @@ def toml_text(value: Value) -> str:
 
 
 def from_toml(key: Key, value: object, where: str, folder: Path) -> Value:
-    """A value that TOML gave, as this key's kind; paths are relative to `folder`. ConfigError names `where`."""
+    """Check and convert a TOML value; paths are relative to `folder`. Raises ConfigError, which names `where`."""
     match key.kind, value:
         case ("switch", bool()):
             return value
@@ -102,9 +102,15 @@ def from_toml(key: Key, value: object, where: str, folder: Path) -> Value:
 
 
 def from_text(key: Key, text: str, where: str, folder: Path) -> Value:
-    """A value that the environment or a flag gave, as this key's kind: paths parted as in PATH, words as in a shell,
-    names by blanks or commas. Raises ConfigError, naming `where`."""
+    """Parse a value of an environment variable or a flag.
+
+    A list is written as in TOML (`["a", "b"]`), or in short: paths with colons as in PATH, words as in a shell, names
+    with blanks or commas. Raises ConfigError, which names `where`.
+    """
     try:
+        listed = _toml_list(text) if key.kind in _LISTS else None
+        if listed is not None:
+            return from_toml(key, listed, where, folder)
         match key.kind:
             case "text":
                 return text
@@ -118,7 +124,7 @@ def from_text(key: Key, text: str, where: str, folder: Path) -> Value:
             case "seconds" | "number":
                 return _number(key, float(text), where)
             case "money":
-                return _number(key, float(text), where) if text.strip() else None
+                return _number(key, float(text), where) if text.strip() not in ("", '""') else None
             case "count":
                 return int(_number(key, int(text), where))
             case "paths":
@@ -134,8 +140,24 @@ def from_text(key: Key, text: str, where: str, folder: Path) -> Value:
     raise wrong(key, f"{text!r}"[:80], f"must be {_wanted(key)}", where)
 
 
+def _toml_list(text: str) -> list[str] | None:
+    """Parse a TOML list of strings. None for other text: a pattern such as `[0-9]+` is no list."""
+    stripped = text.strip()
+    if not (stripped.startswith("[") and stripped.endswith("]")):
+        return None
+    import tomllib
+
+    try:
+        value = tomllib.loads(f"value = {stripped}")["value"]
+    except tomllib.TOMLDecodeError:
+        if stripped[1:].lstrip().startswith(('"', "'")):
+            raise ValueError("a list that is not complete") from None
+        return None
+    return value if isinstance(value, list) and all(isinstance(part, str) for part in value) else None
+
+
 def wrong(key: Key, shown: str, rule: str, where: str) -> ConfigError:
-    """The refusal of a value."""
+    """Make the error for a wrong value."""
     return ConfigError(
         f"{where}: {key.name} {rule}, not {shown}", "", f"{key.name}: {key.says} (default {key.default_text})."
     )

@@ -26,6 +26,40 @@ def test_the_table_and_the_settings_agree() -> None:
     assert made == {key.name: key.default for key in CONFIG_KEYS}
 
 
+@pytest.mark.parametrize("place", ["flag", "variable"])
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("pytest_command", '["a","-m"]', ("a", "-m")),
+        ("pytest_command", "[]", ()),
+        ("pytest_command", " [ 'uv', 'run', 'two words' ] ", ("uv", "run", "two words")),
+        ("pytest_command", "uv run pytest", ("uv", "run", "pytest")),
+        ("sockets", '["/a", "/b:c"]', ("/a", "/b:c")),
+        ("env", '["TOKEN", "OTHER"]', ("TOKEN", "OTHER")),
+        ("prices", '["model=4,0.2,5,20"]', ("model=4,0.2,5,20",)),
+        ("mask_patterns", "[0-9]+ [a-z]", ("[0-9]+", "[a-z]")),
+        ("mask_patterns", "[7]", ("[7]",)),
+        ("usd_per_agent", '""', None),
+    ],
+)
+def test_a_list_is_accepted_as_help_shows_it(
+    tmp_path: Path, place: str, name: str, text: str, value: tuple[str, ...] | None
+) -> None:
+    if place == "flag":
+        config = load_config(tmp_path, {}, {name: text})
+    else:
+        config = load_config(tmp_path, {f"SELFTEST_TUI_{name.upper()}": text})
+
+    assert getattr(config, name) == value
+
+
+@pytest.mark.parametrize(("name", "text"), [("pytest_command", '["a", -m]'), ("env", '["A B"]'), ("env", "['A', B]")])
+def test_a_wrong_list_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    error = refused(tmp_path, {}, {name: text})
+
+    assert error.title.startswith(f"--set {name}: {name} must be a list of ")
+
+
 def test_every_default_is_accepted_from_every_place(tmp_path: Path) -> None:
     (tmp_path / "selftest-tui.toml").write_text("".join(f"{key.name} = {key.default_text}\n" for key in CONFIG_KEYS))
     environ = {

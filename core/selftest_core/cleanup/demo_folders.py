@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
+from selftest_core.paths import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,9 +136,7 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def _notes(environ: Mapping[str, str]) -> Path:
-    state = environ.get("XDG_STATE_HOME") or ""
-    home = Path(environ.get("HOME") or "~").expanduser()
-    return (Path(state) if Path(state).is_absolute() else home / ".local/state") / "selftest-tui" / "demos"
+    return state_folder(environ) / "demos"
 
 
 def _short_folder(environ: Mapping[str, str]) -> Path:

@@ -15,7 +15,7 @@ from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
 from selftest_core.journal import is_held, read
-from selftest_core.review.changes.inputs import OWN_FOLDER
+from selftest_core.paths import runs_folder
 from selftest_core.review.publishing import own_ref
 from selftest_core.review.repository import LOG, hold
 from selftest_core.review.review_log import ACTS
@@ -65,7 +65,7 @@ def review_leftovers(
     except (SelftestError, OSError) as error:
         return (), (f"the reviews of {repository} were not looked for: {' '.join(str(error).split())}",)
     found: list[ReviewLeftover] = []
-    homes = {path.name: path for top in tops for path in (top / OWN_FOLDER / "runs").glob("review-*")}
+    homes = {path.name: path for top in tops for path in runs_folder(top).glob("review-*")}
     for name, home in sorted(homes.items()):
         if (
             selection.includes(name)

@@ -21,13 +21,14 @@ from selftest_core.errors import SelftestError, ToolError
 from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
+from selftest_core.paths import runs_folder
 from selftest_core.run.conduct.conductor_process import hold
 from selftest_core.run.conduct.conductor_session import ConductorSession, close_session, find_conductor
 from selftest_core.run.crew.mngr_commands import providers_of
 from selftest_core.run.crew.trusted_folders import agent_ids, trusted_folders
 from selftest_core.run.overview import glance, own_folders
 from selftest_core.run.plan.names import RUN_LABEL
-from selftest_core.run.store import FOLDER, forget, run_folders
+from selftest_core.run.store import forget, run_folders
 from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def _refs_of_none(repository: Path, environ: Mapping[str, str]) -> list[RunLefto
     by_run: dict[str, list[tuple[str, str]]] = {}
     for name, oid in zip(names, oids, strict=True):
         run = name.removeprefix(REFS).partition("/")[0]
-        if RUN_ID.fullmatch(run) and not (repository / FOLDER / "runs" / run).exists():
+        if RUN_ID.fullmatch(run) and not (runs_folder(repository) / run).exists():
             by_run.setdefault(run, []).append((name, oid))
     return [
         RunLeftover(

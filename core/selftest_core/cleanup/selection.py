@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
+from selftest_core.paths import runs_folder
 from selftest_core.run.overview import glance, own_folders
-from selftest_core.run.store import FOLDER, run_folders
+from selftest_core.run.store import run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +97,7 @@ def _ids_of(repository: Path | None, environ: Mapping[str, str]) -> set[str]:
     """The runs and reviews of this repository that have a folder or a ref."""
     if repository is None:
         return set()
-    found = {path.name for path in (repository / FOLDER / "runs").glob("review-*")}
+    found = {path.name for path in runs_folder(repository).glob("review-*")}
     try:
         refs = Git(find_place(repository, environ).git_dir, environ).refs(REFS)
         found |= {ref.removeprefix(REFS).partition("/")[0] for ref in refs}

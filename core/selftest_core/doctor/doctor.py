@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from selftest_core.doctor.agent_programs import TYPES, look_at_type
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
 from selftest_core.frozen import dataclass
+from selftest_core.paths import state_folder
 from selftest_core.tools.installing import install_hint
 from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, answer_error, find_mngr, parse_version
 from selftest_core.tools.mngr_files import host_dir_of
@@ -70,7 +71,7 @@ async def diagnose(
         _single(_host_folder(environ)),
         *(_single(_agent_type(name, environ, cwd, timeout)) for name in TYPES),
         _single(_configuration(environ, cwd)),
-        _single(_state_folder(environ)),
+        _single(_state_folder_check(environ)),
         _single(_terminal(environ)),
     )
     return tuple(check for checks in found for check in checks)
@@ -251,10 +252,8 @@ async def _configuration(environ: Mapping[str, str], cwd: Path) -> Check:
     return Check("settings", "ok", "all known and valid")
 
 
-async def _state_folder(environ: Mapping[str, str]) -> Check:
-    home = environ.get("HOME", "")
-    base = Path(environ.get("XDG_STATE_HOME") or Path(home) / ".local" / "state")
-    folder = base / "selftest-tui"
+async def _state_folder_check(environ: Mapping[str, str]) -> Check:
+    folder = state_folder(environ)
     if not os.access(_nearest(folder), os.W_OK | os.X_OK):
         says = f"{folder} cannot be written: rows of silent hosts are forgotten at the end"
         return Check("state folder", "warning", says, "Set XDG_STATE_HOME to a folder of your own.")

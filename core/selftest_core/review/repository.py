@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.command import Git, find_place
 from selftest_core.journal import Journal, read
+from selftest_core.paths import runs_folder
 from selftest_core.review.changes.collect_changes import Branch
-from selftest_core.review.changes.inputs import OWN_FOLDER, Inputs, find_inputs, words_of
+from selftest_core.review.changes.inputs import Inputs, find_inputs, words_of
 from selftest_core.review.changes.plan import Targets, find_main
 from selftest_core.review.publishing import own_ref
 from selftest_core.review.review_log import ReviewLog, Subject, fold
@@ -62,7 +63,7 @@ def find_review(
 def find_log(top: Path, kind: str, key: str) -> tuple[str, Subject] | None:
     """The review that was opened with these words, and what it is of; the newest where there are several."""
     found: list[tuple[float, str, Subject]] = []
-    for path in (top / OWN_FOLDER / "runs").glob(f"review-*/{LOG}"):
+    for path in runs_folder(top).glob(f"review-*/{LOG}"):
         log = read_log(path)
         subject = log.subject
         if subject is not None and (subject.kind, subject.key) == (kind, key):

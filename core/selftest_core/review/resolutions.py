@@ -20,16 +20,17 @@ import os
 import re
 import secrets
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.merge_tree import Side
 from selftest_core.git.objects import is_oid, object_id
+from selftest_core.paths import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from selftest_core.git.merge_tree import Conflict
 
@@ -206,10 +207,7 @@ LARGEST = 4 * 1024 * 1024
 
 def resolution_folder(environ: Mapping[str, str]) -> Path:
     """Where this person's answers are. Nothing is made here."""
-    named = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification: a relative path is to be ignored.
-    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
-    return home / "selftest-tui" / "resolutions"
+    return state_folder(environ) / "resolutions"
 
 
 class ResolutionMemory:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from selftest_core.errors import SelftestError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import find_place
-from selftest_core.run.store import FOLDER, RunFolder, run_folders
+from selftest_core.paths import REPOSITORY_FOLDER
+from selftest_core.run.store import RunFolder, run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,7 @@ def repository_of(cwd: Path, environ: Mapping[str, str]) -> Path | None:
 
 def own_folders(environ: Mapping[str, str], repository: Path) -> tuple[RunFolder, ...]:
     """The runs of this repository alone, newest first."""
-    own = (repository / FOLDER).resolve()
+    own = (repository / REPOSITORY_FOLDER).resolve()
     return tuple(one for one in run_folders(environ, repository) if one.path.is_relative_to(own))
 
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import RefusedError, UsageError
-from selftest_core.fleet.sources.reminders import runs_registry
 from selftest_core.frozen import dataclass
 from selftest_core.journal import is_held, read
+from selftest_core.paths import REPOSITORY_FOLDER, runs_folder, runs_registry
 from selftest_core.run.fold import Run, fold
 from selftest_core.run.plan.plan import RunPlan, plan_from_json, plan_json
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.run.fold import Member
-
-FOLDER = ".selftest"
 
 
 class RequestKind(StrEnum):
@@ -165,7 +163,7 @@ class RunFolder:
 
 def folder_of(plan: RunPlan) -> RunFolder:
     """Where the folder of a planned run is, or will be."""
-    return RunFolder(Path(plan.repository) / FOLDER / "runs" / plan.run)
+    return RunFolder(runs_folder(Path(plan.repository)) / plan.run)
 
 
 def passing(folder: Path) -> str:
@@ -176,7 +174,7 @@ def passing(folder: Path) -> str:
 
 def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
     """Make the folder of a new run and write its plan. Raises RefusedError where that run is there already."""
-    top = Path(plan.repository) / FOLDER
+    top = Path(plan.repository) / REPOSITORY_FOLDER
     top.mkdir(exist_ok=True)
     _write(top / ".gitignore", "*\n")
     folder = folder_of(plan)
@@ -206,7 +204,7 @@ def forget(run: str, environ: Mapping[str, str]) -> None:
 
 def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> tuple[RunFolder, ...]:
     """The runs of `repository`, newest first, then those of other repositories that are still there."""
-    own = [] if repository is None else list((repository / FOLDER / "runs").glob("*/plan.json"))
+    own = [] if repository is None else list(runs_folder(repository).glob("*/plan.json"))
     found = {path.parent.resolve(): True for path in sorted(own, reverse=True)}
     for pointer in sorted(runs_registry(environ).glob("*.json"), reverse=True):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -221,7 +219,9 @@ def find_run(environ: Mapping[str, str], repository: Path | None, run: str | Non
     """The run of that id (or a beginning of it), or the newest of this repository. Raises UsageError."""
     folders = run_folders(environ, repository)
     if run is None:
-        own = [one for one in folders if repository and one.path.is_relative_to((repository / FOLDER).resolve())]
+        own = [
+            one for one in folders if repository and one.path.is_relative_to((repository / REPOSITORY_FOLDER).resolve())
+        ]
         if not own:
             raise UsageError("There is no run in this repository", "", "`selftest-tui run` begins one.")
         return own[0]

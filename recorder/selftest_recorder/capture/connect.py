@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.config import load_config
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, UsageError
 from selftest_core.frozen import dataclass
+from selftest_core.paths import state_folder
 from selftest_core.run.crew.recording import LIVE
 from selftest_core.run.store import run_folders
 from selftest_core.run.telling import plain
@@ -248,9 +249,7 @@ def _folder(connection: Connection, environ: Mapping[str, str]) -> Path:
                 members = [retry.member for retry in row.retries] + ([row.member] if row.member else [])
                 if any(member.agent_id == connection.agent_id for member in members):
                     return folder.path / LIVE
-    state = environ.get("XDG_STATE_HOME", "")
-    home = Path(state) if Path(state).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
-    return home / "selftest-tui" / "recordings"
+    return state_folder(environ) / "recordings"
 
 
 if __name__ == "__main__":

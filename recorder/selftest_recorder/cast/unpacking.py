@@ -15,6 +15,7 @@ import zlib
 from pathlib import Path
 
 from selftest_core.frozen import dataclass
+from selftest_core.paths import cache_folder
 from selftest_recorder.cast.events import RecordingError
 
 LIMIT = 4 * 1024 * 1024 * 1024
@@ -48,7 +49,7 @@ def is_zstd(head: bytes) -> bool:
 def unpacked(path: Path, cache: Path | None = None, limit: int = LIMIT) -> Unpacking:
     """Unpack a file, or find it unpacked. Raises RecordingError where it cannot be read or written."""
     try:
-        folder = cache or _users_cache()
+        folder = cache or cache_folder(os.environ) / "recordings"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = path.stat()
         name = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{limit}"
@@ -94,12 +95,6 @@ def _told(target: Path) -> Unpacking:
     except FileNotFoundError:
         return Unpacking(target)
     return Unpacking(target, says, int(lines) if lines.isdigit() else 1)
-
-
-def _users_cache() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("selftest-tui") / "recordings"
 
 
 def _forget_old(folder: Path, kept: Path) -> None:

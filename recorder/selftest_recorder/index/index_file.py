@@ -24,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selftest_core import paths
 from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.cast.spans import Position
 from selftest_recorder.index.index import Activity, Index, Indexer, Keyframe, Marker, packed_state
@@ -48,10 +49,8 @@ _MOST_RECORD = 64 * 1024 * 1024
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where indexes lie, by the XDG specification. Nothing is made here."""
-    named = environ.get("XDG_CACHE_HOME", "")
-    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".cache"
-    return home / "selftest-tui" / "indexes"
+    """Return the folder of indexes. Nothing is made here."""
+    return paths.cache_folder(environ) / "indexes"
 
 
 def file_of(recording: Recording, folder: Path) -> Path:

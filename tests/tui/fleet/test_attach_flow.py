@@ -14,7 +14,7 @@ import pytest
 import scenes
 from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
-from selftest_core.fleet.watch.fleet_cache import state_folder
+from selftest_core.fleet.watch.fleet_cache import fleet_folder
 from selftest_recorder.e2e.session import open_session
 from selftest_tui.fleet.shell import plan_shell
 from selftest_tui.shared.answers import Answer, Answers
@@ -87,7 +87,7 @@ def test_out_and_back_with_the_dangerous_keys_made_to_ask(world: World) -> None:
         eventually(lambda: clients(world).split() == ["beta"], "attached again, and not asked again")
         session.send_keys("C-b", "d")
         session.wait_until(lambda screen: named(screen, "beta"), "back again")
-        assert Answers(state_folder(world.environment)).of_server(str(world.socket)) is Answer.GUARD
+        assert Answers(fleet_folder(world.environment)).of_server(str(world.socket)) is Answer.GUARD
         session.type_text("q")
         assert session.wait_for_end() == 0
 

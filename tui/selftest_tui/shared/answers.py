@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.fleet.watch.fleet_cache import state_folder
+from selftest_core.fleet.watch.fleet_cache import fleet_folder
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Answers:
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Answers:
         """Those of this environment."""
-        return cls(state_folder(environ))
+        return cls(fleet_folder(environ))
 
     def of_server(self, socket: str) -> Answer | None:
         """What was answered for this server; None where nothing was, or it cannot be read."""

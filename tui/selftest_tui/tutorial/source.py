@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
 from selftest_core.git.command import find_place
+from selftest_core.paths import runs_folder
 from selftest_core.run.following import RunFollower
-from selftest_core.run.store import FOLDER, find_run
+from selftest_core.run.store import find_run
 from selftest_core.tutorial.check import Checker
 from selftest_tui.tutorial.view import TutorialView, look_at
 
@@ -61,8 +62,8 @@ class TutorialSource:
 
     def folders(self) -> tuple[Path, ...]:
         """The folders in which a change may change the view."""
-        runs = self.root / FOLDER / "runs"
-        near = runs if runs.is_dir() else self.root / FOLDER if (self.root / FOLDER).is_dir() else self.root
+        runs = runs_folder(self.root)
+        near = next(folder for folder in (runs, runs.parent, self.root) if folder.is_dir() or folder == self.root)
         of_run = self._follower.paths() if self._follower is not None else ()
         return tuple(dict.fromkeys((*self._checker.folders(), near, *of_run)))
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from selftest_core.paths import runs_registry
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _FOLDER = "reminded"
 _MOST_RUNS = 100
@@ -27,13 +29,6 @@ _POINTER_LIMIT = 65_536
 
 type Reminders = Mapping[str, Mapping[str, float]]
 """By run, and by agent id: when it was reminded, seconds since the epoch."""
-
-
-def runs_registry(environ: Mapping[str, str]) -> Path:
-    """The folder of pointers to runs; nothing is made here."""
-    named = environ.get("XDG_STATE_HOME", "")
-    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
-    return home / "selftest-tui" / "runs"
 
 
 def note_reminder(run_folder: Path, agent_id: str) -> None:

@@ -1,6 +1,6 @@
 """What was last known of the fleet, kept for the next process: rows of a provider that is down outlive a restart.
 
-One file per mngr host folder under XDG_STATE_HOME/selftest-tui, replaced whole, so that processes beside each other
+One file per mngr host folder in the state folder, replaced whole, so that processes beside each other
 and a crash leave one or the other, never half. It is a memory and nothing depends on it: a file that is broken, or
 not ours, or of another version is as good as none, and is told of, never raised. It holds what agents wrote (labels,
 commands), so only its owner may read it. Light on purpose: it is read before the first screen.
@@ -15,10 +15,10 @@ import math
 import os
 import secrets
 from dataclasses import fields
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from selftest_core import paths
 from selftest_core.agents import Agent, Host, Ssh, State
 from selftest_core.fleet.observations import RememberedAgent
 from selftest_core.frozen import dataclass
@@ -26,6 +26,7 @@ from selftest_core.tools.mngr_files import host_dir_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 FORMAT = 1
 FILE_NAME = "fleet.json"
@@ -49,13 +50,10 @@ class Memory:
     says: str = ""
 
 
-def state_folder(environ: Mapping[str, str]) -> Path:
+def fleet_folder(environ: Mapping[str, str]) -> Path:
     """Where the fleet of this environment's mngr host folder is remembered. Nothing is made here."""
-    named = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification: a relative path is to be ignored.
-    home = Path(named) if Path(named).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
     host_dir = os.path.realpath(host_dir_of(environ))
-    return home / "selftest-tui" / hashlib.sha256(os.fsencode(host_dir)).hexdigest()[:16]
+    return paths.state_folder(environ) / hashlib.sha256(os.fsencode(host_dir)).hexdigest()[:16]
 
 
 def load(folder: Path) -> tuple[RememberedAgent, ...]:

@@ -22,6 +22,8 @@ from selftest_core.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from selftest_core.config import Config
+
 LOCAL = "local"
 ALL = "all"
 PROBE = "probe"
@@ -43,13 +45,24 @@ _BACKOFF_LIMIT = 5
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The shortest intervals, in seconds: what the configuration sets."""
+    """The shortest intervals, in seconds: the settings `poll_…` and `list_deadline`."""
 
-    local: float = 5.0
-    all: float = 30.0
-    remote: float = 15.0
-    probe: float = 2.0
-    deadline: float = 60.0
+    local: float
+    all: float
+    remote: float
+    probe: float
+    deadline: float
+
+
+def pace_of(config: Config) -> Pace:
+    """Read the intervals from the settings."""
+    return Pace(
+        local=config.poll_local,
+        all=config.poll_all,
+        remote=config.poll_remote,
+        probe=config.poll_probe,
+        deadline=config.list_deadline,
+    )
 
 
 @dataclass(frozen=True, slots=True)

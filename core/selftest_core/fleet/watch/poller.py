@@ -165,7 +165,7 @@ class Watching:
         """Write what is known for the next process: quietly less remembered where that is impossible."""
         self._is_saved, self._saved_at = True, time.monotonic()
         try:
-            remembered.save(remembered.state_folder(self._environ), fold.to_remember(self._fleet))
+            remembered.save(remembered.fleet_folder(self._environ), fold.to_remember(self._fleet))
             self._troubles.pop("state", None)
         except OSError as error:
             self._troubles["state"] = Problem(
@@ -340,7 +340,7 @@ async def _observe_once(
             fleet = fold.apply(fleet, sources.look()[0])
         if not isinstance(answer, ListFailed):
             with contextlib.suppress(OSError):  # the answer counts, not that the next process may know it too
-                remembered.save(remembered.state_folder(environ), fold.to_remember(fleet))
+                remembered.save(remembered.fleet_folder(environ), fold.to_remember(fleet))
     fleet = fold.apply(fleet, Metered(time.time(), await metering))
     view = fold.view(fleet, time.time())
     problems = (*view.problems, _forgotten(says)) if says else view.problems
@@ -360,7 +360,7 @@ def _contradicts(answer: Listed, fleet: Fleet) -> bool:
 
 
 def _remembered(environ: Mapping[str, str]) -> tuple[Remembered, str]:
-    memory = remembered.recall(remembered.state_folder(environ))
+    memory = remembered.recall(remembered.fleet_folder(environ))
     return Remembered(time.time(), memory.agents), memory.says
 
 

@@ -11,15 +11,15 @@ import time
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from selftest_core.config import Config
 from selftest_core.fleet.view import FleetView
-from selftest_core.fleet.watch.poll_schedule import Pace
+from selftest_core.fleet.watch.poll_schedule import Pace, pace_of
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from selftest_core.config import Config
     from selftest_core.fleet.watch.poller import Watching
 
 
@@ -29,7 +29,7 @@ class WatchSettings:
     `prices` is the setting of that name."""
 
     cwd: Path
-    pace: Pace = field(default_factory=Pace)
+    pace: Pace = field(default_factory=lambda: pace_of(Config()))
     sockets: tuple[str, ...] = ()
     remote: bool = True
     prices: tuple[str, ...] = ()
@@ -37,14 +37,7 @@ class WatchSettings:
 
 def watch_settings(config: Config, cwd: Path) -> WatchSettings:
     """The part of the settings that a watch needs."""
-    pace = Pace(
-        local=config.poll_local,
-        all=config.poll_all,
-        remote=config.poll_remote,
-        probe=config.poll_probe,
-        deadline=config.list_deadline,
-    )
-    return WatchSettings(cwd, pace, config.sockets, config.remote, config.prices)
+    return WatchSettings(cwd, pace_of(config), config.sockets, config.remote, config.prices)
 
 
 class FleetWatch:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
+from selftest_core.paths import REPOSITORY_FOLDER
 from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.plan import Targets, resolve_branches, resolve_range, split_range
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from selftest_core.review.evidence import Evidence
     from selftest_core.run.store import RunFolder
 
-OWN_FOLDER = ".selftest"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _HINT = "Write a run, BASE..BRANCH, `--base REF BRANCH…` for several branches, or `--agents NAME…`."
 
@@ -181,7 +181,7 @@ def renewed(inputs: Inputs, environ: Mapping[str, str]) -> Inputs:
 
 def own_folder(top: Path) -> Path:
     """`.selftest/` at the top of a work tree, made where it is missing and ignored by git from its first moment."""
-    folder = top / OWN_FOLDER
+    folder = top / REPOSITORY_FOLDER
     ignore = folder / ".gitignore"
     if not ignore.is_file():
         folder.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
-from selftest_core.fleet.sources.reminders import runs_registry
+from selftest_core.paths import runs_registry
 from selftest_core.run.fetch.conversations import TEXT
 from selftest_core.run.store import RunFolder
 

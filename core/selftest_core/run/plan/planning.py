@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.config import Config
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew.mngr_commands import places, provider_of, providers_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.source import Source
     from selftest_core.tutorial.coverage import Coverage
 
+_DEFAULTS = Config()
 MODAL = "modal"
 COMMAND = "command"
 _MOST_LEFT_OUT = 1000
@@ -38,18 +40,18 @@ class Choices:
     """What a person chose, by flags and settings; the words mean what they mean in a plan."""
 
     pytest_command: tuple[str, ...]
-    provider: str = LOCAL_PROVIDER
-    agent_type: str = "claude"
+    provider: str = _DEFAULTS.on
+    agent_type: str = _DEFAULTS.agent
     agent_command: tuple[str, ...] | None = None
-    transfer: Transfer = "mirror"
+    transfer: Transfer = _DEFAULTS.transfer
     env_names: tuple[str, ...] = ()
-    max_running: int = 20
-    launch_rate: float = 1.0
-    timeout: float = 3600.0
-    budget_usd: float | None = None
-    usd_per_agent: float | None = None
+    max_running: int = _DEFAULTS.max_running
+    launch_rate: float = _DEFAULTS.launch_rate
+    timeout: float = _DEFAULTS.timeout
+    budget_usd: float | None = _DEFAULTS.budget_usd
+    usd_per_agent: float | None = _DEFAULTS.usd_per_agent
     create_args: tuple[str, ...] = ()
-    on_cluster: OnCluster = "ask"
+    on_cluster: OnCluster = _DEFAULTS.on_cluster
     pytest_args: tuple[str, ...] = ()
     prompt_template: str = ""
     agent_env: tuple[str, ...] = ()

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from selftest_core.agent_types.profiles import needs, service_of
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ConfigError
-from selftest_core.fleet.sources.reminders import runs_registry
 from selftest_core.frozen import dataclass
 from selftest_core.journal import Journal
+from selftest_core.paths import runs_registry
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.mngr_commands import places, providers_of
 from selftest_core.run.crew.upload import carried_files

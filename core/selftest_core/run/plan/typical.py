@@ -8,9 +8,10 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
+from selftest_core.paths import runs_folder
 from selftest_core.run.events import End
 from selftest_core.run.plan.estimates import Typical
-from selftest_core.run.store import FOLDER, RunFolder
+from selftest_core.run.store import RunFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
     The time is the median of the newest, the dollars are the average of the newest that has metered any.
     """
     found: Typical | None = None
-    folders = sorted((repository / FOLDER / "runs").glob("*/plan.json"), reverse=True)
+    folders = sorted(runs_folder(repository).glob("*/plan.json"), reverse=True)
     for path in folders[:_LOOKED_AT]:
         folder = RunFolder(path.parent)
         with suppress(SelftestError, OSError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from selftest_core.fleet.sources.reminders import ReminderReader, note_reminder, runs_registry
+from selftest_core.fleet.sources.reminders import ReminderReader, note_reminder
+from selftest_core.paths import runs_registry
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,17 +39,17 @@ def test_only_its_owner_may_read_it_and_nothing_else_is_left(tmp_path: Path) -> 
 
 def test_each_host_folder_has_its_own(tmp_path: Path) -> None:
     base = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
-    default = remembered.state_folder(base)
-    other = remembered.state_folder({**base, "MNGR_HOST_DIR": str(tmp_path / "other")})
+    default = remembered.fleet_folder(base)
+    other = remembered.fleet_folder({**base, "MNGR_HOST_DIR": str(tmp_path / "other")})
     assert default != other
     assert default.parent == other.parent == tmp_path / "state" / "selftest-tui"
-    same = remembered.state_folder({**base, "MNGR_HOST_DIR": str(tmp_path / "x" / ".." / "other")})
+    same = remembered.fleet_folder({**base, "MNGR_HOST_DIR": str(tmp_path / "x" / ".." / "other")})
     assert same == other
 
 
 @pytest.mark.parametrize("named", ["", "relative/state"])
 def test_without_a_usable_state_home_it_is_the_default_one(tmp_path: Path, named: str) -> None:
-    folder = remembered.state_folder({"HOME": str(tmp_path), "XDG_STATE_HOME": named})
+    folder = remembered.fleet_folder({"HOME": str(tmp_path), "XDG_STATE_HOME": named})
     assert folder.is_relative_to(tmp_path / ".local" / "state" / "selftest-tui")
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftest_core.config import Config
 from selftest_core.fleet.watch import poll_schedule as pacing
-from selftest_core.fleet.watch.poll_schedule import ALL, LOCAL, Cadence, Pace
+from selftest_core.fleet.watch.poll_schedule import ALL, LOCAL, Cadence, pace_of
 
-PACE = Pace()
+PACE = pace_of(Config())
 
 
 def played(

@@ -147,7 +147,7 @@ def test_a_hanging_mngr_is_ended_at_its_deadline_and_said(world: World) -> None:
     an_agent(world, "here")
     mngr_that(world, "sleep 1000")
 
-    with watching(world, Pace(local=0.05, all=0.05, probe=0.1, deadline=1.0)) as watched:
+    with watching(world, Pace(local=0.05, all=0.05, remote=0.1, probe=0.1, deadline=1.0)) as watched:
         problem = watched.problem()
         assert "did not answer" in problem.title + problem.detail
         # The probe looks beside mngr, and may first see a program that is just being started.
