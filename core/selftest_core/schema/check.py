@@ -1,4 +1,4 @@
-"""The JSON of `selftest-tui check`, as models. Like `schema.registry`, imported by commands that print JSON."""
+"""JSON of `selftest-tui check`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from selftest_core.schema.registry import Line, Shape, Text
+from selftest_core.schema.model import Line, Shape, Text
 
 if TYPE_CHECKING:
     from selftest_core.tutorial.check import Check
 
 
 class BlockItem(Shape):
-    """A block of the tutorial and the tests that cite it. `line`: its first, 1-based."""
+    """A block of the tutorial and the tests that cite it. `line`: its first line, 1-based."""
 
     line: int
     text: Text
@@ -21,31 +21,31 @@ class BlockItem(Shape):
 
 
 class HeadingItem(Shape):
-    """A heading: comments alone."""
+    """A heading: a block of comments only."""
 
     line: int
     text: Text
 
 
 class NearestItem(Shape):
-    """The block that a stale citation is most like."""
+    """The block that is most similar to a stale citation."""
 
     line: int
     similarity: float = Field(ge=0, le=1)
 
 
 class StaleItem(Shape):
-    """A citation of something that is no block."""
+    """A citation that matches no block."""
 
     test: Text
     text: Text
     nearest: NearestItem | None
     path: Text
-    line: int = Field(description="Where the citation stands in the test's file, 1-based.")
+    line: int = Field(description="The line of the citation in the test's file, 1-based.")
 
 
 class WarningItem(Shape):
-    """Something that is probably not meant. `path` is the file, null for the tutorial itself."""
+    """A warning. `path`: the file, null for the tutorial itself."""
 
     line: int
     message: Text
@@ -53,7 +53,7 @@ class WarningItem(Shape):
 
 
 class CheckDocument(Shape):
-    """`selftest-tui check --json`. `ok`: every block is cited and every citation is of a block."""
+    """`selftest-tui check --json`. `ok`: every block is cited and every citation matches a block."""
 
     ok: bool
     blocks: list[BlockItem]
@@ -61,7 +61,7 @@ class CheckDocument(Shape):
     uncited: list[int]
     stale: list[StaleItem]
     warnings: list[WarningItem]
-    tests: int = Field(description="How many test functions were read.")
+    tests: int = Field(description="Number of test functions that were read.")
 
 
 class CheckLine(Line, CheckDocument):
@@ -71,7 +71,7 @@ class CheckLine(Line, CheckDocument):
 
 
 def check_document(found: Check) -> CheckDocument:
-    """What a check found, as it is printed."""
+    """Convert a check."""
     coverage = found.coverage
     return CheckDocument(
         ok=found.is_ok,

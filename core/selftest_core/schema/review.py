@@ -1,4 +1,4 @@
-"""The JSON of `selftest-tui review --batch`, as models. Imported by commands that print JSON."""
+"""JSON of `selftest-tui review --batch`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from selftest_core.git.unsafe_paths import cautions
-from selftest_core.review.candidate_branch import Decision, Status
-from selftest_core.schema.registry import Line, Shape, Text
+from selftest_core.schema.model import Line, Shape, Text
 
 if TYPE_CHECKING:
     from selftest_core.review.apply_decisions import Reviewed
@@ -17,34 +16,38 @@ type Oid = str
 
 
 class ReviewItem(Shape):
-    """One distinct change. Any oid of `sources` names it."""
+    """One change. Each commit id of `sources` identifies it."""
 
     source: Oid
     sources: list[Oid]
     kind: Literal["implementation", "test", "docs", "build", "mixed"]
     agents: list[Text]
     subject: Text
-    why: Text = Field(description="Why it stands where it stands.")
+    why: Text = Field(description="Why the change has its place in the ranking.")
     decision: Literal["keep", "revert", "undecided"]
     status: Literal["laid", "held", "void", "dropped"]
-    commit: Oid | None = Field(description="Its commit on the candidate; members of the joint commit share one.")
+    commit: Oid | None = Field(
+        description="The change's commit on the candidate branch; changes that are squashed share one."
+    )
     conflicts: list[Text]
-    needs: list[Oid] = Field(description="Changes without which it would be held.")
+    needs: list[Oid] = Field(description="Changes that this one needs in order to apply.")
     needed_by: list[Oid]
-    lets_in: list[Oid] = Field(description="Held changes that would be laid without it.")
+    lets_in: list[Oid] = Field(description="Changes in conflict that would apply without this one.")
     verified: Literal["passed", "failed", "unknown"]
-    cautions: list[Text] = Field(default_factory=list, description="What its diff does not say: submodules, settings.")
+    cautions: list[Text] = Field(
+        default_factory=list, description="Risks that the diff does not show: submodules, settings."
+    )
 
 
 class LeftOutItem(Shape):
-    """A branch that could not be taken."""
+    """A branch that is not in the review."""
 
     branch: Text
     reason: Text
 
 
 class ReviewDocument(Shape):
-    """`selftest-tui review --batch`: the items in the order of the line. `tip` and `tree` are the candidate's."""
+    """`selftest-tui review --batch`: the items in the order of the branch. `tip`, `tree`: of the candidate branch."""
 
     review: str
     base: Oid
@@ -52,7 +55,7 @@ class ReviewDocument(Shape):
     tree: Oid
     candidate: str
     published: str | None
-    pull_request: str | None = Field(None, description="The address of the pull request that was opened.")
+    pull_request: str | None = Field(None, description="The URL of the pull request that was opened.")
     items: list[ReviewItem]
     left_out: list[LeftOutItem]
 
@@ -66,7 +69,7 @@ class ReviewLine(Line, ReviewDocument):
 def review_document(
     reviewed: Reviewed, candidate: str, published: str | None, pull_request: str | None = None
 ) -> ReviewDocument:
-    """What a review has come to, as it is printed."""
+    """Convert a review."""
     plan = reviewed.plan
     placed = {one.item.oid: one for one in reviewed.line.items}
     why = {one.change.oid: one.why for one in plan.ranked}
@@ -82,14 +85,14 @@ def review_document(
             agents=list(change.agents),
             subject=change.subject,
             why=why[change.oid],
-            decision=_word(reviewed.decided[change.oid]),
-            status=_state(placed[change.oid].status),
+            decision=reviewed.decided[change.oid].value,
+            status=placed[change.oid].status.value,
             commit=placed[change.oid].commit,
             conflicts=[_text(conflict.path) for conflict in placed[change.oid].conflicts],
             needs=needs.get(change.oid, []),
             needed_by=list(reviewed.dependents.needed_by.get(change.oid, ())),
             lets_in=list(reviewed.dependents.lets_in.get(change.oid, ())),
-            # Only tests that we re-run ourselves can verify, and nothing does that yet.
+            # Nothing re-runs tests yet.
             verified="unknown",
             cautions=[_text(one) for one in cautions(change.paths)],
         )
@@ -109,27 +112,5 @@ def review_document(
 
 
 def _text(path: str) -> str:
-    """A path of git: bytes that are not UTF-8 came as surrogates, which no JSON reader accepts."""
+    """Replace bytes of a path that are not UTF-8: git's paths have them as surrogates, which JSON does not allow."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _word(decision: Decision) -> Literal["keep", "revert", "undecided"]:
-    match decision:
-        case Decision.KEEP:
-            return "keep"
-        case Decision.REVERT:
-            return "revert"
-        case Decision.UNDECIDED:
-            return "undecided"
-
-
-def _state(status: Status) -> Literal["laid", "held", "void", "dropped"]:
-    match status:
-        case Status.LAID:
-            return "laid"
-        case Status.HELD:
-            return "held"
-        case Status.VOID:
-            return "void"
-        case Status.DROPPED:
-            return "dropped"

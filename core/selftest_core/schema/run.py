@@ -1,7 +1,4 @@
-"""The JSON of runs, as models: each line of `run --batch`, its summary, and the document of `runs --json`.
-
-Scripts rely on these: fields may come, none goes or changes its meaning. Imported by commands that print JSON.
-"""
+"""JSON of runs: the lines and the summary of `selftest-tui run --batch`, and `selftest-tui runs`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from selftest_core.run.conduct.circuit_breaker import run_clusters
 from selftest_core.run.events import FAILURES, OPEN_ENDS, RUNNING, End, Phase
 from selftest_core.run.fold import end_of
 from selftest_core.run.spending import spending
-from selftest_core.schema.registry import Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
+from selftest_core.schema.model import EPOCH, Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
 from selftest_core.schema.review import ReviewDocument  # noqa: TC001 -- pydantic reads it
 
 if TYPE_CHECKING:
@@ -25,30 +22,28 @@ if TYPE_CHECKING:
     from selftest_core.run.overview import RunGlance
     from selftest_core.run.smoke import Smoke
 
-_EPOCH = "1970-01-01T00:00:00.000Z"
-
 
 class RunLine(Line):
-    """`run --batch`, `resume --batch`: one line of the run's journal. Each event adds fields of its own.
+    """`run --batch`, `resume --batch`: one line of the run's journal. Each event has further fields.
 
     `launching` (agent_id, name), `made` (host_id, provider, says), `prompting` (says), `launched` (host_id, provider,
-    adopted, unsure; empty where it is known that it has its prompt), `pulling`, `missed` (says), `reminding`,
-    `reminded`, `noticed` (reason; empty: not any more), `limited` (reason; empty: not any more), `metered` (usage),
+    adopted, unsure; empty where the prompt certainly arrived), `pulling`, `missed` (says), `reminding`,
+    `reminded`, `noticed` (reason; empty: no longer), `limited` (reason; empty: no longer), `metered` (usage),
     `ended` (end, stage, text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test;
-    `conducting` (pid), `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: not any more), `called`
+    `conducting` (pid), `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: no longer), `called`
     (reason, says), `declined` (wish, says), `error` (step, says), `smoking` (place, type, name), `smoked` (place, ok,
-    seconds, says), `halted`, `left` (why) about the whole run.
+    seconds, says), `halted`, `left` (why) about the run.
     """
 
     model_config = ConfigDict(extra="allow")
 
-    test: Text | None = Field(None, description="The node id, null where the event is about the whole run.")
-    agent: Text | None = Field(None, description="The planned agent's name, which stays through all attempts.")
+    test: Text | None = Field(None, description="The node id, null where the event is about the run.")
+    agent: Text | None = Field(None, description="The planned agent's name, the same in all attempts.")
     attempt: int | None = Field(None, description="From 1.")
 
 
 class FailedCounts(Shape):
-    """Failures by kind."""
+    """Number of failures of each kind."""
 
     launch: int
     crash: int
@@ -59,8 +54,8 @@ class FailedCounts(Shape):
 
 
 class OutcomeCounts(Shape):
-    """How many tests ended in which way. They sum to the number of tests; in a run that was left early, a test in the
-    middle of its work counts as stopped."""
+    """Number of tests by how they ended. They add up to the tests; where the conductor left early, a test that was
+    still running counts as stopped."""
 
     succeeded: int
     unchanged: int
@@ -71,7 +66,7 @@ class OutcomeCounts(Shape):
 
 
 class ClusterItem(Shape):
-    """Failures and blocks that are alike. Each test that failed or is blocked is in exactly one."""
+    """Failures with one cause. Each test that failed or is blocked is in exactly one."""
 
     signature: Text
     stage: Text
@@ -79,20 +74,20 @@ class ClusterItem(Shape):
 
 
 class RunUsageItem(UsageItem):
-    """What a run used. The label is that of its weakest part."""
+    """Usage of a run. `label`: the least certain of its parts."""
 
-    by_label: dict[str, float] = Field(description="The dollars, by how sound they are.")
+    by_label: dict[str, float] = Field(description="Dollars by label.")
 
 
 class SmokeItem(Shape):
-    """A smoke agent. `outcome` open: it was not over when this was printed."""
+    """A smoke agent. `outcome` open: it had not ended yet."""
 
     provider: Text
     type: Text
     outcome: Literal["succeeded", "failed", "open"]
     seconds: float | None
-    says: Text = Field(description="Why it failed.")
-    usage: UsageItem | None = Field(None, description="What it used, null where nothing is metered.")
+    says: Text = Field(description="Why the agent failed.")
+    usage: UsageItem | None = Field(None, description="Usage of the agent, null where nothing is metered.")
 
 
 class RunSummary(Line):
@@ -102,26 +97,28 @@ class RunSummary(Line):
     tests: int
     outcomes: OutcomeCounts
     clusters: list[ClusterItem]
-    line: ReviewDocument | None = Field(None, description="The review of what came back, null while there is none.")
-    smoke: list[SmokeItem] = Field([], description="The smoke agents, which are not in `tests`.")
+    line: ReviewDocument | None = Field(
+        None, description="The review of the agents' changes, null while there is none. "
+    )
+    smoke: list[SmokeItem] = Field([], description="The smoke agents; `tests` does not count them.")
     report: Text | None = Field(None, description="The path of the report, null while there is none.")
     left: Text | None = Field(
         None,
-        description="Why the conductor left: done, stopped, budget, paused, interrupted, smoke; null: it is there.",
+        description="Why the conductor ended: done, stopped, budget, paused, interrupted, smoke; null: it is running.",
     )
-    paused: Text = Field("", description="Why launching rests, empty where it does not.")
+    paused: Text = Field("", description="Why launching is paused, empty where it is not.")
     path: Text | None = Field(None, description="The folder of the run.")
     usage: RunUsageItem | None = Field(
         None,
-        description="What its agents used in all attempts, smoke agents too; null where nothing is known.",
+        description="Usage of all attempts and smoke agents; null where nothing is known.",
     )
 
 
 class OpenCounts(Shape):
-    """What is open in a run, by what it takes. They sum to the tests that did not end well."""
+    """Number of tests that did not end well, by what they need. They add up to the open tests."""
 
-    waiting: int = Field(description="Not begun.")
-    running: int = Field(description="Agents that work, of a run without a conductor too.")
+    waiting: int = Field(description="Not started yet.")
+    running: int = Field(description="Agents that work, with or without a conductor.")
     needs_you: int = Field(description="Agents that work, and need a person.")
     blocked: int
     failed: int
@@ -137,15 +134,16 @@ class RunItem(Shape):
     created_at: Instant | None
     tests: int
     state: Literal["live", "ended", "resumable", "unreadable"] = Field(
-        description="live: a conductor is there. resumable: none is, and it has not ended. unreadable: see `error`."
+        description="live: its conductor is running. resumable: it is not, and the run has not ended. unreadable: "
+        "see `error`."
     )
     open: OpenCounts
-    paused: Text = Field(description="Why launching rests, empty where it does not.")
+    paused: Text = Field(description="Why launching is paused, empty where it is not.")
     provider: Text
     agent_type: Text
     path: Text
-    error: Text | None = Field(None, description="Why it cannot be read.")
-    usage: RunUsageItem | None = Field(None, description="What its agents used, null where nothing is known.")
+    error: Text | None = Field(None, description="Why the run cannot be read.")
+    usage: RunUsageItem | None = Field(None, description="Usage of the run, null where nothing is known.")
 
 
 class RunsDocument(Shape):
@@ -161,20 +159,20 @@ class RunsLine(Line, RunsDocument):
 
 
 def run_line(run: Run, entry: Entry) -> dict[str, Any]:
-    """A line of the journal as `--batch` prints it; `run` is the run after it."""
+    """Convert a line of the journal; `run`: the run after that line."""
     row = run.rows.get(str(entry.fields.get("agent") or entry.fields.get("test")))
     fields = {name: safe_text(value) for name, value in entry.fields.items()}
     test = None if row is None else row.planned.node_id
     line = RunLine.model_validate(
-        {**fields, "event": entry.event, "at": instant(entry.at) or _EPOCH, "run": run.plan.run, "test": test}
+        {**fields, "event": entry.event, "at": instant(entry.at) or EPOCH, "run": run.plan.run, "test": test}
     )
     return line.model_dump(mode="json")
 
 
 def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocument | None = None) -> RunSummary:
-    """How a run stands; `at` in seconds since the epoch. `line`: what came back, laid."""
+    """Summarize a run at `at` (seconds since the epoch). `line`: the review of the agents' changes."""
     return RunSummary(
-        at=instant(at) or _EPOCH,
+        at=instant(at) or EPOCH,
         run=run.plan.run,
         tests=len(run.rows),
         outcomes=outcome_counts(run.ends()),
@@ -190,7 +188,7 @@ def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocume
 
 
 def run_usage_item(run: Run) -> RunUsageItem | None:
-    """What a run used until now, as its journal says."""
+    """Add up the usage of a run, from its journal."""
     spent = spending(run)
     item = usage_item(spent.usage)
     if item is None:
@@ -199,18 +197,18 @@ def run_usage_item(run: Run) -> RunUsageItem | None:
 
 
 def outcome_counts(ends: Mapping[End, int]) -> OutcomeCounts:
-    """Counts by end as they are printed."""
+    """Convert counts by end."""
     plain = {str(end): ends[end] for end in End if end not in FAILURES}
     return OutcomeCounts.model_validate({**plain, "failed": {str(end): ends[end] for end in FAILURES}})
 
 
 def cluster_items(clusters: Iterable[Cluster]) -> list[ClusterItem]:
-    """Clusters as they are printed."""
+    """Convert clusters."""
     return [ClusterItem(signature=one.signature, stage=one.stage, tests=list(one.tests)) for one in clusters]
 
 
 def open_counts(run: Run) -> OpenCounts:
-    """What is open in a run."""
+    """Count what is open in a run."""
     rows = tuple(run.rows.values())
     ended = [row.end for row in rows if row.end is not None]
     at_work = [row for row in rows if row.phase in RUNNING]
@@ -240,12 +238,12 @@ def _smoke_item(smoke: Smoke) -> SmokeItem:
 
 
 def exit_status(run: Run) -> int:
-    """0 where every test of a run ended well, 1 where work is left for a person."""
+    """Return 0 where every test of a run ended well, 1 where work is left for a person."""
     return 1 if any(end_of(row) in OPEN_ENDS for row in run.rows.values()) else 0
 
 
 def runs_document(glances: Iterable[RunGlance]) -> RunsDocument:
-    """The runs as `runs --json` prints them."""
+    """Convert the list of runs."""
     return RunsDocument(runs=[_item(one) for one in glances])
 
 

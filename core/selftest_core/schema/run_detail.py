@@ -1,4 +1,4 @@
-"""The JSON of `runs PATH`: one run test by test, ours or another program's. Imported by commands that print JSON."""
+"""JSON of `selftest-tui runs PATH`: the tests of one run, ours or another program's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from selftest_core.run.events import FAILURES, End
 from selftest_core.run.fold import end_of
 from selftest_core.run.outcome import UnreadableOutcomeError, parse_outcome
 from selftest_core.run.spending import used_by
-from selftest_core.schema.registry import Line, Shape, Text, UsageItem, usage_item
+from selftest_core.schema.model import Line, Shape, Text, UsageItem, usage_item
 from selftest_core.schema.run import ClusterItem, OutcomeCounts, cluster_items, outcome_counts
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ChangeItem(Shape):
-    """One change. `kind` and `status` as the agent wrote them, known to us or not."""
+    """One change. `kind` and `status` as the agent wrote them; they may be unknown words."""
 
     kind: Text
     status: Text
@@ -31,14 +31,14 @@ class ChangeItem(Shape):
 
 
 class PlaceItem(Shape):
-    """A place in the repository, as the agent named it: it may not exist."""
+    """A place in the repository, as the agent wrote it: it may not exist."""
 
     path: Text
     line: int | None
 
 
 class EscalationItem(Shape):
-    """Something that the agent lays before a person."""
+    """Something that the agent reports to a person."""
 
     kind: Text
     title: Text
@@ -47,14 +47,18 @@ class EscalationItem(Shape):
 
 
 class TestItem(Shape):
-    """One test of a run. What stands in its outcome is the agent's word, and untrusted."""
+    """One test of a run. The contents of its outcome are claimed by the agent, and untrusted."""
 
     __test__ = False
 
-    test: Text = Field(description="The node id; in another program's run the name of its place, where no file says.")
+    test: Text = Field(
+        description="The node id; in another program's run the name of the file's folder, where the file has none."
+    )
     agent: Text
-    outcome: str = Field(description="How it ended: succeeded, blocked, red, …; how it would if the run ended now.")
-    phase: Text | None = Field(description="Where it is, in a run of ours.")
+    outcome: str = Field(
+        description="How the test ended: succeeded, blocked, red, …; if it has not, how it would if the run ended now."
+    )
+    phase: Text | None = Field(description="The test's phase, in a run of ours.")
     errored: bool | None
     tests_passing_before: bool | None
     tests_passing_after: bool | None
@@ -62,13 +66,13 @@ class TestItem(Shape):
     changes: list[ChangeItem]
     escalations: list[EscalationItem]
     importance: Text | None
-    says: Text = Field(description="Why it failed or cannot be read.")
-    path: Text | None = Field(description="Its outcome file, null where there is none.")
-    usage: UsageItem | None = Field(description="What its agents used in all attempts, null where nothing is metered.")
+    says: Text = Field(description="Why the test failed, or why its outcome cannot be read.")
+    path: Text | None = Field(description="The path of the outcome file, null where there is none.")
+    usage: UsageItem | None = Field(description="Usage of all attempts, null where nothing is metered.")
 
 
 class JoinedItem(Shape):
-    """What whoever joined the branches of another program's run wrote."""
+    """The merge report of another program's run."""
 
     path: Text
     branches: list[Text]
@@ -77,16 +81,16 @@ class JoinedItem(Shape):
 
 
 class RunDetailDocument(Shape):
-    """`selftest-tui runs PATH --json`. The counts sum to the tests."""
+    """`selftest-tui runs PATH --json`. The counts add up to the tests."""
 
     path: Text
-    run: Text | None = Field(description="Its id, null for another program's.")
+    run: Text | None = Field(description="The run's id, null for another program's run.")
     tests: list[TestItem]
     outcomes: OutcomeCounts
-    kinds: dict[Text, int] = Field(description="How many changes there are of each kind, unknown kinds too.")
+    kinds: dict[Text, int] = Field(description="Number of changes of each kind, unknown kinds included.")
     clusters: list[ClusterItem]
     joined: list[JoinedItem]
-    passed_over: int = Field(description="JSON files that are no outcomes.")
+    passed_over: int = Field(description="Number of JSON files that are not outcomes.")
 
 
 class RunDetailLine(Line, RunDetailDocument):
@@ -96,7 +100,7 @@ class RunDetailLine(Line, RunDetailDocument):
 
 
 def foreign_document(found: ForeignRun) -> RunDetailDocument:
-    """Another program's run as it is printed."""
+    """Convert another program's run."""
     return RunDetailDocument(
         path=str(found.path),
         run=None,
@@ -113,7 +117,7 @@ def foreign_document(found: ForeignRun) -> RunDetailDocument:
 
 
 def own_document(folder: RunFolder, run: Run) -> RunDetailDocument:
-    """A run of ours as it is printed, with the outcomes that came back."""
+    """Convert a run of ours, with the outcomes of its agents."""
     tests = [_own_item(folder, row) for row in run.rows.values()]
     kinds: dict[str, int] = {}
     for test in tests:

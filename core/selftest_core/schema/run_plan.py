@@ -1,4 +1,4 @@
-"""The JSON of what a run would be, as models: `run --dry-run --json`. Imported by commands that print JSON."""
+"""JSON of `selftest-tui run --dry-run`."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from selftest_core.schema.registry import Line, Shape, Text
+from selftest_core.schema.model import Line, Shape, Text
 
 if TYPE_CHECKING:
     from selftest_core.run.plan.offer import Offer
 
 
 class OfferedTestItem(Shape):
-    """A test that gets an agent. `reasons`: why it was picked, where --affected-by picks."""
+    """A test that gets an agent. `reasons`: why --affected-by selected it."""
 
     test: Text
     reasons: list[Text]
-    blocks: int = Field(description="How many blocks of the tutorial it cites.")
+    blocks: int = Field(description="Number of tutorial blocks that the test cites.")
 
 
 class UncollectedItem(Shape):
-    """A file that cannot be collected: a row of the run without an agent."""
+    """A file of tests that pytest cannot collect: it gets no agent."""
 
     path: Text
     message: Text
 
 
 class LeavesItem(Shape):
-    """Something that leaves this machine, or reaches a program that could send it on."""
+    """Data that leaves this machine, or goes to a program that may send it on."""
 
     what: Text
     to: Text
 
 
 class TimeItem(Shape):
-    """Seconds, estimated; `longest` where every agent takes all the time that it may."""
+    """Estimated seconds; `longest`: if every agent runs until its timeout."""
 
     seconds: float
     longest: float
@@ -43,7 +43,7 @@ class TimeItem(Shape):
 
 
 class MoneyItem(Shape):
-    """USD, estimated: nothing is metered. `affordable`: how many agents the budget pays for, null without one."""
+    """Estimated USD. `affordable`: number of agents that the budget pays for, null without a budget."""
 
     usd: float | None
     basis: Text
@@ -52,7 +52,7 @@ class MoneyItem(Shape):
 
 
 class DiskItem(Shape):
-    """Bytes, estimated: `here` for all copies on this machine, `each` on every other host; `free` here."""
+    """Estimated bytes: `here` for all copies on this machine, `each` on every other host; `free` on this machine."""
 
     here: int | None
     each: int | None
@@ -61,20 +61,20 @@ class DiskItem(Shape):
 
 
 class OfferedSmokeItem(Shape):
-    """A smoke agent: the run's first step on this provider."""
+    """A smoke agent: it runs before all others on its provider."""
 
     provider: Text
     type: Text
 
 
 class OfferDocument(Shape):
-    """`selftest-tui run --dry-run --json`: what would start. Nothing was started or written."""
+    """`selftest-tui run --dry-run --json`: the run that would start. Nothing was started or written."""
 
     repository: Text
     base: str
     tests: list[OfferedTestItem]
-    found: int = Field(description="Tests that there are; `tests` were picked of them.")
-    deselected: int = Field(description="Tests that the arguments of pytest left out.")
+    found: int = Field(description="Number of tests that were found; `tests` were selected from them.")
+    deselected: int = Field(description="Number of tests that pytest's arguments deselected.")
     uncollected: list[UncollectedItem]
     provider: Text
     agent_type: Text
@@ -83,12 +83,16 @@ class OfferDocument(Shape):
     pytest_command: list[Text]
     pytest_args: list[Text]
     create_args: list[Text]
-    env_names: list[str] = Field(description="Variables that agents get; their values are in no output of ours.")
-    agent_env: list[Text] = Field(description="NAME=value: variables that every agent gets.")
-    agent_settings: list[Text] = Field(description="KEY=value: settings of mngr for these agents alone.")
-    setup_command: Text = Field(description="What runs in each copy before its agent begins; empty for nothing.")
-    smoke: list[OfferedSmokeItem] = Field(description="Agents with a tiny prompt that go ahead of all others.")
-    withheld: list[Text] = Field(description="Variables of this machine that agents would inherit, and do not get.")
+    env_names: list[str] = Field(
+        description="Variables that agents get from your environment; their values are never printed."
+    )
+    agent_env: list[Text] = Field(description="NAME=value: further variables of every agent.")
+    agent_settings: list[Text] = Field(description="KEY=value: settings of mngr for these agents only.")
+    setup_command: Text = Field(
+        description="The command that runs in each copy before its agent starts; empty for none."
+    )
+    smoke: list[OfferedSmokeItem] = Field(description="Agents with a tiny prompt that run before all others.")
+    withheld: list[Text] = Field(description="Variables of this machine that are hidden from agents.")
     max_running: int
     launch_rate: float
     timeout: float
@@ -97,18 +101,18 @@ class OfferDocument(Shape):
     money: MoneyItem
     disk: DiskItem
     leaves: list[LeavesItem]
-    left_out: list[Text] = Field(description="Paths that are changed or untracked, so not in the base.")
+    left_out: list[Text] = Field(description="Paths that are changed or untracked, and so not in the base.")
     warnings: list[Text]
 
 
 class OfferLine(Line, OfferDocument):
-    """`selftest-tui run --dry-run --batch`. `run` is null: none was begun."""
+    """`selftest-tui run --dry-run --batch`. `run` is null: no run was started."""
 
     event: Literal["summary"] = "summary"
 
 
 def offer_document(offer: Offer) -> OfferDocument:
-    """The offer as it is printed."""
+    """Convert an offer."""
     plan, estimates = offer.plan, offer.estimates
     return OfferDocument(
         repository=plan.repository,

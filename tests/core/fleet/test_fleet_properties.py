@@ -24,7 +24,7 @@ from selftest_core.fleet.observations import (
     RememberedAgent,
     TmuxServer,
 )
-from selftest_core.schema.registry import list_document
+from selftest_core.schema.fleet import list_document
 from selftest_core.tools.mngr_files import UnreadableAgent
 from selftest_core.tools.tmux import SessionRef
 

@@ -10,7 +10,9 @@ import pytest
 
 import scenes
 from selftest_core.errors import RefusedError
-from selftest_core.schema import registry as shapes
+from selftest_core.schema.fleet import list_document
+from selftest_core.schema.model import error_line, instant, safe_text
+from selftest_core.schema.registry import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +35,7 @@ def validate(document: object, described: dict[str, Any]) -> None:
 
 
 def printed(view: FleetView) -> dict[str, Any]:
-    document: dict[str, Any] = shapes.list_document(view).model_dump(mode="json")
+    document: dict[str, Any] = list_document(view).model_dump(mode="json")
     return document
 
 
@@ -79,13 +81,13 @@ def test_every_scene_prints_json_that_any_reader_takes_and_the_schema_allows(mak
     again = json.loads(text)
     assert again == document
     assert len(again["agents"]) == len(shown.view.rows)
-    whole = shapes.schema()
+    whole = schema()
     validate(again, {**whole["documents"]["list --json"], "$defs": whole["$defs"]})
     validate({"event": "summary", "at": again["as_of"], "run": None, **again}, whole)
 
 
 def test_the_schema_refuses_what_is_not_ours() -> None:
-    whole = shapes.schema()
+    whole = schema()
     jsonschema.Draft202012Validator.check_schema(whole)
     document = printed(scenes.few().view)
     del document["agents"][0]["reason"]
@@ -96,7 +98,7 @@ def test_the_schema_refuses_what_is_not_ours() -> None:
 
 
 def test_every_document_and_line_of_the_schema_is_described() -> None:
-    whole = shapes.schema()
+    whole = schema()
     for reference in whole["documents"].values():
         assert whole["$defs"][reference["$ref"].rpartition("/")[2]]["description"]
     lines = [reference for name, reference in whole["documents"].items() if "--batch" in name]
@@ -106,32 +108,32 @@ def test_every_document_and_line_of_the_schema_is_described() -> None:
 
 
 def test_hostile_text_is_kept_but_for_half_surrogates() -> None:
-    document = shapes.list_document(scenes.hostile().view)
+    document = list_document(scenes.hostile().view)
     names = {agent.name for agent in document.agents}
     assert "\x1b[31mred\x1b]0;title\x07" in names
     assert "\ufffdlone surrogate" in names
-    assert shapes.safe_text("\ud83d\ude00 whole pair") == "\U0001f600 whole pair"
-    assert shapes.safe_text("plain") == "plain"
+    assert safe_text("\ud83d\ude00 whole pair") == "\U0001f600 whole pair"
+    assert safe_text("plain") == "plain"
 
 
 @pytest.mark.parametrize("at", [None, float("nan"), float("inf"), 1e300, -1e300])
 def test_impossible_times_are_null(at: float | None) -> None:
-    assert shapes.instant(at) is None
+    assert instant(at) is None
 
 
 def test_times_are_utc_with_a_z() -> None:
-    assert shapes.instant(0.0) == "1970-01-01T00:00:00.000Z"
-    assert shapes.instant(1_795_253_700.25) == "2026-11-21T09:35:00.250Z"
+    assert instant(0.0) == "1970-01-01T00:00:00.000Z"
+    assert instant(1_795_253_700.25) == "2026-11-21T09:35:00.250Z"
 
 
 def test_the_order_is_the_same_each_time() -> None:
-    once = shapes.list_document(scenes.hundred().view).model_dump_json()
-    assert shapes.list_document(scenes.hundred().view).model_dump_json() == once
-    assert shapes.list_document(scenes.on_their_way().view).expecting == ["boxes", "modal", "remote"]
+    once = list_document(scenes.hundred().view).model_dump_json()
+    assert list_document(scenes.hundred().view).model_dump_json() == once
+    assert list_document(scenes.on_their_way().view).expecting == ["boxes", "modal", "remote"]
 
 
 def test_an_error_ends_a_batch_with_its_exit_status() -> None:
-    line = shapes.error_line(RefusedError("no", "because \ud800", "do this"), 0.0).model_dump(mode="json")
+    line = error_line(RefusedError("no", "because \ud800", "do this"), 0.0).model_dump(mode="json")
     assert line == {
         "event": "error",
         "at": "1970-01-01T00:00:00.000Z",

@@ -1,7 +1,7 @@
 """What `--batch` and `--json` write to stdout: JSON, one line each under `--batch`, and nothing else.
 
 Every line has `event`, `at` and `run`; the last one is the summary, or the error that ended the command. The shapes
-are those of `selftest_core.schema.registry`.
+are those of `selftest_core.schema`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def write_answer(document: Mapping[str, Any], *, is_batch: bool) -> None:
     if not is_batch:
         write_document(document)
         return
-    from selftest_core.schema.registry import instant
+    from selftest_core.schema.model import instant
 
     write_line({"event": "summary", "at": instant(time.time()), "run": None, **document})
 
 
 def write_error(error: SelftestError) -> None:
     """Write the line that a command ends with when it failed."""
-    from selftest_core.schema.registry import error_line
+    from selftest_core.schema.model import error_line
 
     write_line(error_line(error, time.time()).model_dump(mode="json"))

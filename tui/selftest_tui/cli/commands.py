@@ -87,7 +87,7 @@ def list_fleet(arguments: argparse.Namespace, config: Config, environ: Mapping[s
     with Progress("asking mngr"):
         view = observe_once(environ, watch_settings(config, cwd), config.list_deadline, wait=not arguments.no_wait)
     if arguments.json or arguments.batch:
-        from selftest_core.schema.registry import list_document
+        from selftest_core.schema.fleet import list_document
         from selftest_tui.cli import batch
 
         batch.write_answer(list_document(view).model_dump(mode="json"), is_batch=arguments.batch)
@@ -115,7 +115,7 @@ def doctor(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path)
         checks = asyncio.run(diagnose(environ, cwd))
     is_ok = all(check.status != "failed" for check in checks)
     if arguments.json or arguments.batch:
-        from selftest_core.schema.registry import doctor_document
+        from selftest_core.schema.maintenance import doctor_document
         from selftest_tui.cli import batch
 
         batch.write_answer(doctor_document(checks).model_dump(mode="json"), is_batch=arguments.batch)
@@ -161,10 +161,10 @@ def replay(arguments: argparse.Namespace, config: Config, environ: Mapping[str, 
 
 def schema(arguments: argparse.Namespace) -> int:
     """The JSON Schema of everything that we print for programs."""
-    from selftest_core.schema import registry as shapes
+    from selftest_core.schema.registry import schema as all_documents
     from selftest_tui.cli import batch
 
-    batch.write_answer(shapes.schema(), is_batch=arguments.batch)
+    batch.write_answer(all_documents(), is_batch=arguments.batch)
     return DONE
 
 

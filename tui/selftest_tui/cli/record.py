@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
 
 def _show(found: tuple[Recorded, ...], arguments: argparse.Namespace, cwd: Path) -> None:
     if arguments.json or arguments.batch:
-        from selftest_core.schema.record import RecordDocument, RecordedItem
+        from selftest_core.schema.recording import RecordDocument, RecordedItem
         from selftest_tui.cli import batch
 
         items = [

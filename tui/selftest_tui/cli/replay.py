@@ -59,7 +59,7 @@ def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path
         update = timeline.read_update(whole=True)
         rows = [update.rows.get(row, ()) for row in range(update.lines)]
         if arguments.batch:
-            from selftest_core.schema.replay import replay_document
+            from selftest_core.schema.recording import replay_document
             from selftest_tui.cli import batch
 
             document = replay_document(

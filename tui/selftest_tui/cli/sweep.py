@@ -117,7 +117,7 @@ async def _remove(found: list[Found], environ: Mapping[str, str]) -> list[Found]
 
 
 def _write(found: list[Found], *, is_batch: bool) -> None:
-    from selftest_core.schema.sweep import LeftoverItem, SweepDocument
+    from selftest_core.schema.maintenance import LeftoverItem, SweepDocument
     from selftest_tui.cli import batch
 
     items = [
