@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from bench.histories import history
 from bench.measure import Result, Stopwatch, median, percentile, result
-from selftest_core.git.engine import Engine
-from selftest_core.review.apply_decisions import lay_kept, lay_review
-from selftest_core.review.candidate_branch import Decision, Line, Status, lay
+from selftest_core.review.apply_decisions import apply_decisions, build_kept_line
+from selftest_core.review.candidate_branch import Decision, Line, Status, build_line
 from selftest_core.review.changes.plan import Plan, make_plan, resolve_branches
 from selftest_core.review.decisions import Decisions
+from selftest_core.review.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,19 +42,19 @@ def _rows(made: History) -> dict[str, Result]:
     about = f"{made.commits} commits of {len(made.branches)} agents, {made.files:,} files"
     with Engine.open(home / "engine.git", source, made.environ) as engine:
         with Stopwatch() as planning:
-            plan = make_plan(engine, resolve_branches(made.user, "main", made.branches))
+            plan = make_plan(engine.store, resolve_branches(made.user, "main", made.branches))
         items = [change.item for change in plan.changes]
-        base_tree = engine.tree_of(plan.base)
+        base_tree = engine.store.tree_of(plan.base)
         with Stopwatch() as laying:
-            laid = lay(engine, plan.base, base_tree, items, {})
+            laid = build_line(engine, plan.base, base_tree, items, {})
         with Stopwatch() as simulating:
-            lay_review(engine, plan, Decisions(default=Decision.KEEP), stored=False)
+            apply_decisions(engine, plan, Decisions(default=Decision.KEEP), stored=False)
         decided, cpu = _decisions(engine, plan)
     with (
         Engine.open(home / "plain.git", source, made.environ, is_plain=True) as plain,
         Stopwatch() as proving,
     ):
-        proved = lay(plain, plan.base, base_tree, items, {})
+        proved = build_line(plain, plan.base, base_tree, items, {})
     with Stopwatch() as picking:
         tree, held = _cherry_pick(made, laid)
     is_same = (tree, held) == (laid.tree, _held(laid)) and proved == laid
@@ -92,15 +92,15 @@ def _decisions(engine: Engine, plan: Plan) -> tuple[dict[str, list[float]], floa
     The second is the CPU time of the dearest kind, on average: what is left where nobody else wants the machine.
     """
     oids = [change.oid for change in plan.changes]
-    base_tree = engine.tree_of(plan.base)
+    base_tree = engine.store.tree_of(plan.base)
 
     def decide(made: Callable[[int], Decisions], places: range) -> list[float]:
         times = []
         cpu = 0.0
         for place in places:
             with Stopwatch() as watch:
-                reviewed = lay_review(engine, plan, made(place), stored=False)
-                engine.count_lines(base_tree, lay_kept(engine, reviewed).tree)
+                reviewed = apply_decisions(engine, plan, made(place), stored=False)
+                engine.count_lines(base_tree, build_kept_line(engine, reviewed).tree)
             times.append(watch.wall * 1000)
             cpu += watch.own_cpu * 1000
         spent.append(cpu / len(times))

@@ -28,8 +28,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 from core.review.random_histories import CherryPicks, RandomHistory, make_history  # noqa: E402 -- the tests' own, from where it is
 from core.review.repositories import Repository  # noqa: E402
 from core.review.test_candidate_branch_properties import Walk, check, items_of  # noqa: E402
-from selftest_core.git.engine import Engine  # noqa: E402
-from selftest_core.review.candidate_branch import lay  # noqa: E402
+from selftest_core.review.candidate_branch import build_line  # noqa: E402
+from selftest_core.review.engine import Engine  # noqa: E402
 from selftest_core.review.resolutions import is_changelog  # noqa: E402
 
 _LISTS = ("CHANGES", "CHANGELOG", "HISTORY", "NEWS")
@@ -85,14 +85,14 @@ def _long(dice: random.Random, told: Counter[str]) -> int:
             Engine.open(folder / "engine.git", source, os.environ) as engine,
             Engine.open(folder / "plain.git", source, os.environ, is_plain=True) as plain,
         ):
-            items, tree = items_of(engine, history.oids), engine.tree_of(history.base)
+            items, tree = items_of(engine, history.oids), engine.store.tree_of(history.base)
             walk = Walk(history.oids, dice)
             for _ in range(20):
                 walk.step()
                 order, decisions = walk.now
                 laid = [items[oid] for oid in order]
-                line = lay(engine, history.base, tree, laid, decisions, stored=False)
-                whole = lay(plain, history.base, tree, laid, decisions)
+                line = build_line(engine, history.base, tree, laid, decisions, stored=False)
+                whole = build_line(plain, history.base, tree, laid, decisions)
                 assert line == whole, (order, decisions)
                 told.update(placed.status.value for placed in line.items)
     return 20
@@ -122,9 +122,9 @@ def _real(source: Path, topics: int) -> int:
         with Engine.open(Path(made) / "engine.git", repository.folder / ".git", os.environ) as engine:
             items = items_of(engine, history.oids)
             began = time.perf_counter()
-            line = lay(engine, base, engine.tree_of(base), list(items.values()), {})
+            line = build_line(engine, base, engine.store.tree_of(base), list(items.values()), {})
             took = time.perf_counter() - began
-            files = engine.git.ask("ls-tree", "-r", "-z", line.tree).split("\0")
+            files = engine.store.git.ask("ls-tree", "-r", "-z", line.tree).split("\0")
         began = time.perf_counter()
         became, tree = picks.lay(history.oids)
         beside = time.perf_counter() - began

@@ -1,7 +1,7 @@
-"""What commits change: the paths of each with what was there before and after, read by one git process.
+"""Changed paths of commits, each with its content before and after, read by one git process.
 
-Renames are not looked for here: a rename is a path that went and a path that came, which is all that telling
-changes apart and finding hot files needs. Merging looks for renames by itself.
+Renames are not detected: a rename is a deleted and an added path, which is enough to compare changes and to find hot
+files. Merges detect renames by themselves.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.git.merge_tree import Side
+from selftest_core.git.merges import Side
 from selftest_core.git.objects import is_oid
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SUBMODULE = "160000"
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """One path of a commit. `before` None: it was made; `after` None: it was deleted."""
+    """One path of a commit. `before` None: it was added; `after` None: it was deleted."""
 
     path: str
     before: Side | None
@@ -31,7 +31,7 @@ class PathChange:
 
 
 def read_changes(git: Git, oids: Sequence[str]) -> dict[str, tuple[PathChange, ...]]:
-    """The changed paths of each commit against its first parent, sorted by path; a first commit makes them all."""
+    """Read the changed paths of each commit against its first parent, sorted by path; a root commit adds all."""
     if not oids:
         return {}
     if not all(is_oid(oid) for oid in oids):
@@ -44,7 +44,7 @@ def read_changes(git: Git, oids: Sequence[str]) -> dict[str, tuple[PathChange, .
 
 
 def missing_contents(git: Git, changes: Iterable[PathChange]) -> frozenset[str]:
-    """The ids of files that these changes name and that are not there, as in a partial clone."""
+    """Find the blobs that these changes name and that are missing, as in a partial clone; returns their ids."""
     sides = (side for change in changes for side in (change.before, change.after))
     oids = dict.fromkeys(side.oid for side in sides if side is not None and side.mode != _SUBMODULE)
     if not oids:
@@ -54,7 +54,7 @@ def missing_contents(git: Git, changes: Iterable[PathChange]) -> frozenset[str]:
 
 
 def parse_changes(out: str, oids: Sequence[str]) -> dict[str, tuple[PathChange, ...]]:
-    """Read `diff-tree --stdin -z --raw`: a commit's id, then `:mode mode oid oid status`, path, and so on."""
+    """Parse `diff-tree --stdin -z --raw`: a commit's id, then `:mode mode oid oid status`, path, and so on."""
     found: dict[str, list[PathChange]] = {oid: [] for oid in oids}
     current: list[PathChange] = []
     words = iter(out.split("\0"))

@@ -20,7 +20,7 @@ from selftest_core.git.patches import Hunk, LineKind, Patch, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from selftest_core.git.engine import Engine
+    from selftest_core.git.object_store import ObjectStore
 
 BIGGEST = 4 * 1024 * 1024
 """Bytes of a file whose lines are compared; a bigger one is told by its sizes alone."""
@@ -75,30 +75,30 @@ class FileDiff:
         return sum(line.kind is LineKind.REMOVED for hunk in self.hunks for line in hunk.lines)
 
 
-def read_diff(engine: Engine, oid: str) -> tuple[FileDiff, ...]:
+def read_diff(store: ObjectStore, oid: str) -> tuple[FileDiff, ...]:
     """What a commit changes against its first parent; a first commit adds all its files.
 
     Raises KeyError where the commit is missing, ToolError where git cannot tell.
     """
-    commit = engine.commit(oid)
-    before = engine.tree_of(commit.parents[0]) if commit.parents else engine.empty_tree()
-    return compare_trees(engine, before, commit.tree)
+    commit = store.commit(oid)
+    before = store.tree_of(commit.parents[0]) if commit.parents else store.empty_tree()
+    return compare_trees(store, before, commit.tree)
 
 
-def compare_trees(engine: Engine, before: str, after: str) -> tuple[FileDiff, ...]:
+def compare_trees(store: ObjectStore, before: str, after: str) -> tuple[FileDiff, ...]:
     """What turns one tree into another, by path (as git orders them)."""
     if not (is_oid(before) and is_oid(after)):
         raise ValueError("only full object ids may reach git")
     common = ("diff-tree", "-r", "-M", "--no-textconv", "--no-ext-diff", "--full-index", "--submodule=short")
-    entries = list(_entries(engine.git.ask(*common, "--raw", "-z", before, after)))
+    entries = list(_entries(store.git.ask(*common, "--raw", "-z", before, after)))
     if not entries:
         return ()
     settings = ("-c", f"core.bigFileThreshold={BIGGEST}", "-c", "diff.context=3")
     try:
-        patch = engine.git.ask(*settings, *common, "-p", before, after, limit=MOST)
+        patch = store.git.ask(*settings, *common, "-p", before, after, limit=MOST)
     except ToolOutputError:
-        return _sized(engine, [_Part(entry) for entry in entries])
-    return _sized(engine, _parts(entries, patch))
+        return _sized(store, [_Part(entry) for entry in entries])
+    return _sized(store, _parts(entries, patch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,12 @@ def _parts(entries: list[_Entry], patch: str) -> list[_Part]:
     return parts
 
 
-def _sized(engine: Engine, parts: list[_Part]) -> tuple[FileDiff, ...]:
+def _sized(store: ObjectStore, parts: list[_Part]) -> tuple[FileDiff, ...]:
     """The files, those without lines with their sizes."""
     wanted = [oid for part in parts if part.hunks is None for oid in (part.entry.old, part.entry.new) if oid != _ABSENT]
     sizes: dict[str, int] = {}
     if wanted:
-        out = engine.git.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", text="\n".join(wanted) + "\n")
+        out = store.git.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", text="\n".join(wanted) + "\n")
         for line in out.splitlines():
             oid, _, size = line.partition(" ")
             if size.isdigit():

@@ -1,7 +1,7 @@
-"""How many lines the branch would add and remove, told after every decision without storing what was laid.
+"""Counts of the lines that one tree adds to another and removes from it, without storing either tree.
 
-git counts; it is asked about pairs of contents, each once ever, by one `diff-tree` that stays: so after a decision
-only the files that it changed are counted. Binary files, submodules and links count nothing.
+git counts, file by file, in one persistent `diff-tree`. Each pair of contents is counted once ever, so after a decision
+only the files that it changed are counted. Binary files, submodules and links count as nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from selftest_core.git.trees import TreeReader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.git.engine import Engine
+    from selftest_core.git.object_store import ObjectStore
     from selftest_core.git.trees import Entry, Parts
     from selftest_core.tools.process import Running
 
@@ -25,41 +25,45 @@ _FILES = (b"100644", b"100755")
 
 
 class LineCounter:
-    """Counts for one engine."""
+    """Counts lines of text between trees of one store."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._trees = TreeReader(engine)
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._trees = TreeReader(store)
         self._running: Running | None = None
         self._known: dict[tuple[str | None, str | None], tuple[int, int]] = {}
         self._before: dict[tuple[str, Parts], str | None] = {}
 
-    def count(self, before: str, after: str, laid: Mapping[Parts, Entry | None] | None) -> tuple[int, int]:
-        """Lines added and removed. `laid`: the files that may differ and what they have in `after`, None: look."""
-        changed = dict(self._trees.changes(before, after)) if laid is None else laid
+    def count(self, before: str, after: str, edited: Mapping[Parts, Entry | None] | None = None) -> tuple[int, int]:
+        """Count the lines added and removed.
+
+        `edited`: the paths that may differ and what they hold in `after`, which need not be stored then; None compares
+        the two trees.
+        """
+        changed = dict(self._trees.changes(before, after)) if edited is None else edited
         pairs = []
         for parts, entry in changed.items():
-            place = (before, parts)
-            if place not in self._before:
-                self._before[place] = _blob(self._trees.find(before, parts))
-            pair = (self._before[place], _blob(entry))
+            key = (before, parts)
+            if key not in self._before:
+                self._before[key] = _blob(self._trees.find(before, parts))
+            pair = (self._before[key], _blob(entry))
             if pair[0] != pair[1]:
                 pairs.append(pair)
         missing = list(dict.fromkeys(pair for pair in pairs if pair not in self._known))
         if missing:
-            self._known.update(zip(missing, self._ask(missing), strict=True))
+            self._known.update(zip(missing, self._count_pairs(missing), strict=True))
         counts = [self._known[pair] for pair in pairs]
         return sum(added for added, _ in counts), sum(removed for _, removed in counts)
 
     def close(self) -> None:
-        """End the process; what was counted stays."""
+        """End the process; the counts stay."""
         if self._running is not None:
             self._running.end()
             self._running = None
 
-    def _ask(self, pairs: list[tuple[str | None, str | None]]) -> list[tuple[int, int]]:
+    def _count_pairs(self, pairs: list[tuple[str | None, str | None]]) -> list[tuple[int, int]]:
         if self._running is None:
-            self._running = self._engine.git.talk(
+            self._running = self._store.git.talk(
                 "diff-tree", "--stdin", "-r", "--numstat", "--no-renames", "--no-textconv", "--no-ext-diff"
             )
         running = self._running
@@ -67,16 +71,16 @@ class LineCounter:
         assert running.stdout is not None
         found: list[tuple[int, int]] = []
         try:
-            for start in range(0, len(pairs), _AT_ONCE):
-                some = pairs[start : start + _AT_ONCE]
+            for start in range(0, len(pairs), _BATCH):
+                some = pairs[start : start + _BATCH]
                 asked = [f"{self._tree(old)} {self._tree(new)}\n" for old, new in some]
-                # A line that is no id is printed as it is, and makes git send what it held back.
+                # A line that is not an id is printed as it is, and makes git flush what it buffered.
                 running.stdin.write("".join(asked).encode() + _END.encode())
                 running.stdin.flush()
                 found += _read_counts(_until_end(running.stdout.fileno()), asked)
         except (BrokenPipeError, EOFError) as error:
             self.close()
-            raise ToolFailedError("git diff-tree ended by itself", "while lines were counted") from error
+            raise ToolFailedError("git diff-tree ended unexpectedly", "while lines were counted") from error
         except BaseException:
             self.close()
             raise
@@ -84,15 +88,15 @@ class LineCounter:
 
     def _tree(self, blob: str | None) -> str:
         body = b"" if blob is None else b"100644 " + _NAME + b"\0" + bytes.fromhex(blob)
-        return self._engine.write(b"tree", body)
+        return self._store.write(b"tree", body)
 
 
-_AT_ONCE = 100
-"""Pairs asked in one go: few enough that neither side's pipe fills while the other writes."""
+_BATCH = 100
+"""Pairs in one request: few enough that neither side's pipe fills while the other writes."""
 
 
 def _read_counts(text: str, asked: list[str]) -> list[tuple[int, int]]:
-    """After each pair's own line, `added TAB removed TAB name`, or nothing for a pair that does not differ."""
+    """Parse: after each pair's own line, `added TAB removed TAB name`; nothing for a pair that does not differ."""
     counts = dict.fromkeys(asked, (0, 0))
     current = ""
     for line in text.splitlines(keepends=True):
@@ -117,5 +121,5 @@ def _until_end(fd: int) -> str:
 
 
 def _blob(entry: Entry | None) -> str | None:
-    """The content that is counted, None where there is none."""
+    """The id of the content that is counted, None where there is none."""
     return entry[1] if entry is not None and entry[0] in _FILES else None

@@ -1,8 +1,7 @@
 """Git objects as bytes: commits and trees encoded and decoded, without running git.
 
-Writing a hundred objects by a hundred programs costs seconds; encoding them here costs microseconds. Nothing in
-here reads or writes a file. Text in objects is bytes that somebody else wrote: it is kept as it is, never decoded
-for anything but showing.
+Writing a hundred objects by a hundred programs costs seconds; encoding them here costs microseconds. Pure: no files.
+Text in objects is untrusted bytes: it is kept as it is, and decoded only to be shown.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 from selftest_core.frozen import dataclass
 
 HEX = re.compile(r"[0-9a-f]{40}")
-"""A full object id. Nothing else is ever given to git as an id."""
+"""A full object id. Only this form is given to git as an id."""
 TREE_MODE = b"40000"
 
 
@@ -44,17 +43,17 @@ class Commit:
 
 
 def is_oid(text: str) -> bool:
-    """True for a full hexadecimal object id, which is all that may reach git as one."""
+    """True for a full hexadecimal object id, the only form that may reach git."""
     return HEX.fullmatch(text) is not None
 
 
 def object_id(kind: bytes, body: bytes) -> str:
-    """The id that git gives to this object."""
+    """Compute the id that git gives to this object."""
     return hashlib.sha1(b"%s %d\0" % (kind, len(body)) + body, usedforsecurity=False).hexdigest()
 
 
 def encode_commit(commit: Commit) -> bytes:
-    """The body of a commit object. Signatures are dropped: they were made for another commit."""
+    """Encode the body of a commit object. Signatures are dropped: they belong to another commit."""
     lines = [b"tree " + commit.tree.encode()]
     lines += [b"parent " + parent.encode() for parent in commit.parents]
     lines += [b"author " + commit.author, b"committer " + commit.committer]
@@ -63,7 +62,7 @@ def encode_commit(commit: Commit) -> bytes:
 
 
 def decode_commit(body: bytes) -> Commit:
-    """Read a commit object's body. Raises ValueError where it is none."""
+    """Decode the body of a commit object. Raises ValueError for anything else."""
     head, separator, message = body.partition(b"\n\n")
     if not separator:
         head, message = body.rstrip(b"\n"), b""
@@ -90,7 +89,7 @@ def decode_commit(body: bytes) -> Commit:
 
 
 def trailers(message: str) -> tuple[tuple[str, str], ...]:
-    """The `Key: value` lines of the last paragraph, where it has nothing else."""
+    """Return the `Key: value` lines of the last paragraph, if it consists of nothing else."""
     paragraphs = [paragraph for paragraph in re.split(r"\n\s*\n", message.strip()) if paragraph.strip()]
     if len(paragraphs) < 2:
         return ()

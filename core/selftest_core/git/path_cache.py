@@ -1,325 +1,368 @@
-"""Laying path by path: what most changes need of a merge is three comparisons of ids, and the rest is remembered.
+"""Cherry-picks onto a tree in memory: `git merge-tree` for whole trees, or path by path with a cache.
 
-A change that git could see a rename in, or that meets folders which came or went, is given to git whole, as is
-anything else that is not a file on both sides: the rest of a tree does not matter to what is left. Two edits of one
-file are merged by git too, but as trees of that file alone, so that the answer holds wherever the same three contents
-meet again. So laying a line anew after one decision asks git about little or nothing.
+`WholeTree` merges whole trees. It is slow and simple: what is published is verified with it.
 
-All that is kept here is a pure function of ids; throwing it away changes no result. What is published is proved
-without it.
+`PathTree` gives the same results faster. For most paths of a change three ids are compared:
+
+    base   ours   theirs   result
+    ----   ----   ------   ------
+    A      A      B        B             only the change edits the file
+    A      B      B        B             both made the same edit
+    A      B      C        merge of the three contents, by git as trees with that one file, cached by the three ids
+    -      -      B        B             a new file, in a folder that no rename can have touched
+    A      A      -        -             a deletion, in a change that adds nothing
+
+Everything else (possible renames, folders that appear or vanish, links, submodules) is a merge of whole trees. Picks
+are cached by the ids of the tree and the change, so after one decision git is asked about little or nothing.
+
+The cache holds pure functions of ids: emptying it changes no result. This module knows no reviews: a change is a pair
+of trees (before, after), and the caller decides what becomes of a conflict.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.objects import TREE_MODE, Commit, encode_commit, is_oid, object_id
 from selftest_core.git.trees import LiveTree, TreeReader, parts_of, path_of
-from selftest_core.review.candidate_branch import Placing, Status
-from selftest_core.review.resolutions import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from selftest_core.git.engine import Engine
-    from selftest_core.git.merge_tree import Conflict, Side
+    from selftest_core.git.merges import Conflict, Merger
+    from selftest_core.git.object_store import ObjectStore
     from selftest_core.git.trees import Entry, Parts
-    from selftest_core.review.candidate_branch import Item
-    from selftest_core.review.resolutions import Answer, Answers
 
-type Delta = tuple[tuple[Parts, Entry | None], ...]
-"""Files and what they have afterwards, None where they go."""
+type Edits = tuple[tuple[Parts, Entry | None], ...]
+"""Paths and what they hold afterwards, None where the file is deleted."""
+type ChangedTrees = tuple[str, str]
+"""A change as two tree ids: before and after it."""
 
-_MOST_STEPS = 60_000
+_MOST_PICKS = 60_000
 _MOST_CONTENTS = 60_000
-_MOST_LINES = 64
-_NOTHING = "000000"
-_FILES = (b"100644", b"100755")
+_MOST_TREES = 64
+_ABSENT_MODE = "000000"
+_FILE_MODES = (b"100644", b"100755")
 _NAME = b"selftest-tui-path"
-_LAID = Placing(Status.LAID)
-_VOID = Placing(Status.VOID)
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class Pick:
+    """One change picked onto one tree, not applied yet: `edits` without the paths in conflict.
+
+    `tree` is the id of the tree after the edits, None where it was not computed yet. `key` finds the pick in the cache,
+    None where it is not cached.
+    """
+
+    edits: Edits
+    conflicts: tuple[Conflict, ...] = ()
+    tree: str | None = None
+    key: tuple[str, str, str] | None = None
+
+
+class PickTree(Protocol):
+    """A tree that changes are picked onto, one after the other."""
+
+    def pick(self, change: ChangedTrees) -> Pick:
+        """Merge a change with the tree, and leave the tree as it is."""
+        ...
+
+    def apply(self, pick: Pick, resolved: Edits = ()) -> bool:
+        """Apply a pick, and `resolved` for its paths in conflict. Returns whether the tree changed."""
+        ...
+
+    def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
+        """Make a commit of the tree on top of `parent` and return its id."""
+        ...
+
+    def finish(self) -> str:
+        """Return the id of the tree, at the end of a branch."""
+        ...
+
+
+class WholeTree:
+    """Picks by merges of whole trees. All objects are stored."""
+
+    def __init__(self, store: ObjectStore, merger: Merger, tree: str) -> None:
+        self._store = store
+        self._merger = merger
+        self._tree = tree
+
+    def pick(self, change: ChangedTrees) -> Pick:
+        """Merge a change with the tree."""
+        before, after = change
+        merged = self._merger.merge(before, self._tree, after)
+        return Pick((), merged.conflicts, merged.tree)
+
+    def apply(self, pick: Pick, resolved: Edits = ()) -> bool:
+        """Apply a pick. Returns whether the tree changed."""
+        assert pick.tree is not None
+        tree = pick.tree
+        if resolved:
+            live = LiveTree(TreeReader(self._store), tree)
+            for parts, entry in resolved:
+                live.put(parts, entry)
+            tree = live.flush()
+        is_changed = tree != self._tree
+        self._tree = tree
+        return is_changed
+
+    def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
+        """Store a commit of the tree and return its id."""
+        return self._store.write_commit(Commit(self._tree, (parent,), author, committer, message))
+
+    def finish(self) -> str:
+        """Return the id of the tree."""
+        return self._tree
+
+
+@dataclass(frozen=True, slots=True)
+class _PathEdit:
+    """One path of a change."""
+
     parts: Parts
     before: Entry | None
     after: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """What putting one item on one tree comes to. `delta` leaves out what is in conflict; `after`: the tree then."""
-
-    delta: Delta
-    conflicts: tuple[Conflict, ...] = ()
-    after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """Three contents of one file, merged; None: git did not see a file's conflict in it."""
+class _ContentMerge:
+    """The merge of three contents of one file. Both None: only a merge of whole trees can tell."""
 
     entry: Entry | None
     conflict: Conflict | None
 
 
 class PathCache:
-    """What one engine remembers of paths, contents and steps."""
+    """Everything that picks onto the trees of one store have in common: changed paths, merged contents, picks."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.reader = TreeReader(engine)
-        self.steps: dict[tuple[str, str, str], _Step] = {}
+    def __init__(self, store: ObjectStore, merger: Merger) -> None:
+        self.store = store
+        self.merger = merger
+        self.reader = TreeReader(store)
+        self.picks: dict[tuple[str, str, str], Pick] = {}
         self.commits: dict[tuple[str, str, bytes, bytes], str] = {}
-        self._changes: dict[tuple[str, str], tuple[_Change, ...]] = {}
-        self._contents: dict[tuple[Entry, Entry, Entry], _Content] = {}
-        # The files of the trees that were laid last, and what they have there.
-        self.laid: dict[str, dict[Parts, Entry | None]] = {}
+        self.edited: dict[str, Mapping[Parts, Entry | None]] = {}
+        """By the id of a finished tree: the paths that picks edited, and what they hold in it."""
+        self._changes: dict[ChangedTrees, tuple[_PathEdit, ...]] = {}
+        self._contents: dict[tuple[Entry, Entry, Entry], _ContentMerge] = {}
 
-    def stand_on(self, tree: str, items: Sequence[Item], *, stored: bool) -> PathGround:
-        """The ground that these items are about to be put on; their changes are read in one go."""
-        wanted = dict.fromkeys((item.base_tree, item.tree) for item in items)
-        missing = [pair for pair in wanted if pair not in self._changes]
-        if missing:
-            self._changes.update(_read_changes(self.engine, missing))
-        return PathGround(self, tree, stored=stored)
+    def start(self, tree: str, changes: Sequence[ChangedTrees], *, stored: bool) -> PathTree:
+        """Return a tree for these changes to be picked onto; their paths are read by one process.
 
-    def try_on(self, tree: str, items: Sequence[Item]) -> PathGround:
-        """The same for a line that nobody keeps: no step of it is remembered, so few trees need an id."""
-        ground = self.stand_on(tree, items, stored=False)
-        ground.is_kept = False
-        return ground
+        Not `stored`: trees and commits get their ids, and are not written.
+        """
+        self._load(changes)
+        return PathTree(self, tree, stored=stored)
 
-    def changes(self, item: Item) -> tuple[_Change, ...]:
-        """What an item changes, path by path."""
-        key = (item.base_tree, item.tree)
-        if key not in self._changes:
-            self._changes.update(_read_changes(self.engine, [key]))
-        return self._changes[key]
+    def start_trial(self, tree: str, changes: Sequence[ChangedTrees]) -> PathTree:
+        """Return a tree for a branch that is thrown away: its picks are not cached, so few trees need an id."""
+        self._load(changes)
+        return PathTree(self, tree, stored=False, is_trial=True)
 
-    def remember(self, key: tuple[str, str, str], step: _Step) -> None:
-        """Keep a step; when there are very many, the oldest line is as good as none."""
-        if len(self.steps) >= _MOST_STEPS:
-            self.steps.clear()
-        self.steps[key] = step
+    def edits_of(self, change: ChangedTrees) -> tuple[_PathEdit, ...]:
+        """The paths of a change."""
+        if change not in self._changes:
+            self._load([change])
+        return self._changes[change]
 
-    def merge_content(self, before: Entry, ours: Entry, theirs: Entry) -> _Content:
-        """Merge three contents of one file; its path does not matter to that."""
-        key = (before, ours, theirs)
+    def keep_pick(self, pick: Pick) -> None:
+        """Cache a pick. A full cache is emptied: the branch in use fills it again."""
+        assert pick.key is not None
+        if len(self.picks) >= _MOST_PICKS:
+            self.picks.clear()
+        self.picks[pick.key] = pick
+
+    def keep_edited(self, tree: str, edited: Mapping[Parts, Entry | None]) -> None:
+        """Remember the paths in which a finished tree differs from the one it started from."""
+        self.edited.pop(tree, None)
+        self.edited[tree] = edited
+        if len(self.edited) > _MOST_TREES:
+            del self.edited[next(iter(self.edited))]
+
+    def merge_content(self, base: Entry, ours: Entry, theirs: Entry) -> _ContentMerge:
+        """Merge three contents of one file, whatever its path."""
+        key = (base, ours, theirs)
         known = self._contents.get(key)
         if known is None:
             if len(self._contents) >= _MOST_CONTENTS:
                 self._contents.clear()
-            known = self._contents[key] = self._merge_content(before, ours, theirs)
+            known = self._contents[key] = self._merge_content(key)
         return known
 
-    def _merge_content(self, before: Entry, ours: Entry, theirs: Entry) -> _Content:
-        trees = [
-            self.engine.write(b"tree", mode + b" " + _NAME + b"\0" + bytes.fromhex(oid))
-            for mode, oid in (before, ours, theirs)
-        ]
-        merged = self.engine.merger.merge(*trees)
+    def _merge_content(self, contents: tuple[Entry, Entry, Entry]) -> _ContentMerge:
+        base, ours, theirs = (
+            self.store.write(b"tree", mode + b" " + _NAME + b"\0" + bytes.fromhex(oid)) for mode, oid in contents
+        )
+        merged = self.merger.merge(base, ours, theirs)
         if merged.is_clean:
-            return _Content(self.reader.find(merged.tree, (_NAME,)), None)
+            return _ContentMerge(self.reader.find(merged.tree, (_NAME,)), None)
         conflict = merged.conflicts[0]
-        is_plain = len(merged.conflicts) == 1 and conflict.path.encode() == _NAME
-        return _Content(None, conflict if is_plain else None)
+        is_this_file = len(merged.conflicts) == 1 and conflict.path.encode() == _NAME
+        return _ContentMerge(None, conflict if is_this_file else None)
+
+    def _load(self, changes: Sequence[ChangedTrees]) -> None:
+        missing = [change for change in dict.fromkeys(changes) if change not in self._changes]
+        if missing:
+            self._changes.update(_read_changes(self.store, missing))
 
 
-class PathGround:
-    """A tree that items are put on. `stored`: its trees and commits are written, not only given their ids."""
+class PathTree:
+    """Picks path by path, through the cache."""
 
-    def __init__(self, cache: PathCache, tree: str, *, stored: bool) -> None:
+    def __init__(self, cache: PathCache, tree: str, *, stored: bool, is_trial: bool = False) -> None:
         self._cache = cache
-        self._engine = cache.engine
-        self._tree_now = LiveTree(cache.reader, tree)
-        self._tree: str | None = tree
+        self._store = cache.store
+        self._live_tree = LiveTree(cache.reader, tree)
+        # Edits that the tree in memory does not have yet. Cached picks need no tree in memory at all.
+        self._pending: list[Edits] = []
+        self._edited: dict[Parts, Entry | None] = {}
+        # None where edits were applied since the id was computed.
+        self._id: str | None = tree
         self._is_stored = stored
-        self._overlay: dict[Parts, Entry | None] = {}
-        # Remembered steps that the tree in memory does not have yet: most lines begin as another one did.
-        self._waiting: list[Delta] = []
-        self.is_kept = True
+        self._is_trial = is_trial
 
-    def put(self, item: Item, answers: Answers) -> Placing:
-        """Put a change on top, where it can be."""
-        if not self.is_kept:
-            return self._try(item, answers)
-        before = self.seal()
-        key = (before, item.base_tree, item.tree)
-        step = self._cache.steps.get(key)
-        if step is None:
-            step = self._whole(item, before) if (picked := self._pick(item)) is None else picked
-            self._cache.remember(key, step)
-        delta = step.delta
-        settled: tuple[Answer, ...] = ()
-        if step.conflicts:
-            found = settle(step.conflicts, answers, self._engine.unite)
-            if found is None:
-                return Placing(Status.HELD, step.conflicts)
-            settled = found
-            delta = (*delta, *self._settled(step.conflicts, settled))
-        self._apply(delta)
-        self._tree = step.after if delta and not settled else None if delta else before
-        if self.seal() == before:
-            return Placing(Status.VOID, (), settled) if settled else _VOID
-        if settled:
-            return Placing(Status.LAID, (), settled)
-        if step.after is None:
-            self._cache.remember(key, replace(step, after=self.seal()))
-        return _LAID
+    def pick(self, change: ChangedTrees) -> Pick:
+        """Merge a change with the tree; a cached result costs one look-up."""
+        if self._is_trial:
+            return self._pick_by_path(change) or self._pick_whole(change)
+        key = (self._tree_id(), *change)
+        pick = self._cache.picks.get(key)
+        if pick is None:
+            pick = replace(self._pick_by_path(change) or self._pick_whole(change), key=key)
+            self._cache.keep_pick(pick)
+        return pick
 
-    def _try(self, item: Item, answers: Answers) -> Placing:
-        """The same without a tree's id for each step."""
-        step = self._pick(item)
-        if step is None:
-            step = self._whole(item, self.seal())
-        delta = step.delta
-        if step.conflicts:
-            settled = settle(step.conflicts, answers, self._engine.unite)
-            if settled is None:
-                return Placing(Status.HELD, step.conflicts)
-            answered = self._settled(step.conflicts, settled)
-            delta = (*delta, *(one for one in answered if self._live.find(one[0]) != one[1]))
-        self._apply(delta)
-        self._tree = None if delta else self._tree
-        return Placing(Status.LAID if delta else Status.VOID)
-
-    def _apply(self, delta: Delta) -> None:
-        self._waiting.append(delta)
-        self._overlay.update(delta)
-
-    @property
-    def _live(self) -> LiveTree:
-        for delta in self._waiting:
-            for parts, entry in delta:
-                self._tree_now.put(parts, entry)
-        self._waiting.clear()
-        return self._tree_now
-
-    def seal(self) -> str:
-        """The id of the tree as it is now."""
-        if self._tree is None:
-            self._tree = self._live.seal()
-        return self._tree
-
-    def finish(self) -> str:
-        """The id of the tree at the end of a line, which is remembered with the files that were changed."""
-        laid = self._cache.laid
-        tree = self.seal()
-        laid.pop(tree, None)
-        laid[tree] = self._overlay
-        if len(laid) > _MOST_LINES:
-            del laid[next(iter(laid))]
-        return tree
+    def apply(self, pick: Pick, resolved: Edits = ()) -> bool:
+        """Apply a pick. Returns whether the tree changed."""
+        edits = pick.edits
+        if resolved:
+            live = self._live
+            edits = (*edits, *(edit for edit in resolved if live.find(edit[0]) != edit[1]))
+        if not edits:
+            return False
+        self._pending.append(edits)
+        self._edited.update(edits)
+        self._id = None if resolved else pick.tree
+        if pick.key is not None and pick.tree is None and not resolved:
+            self._cache.keep_pick(replace(pick, tree=self._tree_id()))
+        return True
 
     def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
-        """The id of a commit of the tree as it is now."""
-        tree = self.seal()
+        """Return the id of a commit of the tree, which is written where this tree is `stored`."""
+        tree = self._tree_id()
         if self._is_stored:
             self._live.flush()
-            return self._engine.write_commit(Commit(tree, (parent,), author, committer, message))
+            return self._store.write_commit(Commit(tree, (parent,), author, committer, message))
         known = self._cache.commits
         key = (tree, parent, author, message)
         oid = known.get(key)
         if oid is None:
-            if len(known) >= _MOST_STEPS:
+            if len(known) >= _MOST_PICKS:
                 known.clear()
             oid = object_id(b"commit", encode_commit(Commit(tree, (parent,), author, committer, message)))
             known[key] = oid
         return oid
 
-    def _pick(self, item: Item) -> _Step | None:
-        """What a change comes to, path by path; None where that is for git to say."""
-        changes = self._cache.changes(item)
-        has_additions = any(change.before is None for change in changes)
-        delta: list[tuple[Parts, Entry | None]] = []
+    def finish(self) -> str:
+        """Return the id of the tree, and remember which paths were edited for counting its lines."""
+        tree = self._tree_id()
+        self._cache.keep_edited(tree, self._edited)
+        return tree
+
+    @property
+    def _live(self) -> LiveTree:
+        for edits in self._pending:
+            for parts, entry in edits:
+                self._live_tree.put(parts, entry)
+        self._pending.clear()
+        return self._live_tree
+
+    def _tree_id(self) -> str:
+        if self._id is None:
+            self._id = self._live.seal()
+        return self._id
+
+    def _pick_by_path(self, change: ChangedTrees) -> Pick | None:
+        """Apply the table of the module's docstring to each path; None where whole trees must be merged."""
+        paths = self._cache.edits_of(change)
+        has_additions = any(path.before is None for path in paths)
+        edits: list[tuple[Parts, Entry | None]] = []
         conflicts: list[Conflict] = []
         live = self._live
-        for change in changes:
-            before, after = change.before, change.after
-            ours = live.find(change.parts)
-            if not _is_file_or_nothing(before, ours, after):
+        for path in paths:
+            base, theirs = path.before, path.after
+            ours = live.find(path.parts)
+            if not _are_files(base, ours, theirs):
                 return None
-            if before is None:
-                if ours is not None or after is None or self._may_have_moved(item, change.parts):
+            if base is None:
+                if ours is not None or theirs is None or self._may_be_renamed(change, path.parts):
                     return None
-                delta.append((change.parts, after))
-            elif after is None:
-                # Beside an addition it may be half of a rename; against an edit it is a conflict of its own kind.
-                if has_additions or ours != before:
+                edits.append((path.parts, theirs))
+            elif theirs is None:
+                # Beside an addition it may be half of a rename; against an edit it is a conflict of another kind.
+                if has_additions or ours != base:
                     return None
-                delta.append((change.parts, None))
+                edits.append((path.parts, None))
             elif ours is None:
                 return None
-            elif ours == before:
-                delta.append((change.parts, after))
-            elif ours != after:
-                content = self._cache.merge_content(before, ours, after)
+            elif ours == base:
+                edits.append((path.parts, theirs))
+            elif ours != theirs:
+                content = self._cache.merge_content(base, ours, theirs)
                 if content.conflict is not None:
-                    conflicts.append(_placed(content.conflict, path_of(change.parts)))
+                    conflicts.append(_at_path(content.conflict, path_of(path.parts)))
                 elif content.entry is None:
                     return None
                 elif content.entry != ours:
-                    delta.append((change.parts, content.entry))
-        return _Step(tuple(delta), tuple(sorted(conflicts, key=lambda conflict: conflict.path)))
+                    edits.append((path.parts, content.entry))
+        return Pick(tuple(edits), tuple(sorted(conflicts, key=lambda conflict: conflict.path)))
 
-    def _may_have_moved(self, item: Item, parts: Parts) -> bool:
-        """True where a new file stands in a folder that the line does not have, or behind a file: git may know why."""
+    def _may_be_renamed(self, change: ChangedTrees, parts: Parts) -> bool:
+        """True for a new file in a folder that this tree may have renamed, or replaced by a file."""
         for depth in range(1, len(parts)):
             ours = self._live.find(parts[:depth])
             if ours is None:
-                # A folder that the change was made beside and that is gone here may have been renamed.
-                return self._cache.reader.find(item.base_tree, parts[:depth]) is not None
+                # The folder was there before the change and is not here: it may have been renamed.
+                return self._cache.reader.find(change[0], parts[:depth]) is not None
             if ours[0] != TREE_MODE:
                 return True
         return False
 
-    def _whole(self, item: Item, before: str) -> _Step:
-        """The same, of whole trees by git."""
-        self._live.flush()
-        merged = self._engine.merge(item.base_tree, before, item.tree)
-        held = {parts_of(conflict.path) for conflict in merged.conflicts}
-        changed = self._cache.reader.changes(before, merged.tree)
-        # What goes is taken away first: a file may stand where a folder was.
-        delta = sorted(
-            (change for change in changed if change[0] not in held), key=lambda change: change[1] is not None
-        )
-        return _Step(tuple(delta), merged.conflicts)
-
-    def _settled(
-        self, conflicts: Iterable[Conflict], answers: Iterable[Answer]
-    ) -> Iterator[tuple[Parts, Entry | None]]:
-        for conflict, answer in zip(conflicts, answers, strict=True):
-            result = answer.result
-            if result is not None and answer.content is not None:
-                self._engine.write(b"blob", answer.content)
-            yield parts_of(conflict.path), None if result is None else (result.mode.encode(), result.oid)
+    def _pick_whole(self, change: ChangedTrees) -> Pick:
+        """Merge whole trees, and compare the result with this tree."""
+        before, after = change
+        own = self._live.flush()
+        merged = self._cache.merger.merge(before, own, after)
+        in_conflict = {parts_of(conflict.path) for conflict in merged.conflicts}
+        edits = (edit for edit in self._cache.reader.changes(own, merged.tree) if edit[0] not in in_conflict)
+        # Deletions first: a file may take the place of a folder.
+        return Pick(tuple(sorted(edits, key=lambda edit: edit[1] is not None)), merged.conflicts)
 
 
-def _is_file_or_nothing(*entries: Entry | None) -> bool:
-    return all(entry is None or entry[0] in _FILES for entry in entries)
+def _are_files(*entries: Entry | None) -> bool:
+    return all(entry is None or entry[0] in _FILE_MODES for entry in entries)
 
 
-def _placed(conflict: Conflict, path: str) -> Conflict:
-    """A conflict of a lone file, told of the path that it is at."""
+def _at_path(conflict: Conflict, path: str) -> Conflict:
+    """The conflict of a single file, with the path that the file really has."""
     name = _NAME.decode()
-    return replace(conflict, path=path, says=tuple(word.replace(name, path) for word in conflict.says))
+    return replace(conflict, path=path, messages=tuple(text.replace(name, path) for text in conflict.messages))
 
 
-def _read_changes(engine: Engine, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[_Change, ...]]:
-    """The paths by which two trees differ, for many pairs; renames are not looked for."""
-    if not all(is_oid(oid) for pair in pairs for oid in pair):
+def _read_changes(store: ObjectStore, changes: Sequence[ChangedTrees]) -> dict[ChangedTrees, tuple[_PathEdit, ...]]:
+    """Read the paths by which two trees differ, for many pairs by one process, without looking for renames."""
+    if not all(is_oid(oid) for change in changes for oid in change):
         raise ValueError("only full object ids may reach git")
-    asked = "".join(f"{before} {after}\n" for before, after in pairs)
-    out = engine.git.ask("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", text=asked)
-    found: dict[tuple[str, str], list[_Change]] = {pair: [] for pair in pairs}
-    current: list[_Change] = []
+    pairs = "".join(f"{before} {after}\n" for before, after in changes)
+    out = store.git.ask("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", text=pairs)
+    found: dict[ChangedTrees, list[_PathEdit]] = {change: [] for change in changes}
+    current: list[_PathEdit] = []
     words = iter(out.split("\0"))
     for word in words:
-        # A pair's own line is not ended by NUL, even here.
+        # The line that names a pair ends in a newline, not in NUL.
         while word and not word.startswith(":"):
             head, _, word = word.partition("\n")
             before, _, after = head.partition(" ")
@@ -327,56 +370,9 @@ def _read_changes(engine: Engine, pairs: Sequence[tuple[str, str]]) -> dict[tupl
         if word:
             old_mode, new_mode, old, new, _ = word[1:].split(" ")
             parts = parts_of(next(words))
-            current.append(_Change(parts, _entry(old_mode, old), _entry(new_mode, new)))
-    return {pair: tuple(changes) for pair, changes in found.items()}
+            current.append(_PathEdit(parts, _entry(old_mode, old), _entry(new_mode, new)))
+    return {change: tuple(edits) for change, edits in found.items()}
 
 
 def _entry(mode: str, oid: str) -> Entry | None:
-    return None if mode == _NOTHING else (mode.encode(), oid)
-
-
-class PlainGround:
-    """The same without remembering anything: every item is a merge of whole trees by git. What is published is
-    proved on this.
-    """
-
-    def __init__(self, engine: Engine, tree: str) -> None:
-        self._engine = engine
-        self._tree = tree
-
-    def put(self, item: Item, answers: Answers) -> Placing:
-        """Put a change on top, where it can be."""
-        merged = self._engine.merge(item.base_tree, self._tree, item.tree)
-        tree = merged.tree
-        settled: tuple[Answer, ...] = ()
-        if not merged.is_clean:
-            found = settle(merged.conflicts, answers, self._engine.unite)
-            if found is None:
-                return Placing(Status.HELD, merged.conflicts)
-            settled = found
-            tree = self._with_answers(merged.tree, merged.conflicts, settled)
-        if tree == self._tree:
-            return Placing(Status.VOID, (), settled)
-        self._tree = tree
-        return Placing(Status.LAID, (), settled)
-
-    def seal(self) -> str:
-        """The id of the tree as it is now."""
-        return self._tree
-
-    def finish(self) -> str:
-        """The same."""
-        return self._tree
-
-    def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
-        """Store a commit of it."""
-        return self._engine.write_commit(Commit(self._tree, (parent,), author, committer, message))
-
-    def _with_answers(self, tree: str, conflicts: Sequence[Conflict], answers: Sequence[Answer]) -> str:
-        live = LiveTree(TreeReader(self._engine), tree)
-        for conflict, answer in zip(conflicts, answers, strict=True):
-            result: Side | None = answer.result
-            if answer.content is not None:
-                self._engine.write(b"blob", answer.content)
-            live.put(parts_of(conflict.path), None if result is None else (result.mode.encode(), result.oid))
-        return live.flush()
+    return None if mode == _ABSENT_MODE else (mode.encode(), oid)

@@ -1,7 +1,7 @@
-"""Trees of git held in memory while a line is laid: looked up, changed path by path, and given their ids.
+"""Trees of git in memory: looked up, edited path by path, hashed, and stored when their objects are needed.
 
-A line of 300 commits has a thousand trees. Only folders that changed are written anew, and only their ids are worked
-out unless somebody needs the objects: hashing a folder costs microseconds, storing it a hundred times that.
+A branch of 300 commits has a thousand trees. Only folders that changed are built anew, and they are only hashed until
+somebody needs the objects: hashing a folder costs microseconds, storing it a hundred times that.
 
 Paths are tuples of bytes, folder by folder; an entry is a mode as trees have it (`100644`, `40000`) and an id.
 """
@@ -19,16 +19,16 @@ type Parts = tuple[bytes, ...]
 type Entry = tuple[bytes, str]
 """Mode and id."""
 type _Raw = bytes
-"""An entry as it stands in a tree's body: mode, space, name, NUL and 20 bytes. Folders are joined from these."""
+"""An entry as bytes of a tree object: mode, space, name, NUL and 20 bytes. A folder is the join of these."""
 
 _UNKNOWN = "0" * 40
 
 
 class TreeStore(Protocol):
-    """Where trees come from and go to."""
+    """Reads and writes objects."""
 
     def read(self, oid: str) -> tuple[bytes, bytes]:
-        """The kind and body of an object."""
+        """Return the kind and body of an object."""
         ...
 
     def write(self, kind: bytes, body: bytes) -> str:
@@ -37,7 +37,7 @@ class TreeStore(Protocol):
 
 
 class TreeReader:
-    """Parsed trees by their ids. What it returns must not be changed."""
+    """Parsed trees by their ids. The returned mappings must not be changed."""
 
     _MOST = 4096
 
@@ -59,7 +59,7 @@ class TreeReader:
         return known
 
     def find(self, root: str, parts: Parts) -> Entry | None:
-        """What a path holds, a folder or a file; None where there is nothing."""
+        """Find the entry of a path, a folder or a file; None where there is nothing."""
         entry: Entry = (TREE_MODE, root)
         for name in parts:
             if entry[0] != TREE_MODE:
@@ -71,7 +71,7 @@ class TreeReader:
         return entry
 
     def changes(self, before: str, after: str) -> Iterator[tuple[Parts, Entry | None]]:
-        """The files that turn one tree into another: path, and what it has afterwards (None: it goes)."""
+        """Yield the files in which two trees differ: path, and its entry afterwards (None where it is deleted)."""
         if before != after:
             yield from self._changes(before, after, ())
 
@@ -101,7 +101,7 @@ class _Folder:
     __slots__ = ("children", "entries", "is_sorted", "is_stored", "oid")
 
     def __init__(self, oid: str | None, entries: dict[bytes, _Raw]) -> None:
-        # None while it differs from what was hashed last.
+        # None where it changed since it was hashed.
         self.oid = oid
         self.entries = entries
         self.children: dict[bytes, _Folder] = {}
@@ -110,16 +110,16 @@ class _Folder:
 
 
 class LiveTree:
-    """A tree that can be changed. Folders are read when a path in them is looked at."""
+    """A tree that can be edited. Folders are read when a path in them is looked up."""
 
     def __init__(self, reader: TreeReader, root: str) -> None:
         self._reader = reader
         self._root = _Folder(root, dict(reader.entries(root)))
 
     def find(self, parts: Parts) -> Entry | None:
-        """What a path holds; None where there is nothing, or a file stands in its way.
+        """Find the entry of a path; None where there is nothing, or where a file takes the place of its folder.
 
-        A folder's id is not to be relied on.
+        The id of a folder may be out of date.
         """
         folder = self._root
         for name in parts[:-1]:
@@ -131,7 +131,7 @@ class LiveTree:
         return None if raw is None else _entry(raw)
 
     def put(self, parts: Parts, entry: Entry | None) -> None:
-        """Let a path hold a file, or nothing; folders come and go with their files."""
+        """Set the file of a path, or delete it (None). Folders are made and removed with their files."""
         if entry is None:
             self._remove(self._root, parts, 0)
             return
@@ -153,11 +153,11 @@ class LiveTree:
         folder.entries[name] = _raw(name, *entry)
 
     def seal(self) -> str:
-        """The id of the whole tree as it is now."""
+        """Hash the folders that changed, and return the id of the whole tree."""
         return self._seal(self._root)
 
     def flush(self) -> str:
-        """Store every folder that is not stored yet, and return the id of the whole tree."""
+        """Store the folders that are not stored yet, and return the id of the whole tree."""
         oid = self.seal()
         self._flush(self._root)
         return oid
@@ -238,16 +238,16 @@ def _is_folder(raw: _Raw) -> bool:
 
 
 def _order(item: tuple[bytes, _Raw]) -> bytes:
-    """A folder sorts as if its name ended in a slash."""
+    """The sort key of git: a folder sorts as if its name ended in a slash."""
     name, raw = item
     return name + b"/" if _is_folder(raw) else name
 
 
 def parts_of(path: str) -> Parts:
-    """A path of git (bytes that are not UTF-8 as surrogates) as its folders and name."""
+    """Split a path of git (bytes that are not UTF-8 as surrogates) into its folders and name."""
     return tuple(path.encode("utf-8", "surrogateescape").split(b"/"))
 
 
 def path_of(parts: Iterable[bytes]) -> str:
-    """The other way round."""
+    """Join folders and name to a path of git."""
     return b"/".join(parts).decode("utf-8", "surrogateescape")

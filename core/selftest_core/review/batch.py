@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
-from selftest_core.git.engine import Engine
-from selftest_core.review.apply_decisions import Reviewed, lay_review, publish_review
+from selftest_core.review.apply_decisions import Reviewed, apply_decisions, publish_review
 from selftest_core.review.candidate_branch import Line, Status
 from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
 from selftest_core.review.decisions import Decisions, read_decisions
+from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of
 from selftest_core.review.publishing import keep_candidate
 from selftest_core.review.pull_request import open_for, write_pull_request
@@ -63,8 +63,8 @@ def review(
     user = Git(inputs.place.git_dir, environ)
     home = home_of(inputs, inputs.name)
     with hold(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
-        plan = make_plan(engine, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
-        reviewed = lay_review(engine, plan, decisions)
+        plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
+        reviewed = apply_decisions(engine, plan, decisions)
         _keep_sources(user, inputs)
         candidate = keep_candidate(engine, user, plan.name, reviewed.line)
         is_held = any(placed.status is Status.HELD for placed in reviewed.line.items)

@@ -1,8 +1,8 @@
-"""The line: a pure fold of base, items in order and decisions into one linear branch.
+"""The candidate branch ("line"): a fold of base, changes in order, decisions and resolutions into commits.
 
-The same base, items, order, decisions and resolutions always give the same commit ids: the committer is ours and its
-date is the author's. A commit in conflict is held out of the line and the rest goes on; one that changes nothing any
-more is void. Nothing in here knows git: trees are merged and commits written through a port.
+Each change is cherry-picked onto the tree so far. A change in conflict is left out and the rest goes on; a change that
+changes nothing becomes no commit. The same input always gives the same commit ids: the committer is fixed, and the
+committer date is the author date. git is reached through a port (`PickEngine`) only.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.resolutions import NO_ANSWERS
+from selftest_core.git.trees import parts_of
+from selftest_core.review.resolutions import NO_ANSWERS, resolve_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from selftest_core.git.merge_tree import Conflict
+    from selftest_core.git.merges import Conflict, Merger
+    from selftest_core.git.object_store import ObjectStore
+    from selftest_core.git.path_cache import Edits, PickTree
     from selftest_core.review.resolutions import Answer, Answers
 
 COMMITTER = b"selftest-tui <selftest-tui@localhost>"
 
 
 class Decision(StrEnum):
-    """What a person wants of an item. Undecided is laid, so that it can be seen and tested, and never published."""
+    """A person's decision on a change. Undecided changes are applied, so that they can be tested, and not published."""
 
     KEEP = "keep"
     REVERT = "revert"
@@ -31,7 +34,7 @@ class Decision(StrEnum):
 
 
 class Status(StrEnum):
-    """What became of an item on the line."""
+    """The result of picking a change: applied, in conflict, no change (empty), or left out because it is reverted."""
 
     LAID = "laid"
     HELD = "held"
@@ -41,9 +44,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One change that can be laid: a commit over the tree that it was made on.
+    """A change that can be picked: the difference of two trees, with author and message.
 
-    `oid` names it for ever (the first source's commit id); `base_tree` and `tree` are what it changes.
+    `oid` identifies it for ever: the commit id of its first source.
     """
 
     oid: str
@@ -54,8 +57,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """One item's place: its status, the commit made of it, the conflicts that hold it out, or what settled them."""
+class LineItem:
+    """An item on the branch: its status, the commit made of it, its unresolved conflicts, or the answers used."""
 
     item: Item
     status: Status
@@ -66,62 +69,57 @@ class Laid:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The whole line: `tip` is the last commit (the base itself where nothing is laid) and `tree` its tree.
+    """The branch: `tip` is its last commit (the base where nothing is applied) and `tree` the tree of that commit.
 
-    The first `joint` items are members of the joint commit.
+    The first `joint` items share one commit.
     """
 
     base: str
     tip: str
     tree: str
-    items: tuple[Laid, ...]
+    items: tuple[LineItem, ...]
     joint: int = 0
 
     @property
     def joint_commit(self) -> str:
-        """The id of the joint commit, "" where none of its members is laid."""
+        """The id of the shared commit, "" where none of its items is applied."""
         return next((one.commit for one in self.items[: self.joint] if one.commit), "")
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
-    """What became of an item that was put on the line: laid, void, or held by `conflicts`."""
+class PickResult:
+    """The result of one pick: its status, the conflicts that stopped it, or the answers that resolved them."""
 
     status: Status
     conflicts: tuple[Conflict, ...] = ()
     answers: tuple[Answer, ...] = ()
 
 
-class Ground(Protocol):
-    """The tree that items are put on, one after the other."""
+_LAID = PickResult(Status.LAID)
+_VOID = PickResult(Status.VOID)
+_DROPPED = PickResult(Status.DROPPED)
 
-    def put(self, item: Item, answers: Answers) -> Placing:
-        """Put a change on top where it can be, settled by these answers where it is in conflict."""
+
+class PickEngine(Protocol):
+    """The operations of git that building a branch needs."""
+
+    @property
+    def store(self) -> ObjectStore:
+        """Where resolved contents are written."""
         ...
 
-    def seal(self) -> str:
-        """The id of the tree as it is now."""
+    @property
+    def merger(self) -> Merger:
+        """Merges texts."""
         ...
 
-    def finish(self) -> str:
-        """The same, at the end of the line."""
-        ...
-
-    def commit(self, parent: str, author: bytes, committer: bytes, message: bytes) -> str:
-        """The id of a commit of the tree as it is now; stored where the ground stores what is laid."""
-        ...
-
-
-class Objects(Protocol):
-    """What laying needs of git."""
-
-    def stand_on(self, tree: str, items: Sequence[Item], *, stored: bool) -> Ground:
-        """A ground that holds this tree, on which these items are about to be put."""
+    def start(self, tree: str, items: Sequence[Item], *, stored: bool) -> PickTree:
+        """Return a tree that these items are about to be picked onto."""
         ...
 
 
-def lay(
-    objects: Objects,
+def build_line(
+    engine: PickEngine,
     base: str,
     base_tree: str,
     items: Sequence[Item],
@@ -131,61 +129,82 @@ def lay(
     answers: Answers = NO_ANSWERS,
     stored: bool = True,
 ) -> Line:
-    """Lay the items in their order, those decided as revert left out; an item without a decision is undecided.
+    """Pick the items in their order, without those that are reverted; items without a decision are undecided.
 
-    `joint` items come first and become one commit together, yet each is merged, held or dropped by itself, so that
-    reverting one leaves all others as they are. `answers` settle conflicts. Not `stored`: only the ids are worked out,
-    which is all that looking at a line needs; `store` writes what is behind them.
+    `joint` items come first and share one commit, yet each is picked by itself, so that reverting one leaves the others
+    as they are. `answers` resolve conflicts. Not `stored`: only ids are computed, and `store_line` writes the objects.
     """
-    ground = objects.stand_on(base_tree, [*joint, *items], stored=stored)
+    tree = engine.start(base_tree, [*joint, *items], stored=stored)
     tip = base
-    placings = [(item, _put(ground, item, decisions, answers)) for item in joint]
-    together = [item for item, placing in placings if placing.status is Status.LAID]
+    results = [(item, _pick_unless_reverted(engine, tree, item, decisions, answers)) for item in joint]
+    together = [item for item, result in results if result.status is Status.LAID]
     if together:
-        tip = _commit(ground, tip, _joint_author(together), joint_message(together))
-    members = [_laid(item, placing, tip) for item, placing in placings]
+        tip = _commit(tree, tip, _joint_author(together), joint_message(together))
+    line = [_line_item(item, result, tip) for item, result in results]
     for item in items:
-        placing = _put(ground, item, decisions, answers)
-        if placing.status is Status.LAID:
-            tip = _commit(ground, tip, item.author, item.message)
-        members.append(_laid(item, placing, tip))
-    return Line(base, tip, ground.finish(), tuple(members), len(joint))
+        result = _pick_unless_reverted(engine, tree, item, decisions, answers)
+        if result.status is Status.LAID:
+            tip = _commit(tree, tip, item.author, item.message)
+        line.append(_line_item(item, result, tip))
+    return Line(base, tip, tree.finish(), tuple(line), len(joint))
 
 
-def store(objects: Objects, line: Line, base_tree: str) -> None:
-    """Write the commits and trees of a line that was laid without storing them.
+def store_line(engine: PickEngine, line: Line, base_tree: str) -> None:
+    """Write the commits and trees of a line that was built without storing them.
 
-    Raises RuntimeError where laying what is laid again gives another line, which would be our mistake.
+    Raises RuntimeError where building it again gives another line, which would be a defect.
     """
     laid = [one.item for one in line.items if one.status is Status.LAID]
     count = sum(one.status is Status.LAID for one in line.items[: line.joint])
     answers = {answer.meeting: answer for one in line.items for answer in one.answers}
-    again = lay(objects, line.base, base_tree, laid[count:], {}, joint=laid[:count], answers=answers)
+    again = build_line(engine, line.base, base_tree, laid[count:], {}, joint=laid[:count], answers=answers)
     if again.tip != line.tip:
-        raise RuntimeError("laying a line again gave another line")
+        raise RuntimeError("building the branch again gave another branch")
 
 
-_DROPPED = Placing(Status.DROPPED)
+def pick_item(engine: PickEngine, tree: PickTree, item: Item, answers: Answers) -> PickResult:
+    """Cherry-pick one item, with these answers to its conflicts."""
+    pick = tree.pick((item.base_tree, item.tree))
+    if not pick.conflicts:
+        return _LAID if tree.apply(pick) else _VOID
+    found = resolve_conflicts(pick.conflicts, answers, engine.merger.union)
+    if found is None:
+        return PickResult(Status.HELD, pick.conflicts)
+    is_changed = tree.apply(pick, _edits(engine.store, pick.conflicts, found))
+    return PickResult(Status.LAID if is_changed else Status.VOID, (), found)
 
 
-def _put(ground: Ground, item: Item, decisions: Mapping[str, Decision], answers: Answers) -> Placing:
+def _edits(store: ObjectStore, conflicts: Sequence[Conflict], answers: Sequence[Answer]) -> Edits:
+    """Store the resolved contents, and return what the paths in conflict hold then."""
+    edits = []
+    for conflict, answer in zip(conflicts, answers, strict=True):
+        result = answer.result
+        if result is not None and answer.content is not None:
+            store.write(b"blob", answer.content)
+        edits.append((parts_of(conflict.path), None if result is None else (result.mode.encode(), result.oid)))
+    return tuple(edits)
+
+
+def _pick_unless_reverted(
+    engine: PickEngine, tree: PickTree, item: Item, decisions: Mapping[str, Decision], answers: Answers
+) -> PickResult:
     is_reverted = decisions.get(item.oid) is Decision.REVERT
-    return _DROPPED if is_reverted else ground.put(item, answers)
+    return _DROPPED if is_reverted else pick_item(engine, tree, item, answers)
 
 
-def _laid(item: Item, placing: Placing, tip: str) -> Laid:
-    commit = tip if placing.status is Status.LAID else None
-    return Laid(item, placing.status, commit, placing.conflicts, placing.answers)
+def _line_item(item: Item, result: PickResult, tip: str) -> LineItem:
+    commit = tip if result.status is Status.LAID else None
+    return LineItem(item, result.status, commit, result.conflicts, result.answers)
 
 
-def _commit(ground: Ground, tip: str, author: bytes, message: bytes) -> str:
-    # The committer's date is the author's: the same decisions must give the same ids on any day and machine.
+def _commit(tree: PickTree, tip: str, author: bytes, message: bytes) -> str:
+    # The committer date is the author date: the same decisions must give the same ids on any day and machine.
     date = b" ".join(author.rsplit(maxsplit=2)[-2:])
-    return ground.commit(tip, author, COMMITTER + b" " + date, message)
+    return tree.commit(tip, author, COMMITTER + b" " + date, message)
 
 
 def joint_message(items: Sequence[Item]) -> bytes:
-    """The message of the joint commit: each member's subject, and everybody credited once."""
+    """The message of the shared commit: the subject of each item, and each author credited once."""
     count = len(items)
     what = "change" if count == 1 else "changes"
     lines = [f"Tests, docs and build files: {count} {what}".encode(), b""]
@@ -197,6 +216,6 @@ def joint_message(items: Sequence[Item]) -> bytes:
 
 
 def _joint_author(items: Sequence[Item]) -> bytes:
-    """Ours, dated as the newest member: the time must come from the members, not from a clock."""
+    """The fixed committer, dated as the newest item: the time must come from the items, not from a clock."""
     newest = max(items, key=lambda item: (int(item.author.split()[-2]), item.oid))
     return COMMITTER + b" " + b" ".join(newest.author.split()[-2:])

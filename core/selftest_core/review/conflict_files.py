@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.review.resolutions import Answer, Resolution, why_unanswerable
+from selftest_core.review.resolutions import Answer, Resolution, unresolvable_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from selftest_core.git.engine import Engine
-    from selftest_core.git.merge_tree import Conflict, Side
+    from selftest_core.git.merges import Conflict, Side
+    from selftest_core.review.engine import Engine
 
 _LABELS = ("the line so far", "base", "this change")
 _MARK = 7
@@ -30,7 +30,7 @@ class ConflictFile:
     """One path in conflict. Contents are None where a side has no file there.
 
     `merged`: what git merged with diff3 markers around what it could not; None where there is nothing to merge (a
-    side is gone, or it is no text): then one side is chosen, or its copy edited. `path` and `says` (git's words) are
+    side is gone, or it is no text): then one side is chosen, or its copy edited. `path` and `messages` (of git) are
     not yet safe to show.
     """
 
@@ -47,9 +47,9 @@ class ConflictFile:
         return self.conflict.path
 
     @property
-    def says(self) -> tuple[str, ...]:
-        """git's own words about it."""
-        return self.conflict.says
+    def messages(self) -> tuple[str, ...]:
+        """git's messages about it."""
+        return self.conflict.messages
 
     @property
     def is_text(self) -> bool:
@@ -69,7 +69,7 @@ class ConflictFile:
 
 def read_conflicts(engine: Engine, conflicts: Sequence[Conflict]) -> tuple[ConflictFile, ...]:
     """The sides of each conflict. Raises RefusedError where the paths themselves clash, KeyError for a lost blob."""
-    why = why_unanswerable(conflicts)
+    why = unresolvable_reason(conflicts)
     if why:
         raise RefusedError("This conflict cannot be resolved by editing", why)
     return tuple(_read(engine, conflict) for conflict in conflicts)
@@ -121,7 +121,7 @@ def read_copies(files: Sequence[ConflictFile], paths: Sequence[Path]) -> Resolut
 
 def _read(engine: Engine, conflict: Conflict) -> ConflictFile:
     sides = (conflict.base, conflict.ours, conflict.theirs)
-    base, ours, theirs = (None if side is None else engine.read(side.oid)[1] for side in sides)
+    base, ours, theirs = (None if side is None else engine.store.read(side.oid)[1] for side in sides)
     made = ConflictFile(conflict, base, ours, theirs, None)
     is_link = any(side is not None and side.mode == "120000" for side in sides)
     if ours is None or theirs is None or is_link or not made.is_text:
@@ -130,7 +130,7 @@ def _read(engine: Engine, conflict: Conflict) -> ConflictFile:
     # Text about conflicts has marks of its own: ours are longer then.
     while any(re.search(rb"(?m)^[<|>]{%d}" % marker, text or b"") for text in (base, ours, theirs)):
         marker += 4
-    merged = engine.merge_file(base or b"", ours, theirs, "--diff3", f"--marker-size={marker}", *_labels())
+    merged = engine.merger.merge_texts(base or b"", ours, theirs, "--diff3", f"--marker-size={marker}", *_labels())
     return ConflictFile(conflict, base, ours, theirs, merged, marker)
 
 

@@ -1,10 +1,9 @@
-"""Who needs whom: what dropping one item of the line would break, and what it would let in.
+"""Dependencies between changes: which changes a drop would put in conflict, and which conflicts it would resolve.
 
-The fold is the truth, so a drop is simulated by laying again without the item. Only items that touch a path in
-common, or a folder that one of them emptied or put a file in the place of, can matter to each other: laying just
-those keeps three hundred simulations cheap. A simulation depends on nothing but its group, so after one decision
-only the group that it is in is simulated anew; the rest is remembered. Somebody who waits may stop it in the middle:
-what was found so far stands, and asking again goes on from there.
+Each drop is simulated by picking again without that item, since only picking tells the truth. Items can only matter to
+each other when they touch a common path, or a folder that one of them emptied or replaced by a file: picking within
+such a group keeps three hundred simulations cheap. A simulation depends on nothing but its group, so after a decision
+only one group is simulated again. The search can be stopped in the middle, and goes on from there when called again.
 """
 
 from __future__ import annotations
@@ -13,18 +12,19 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.review.candidate_branch import Decision, PickEngine, Status, pick_item
 from selftest_core.review.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from selftest_core.git.commit_changes import PathChange
-    from selftest_core.review.candidate_branch import Ground, Item
+    from selftest_core.git.path_cache import PickTree
+    from selftest_core.review.candidate_branch import Item
     from selftest_core.review.resolutions import Answers
 
-type Simulations = dict[tuple[object, ...], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]
-"""By group, and in it by the item that was dropped: the items that broke, and those that were let in."""
+type Drops = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+"""By the item that was dropped: the items that are in conflict then, and those that no longer are."""
 
 _MOST_GROUPS = 2_000
 _MOST_ORDERS = 64
@@ -32,9 +32,9 @@ _MOST_ORDERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Dependents:
-    """For each laid item: the later ones that need it, and the held ones that its drop would let in (oids).
+    """For each applied item: the later items that need it, and the items whose conflicts its drop resolves (oids).
 
-    `is_whole` is off where somebody stopped before all was found.
+    `is_whole` is off where the search was stopped early.
     """
 
     needed_by: Mapping[str, tuple[str, ...]]
@@ -42,19 +42,45 @@ class Dependents:
     is_whole: bool = True
 
 
-class Simulated(Protocol):
-    """What simulating needs of git."""
+class DropCache:
+    """Simulated drops by group, and groups by order of the items."""
 
-    simulations: Simulations
-    related: dict[tuple[str, ...], list[list[Item]]]
+    def __init__(self) -> None:
+        self._drops: dict[tuple[object, ...], Drops] = {}
+        self._groups: dict[tuple[str, ...], list[list[Item]]] = {}
 
-    def try_on(self, tree: str, items: Sequence[Item]) -> Ground:
-        """A ground for laying that nobody keeps."""
+    def drops(self, key: tuple[object, ...]) -> Drops:
+        """Return the drops of a group, to be added to."""
+        if key not in self._drops and len(self._drops) >= _MOST_GROUPS:
+            self._drops.clear()
+        return self._drops.setdefault(key, {})
+
+    def groups(self, items: Sequence[Item], paths: Mapping[str, Sequence[PathChange]]) -> list[list[Item]]:
+        """Return the groups of items that can matter to each other, the smallest first."""
+        order = tuple(item.oid for item in items)
+        groups = self._groups.get(order)
+        if groups is None:
+            if len(self._groups) >= _MOST_ORDERS:
+                self._groups.clear()
+            groups = self._groups[order] = sorted(_related(items, paths), key=len)
+        return groups
+
+
+class TrialEngine(PickEngine, Protocol):
+    """The operations of git that simulations need."""
+
+    @property
+    def drops(self) -> DropCache:
+        """Simulated drops so far."""
+        ...
+
+    def start_trial(self, tree: str, items: Sequence[Item]) -> PickTree:
+        """Return a tree for a branch that is thrown away."""
         ...
 
 
 def find_dependents(
-    objects: Simulated,
+    engine: TrialEngine,
     base_tree: str,
     items: Sequence[Item],
     decisions: Mapping[str, Decision],
@@ -63,31 +89,21 @@ def find_dependents(
     answers: Answers = NO_ANSWERS,
     should_stop: Callable[[], bool] | None = None,
 ) -> Dependents:
-    """Simulate the drop of each item, within the items that it can matter to."""
+    """Simulate the drop of each item, within its group."""
     needed_by: dict[str, tuple[str, ...]] = {}
     lets_in: dict[str, tuple[str, ...]] = {}
-    known = objects.simulations
     answered = frozenset(answers.values())
     is_whole = True
-    order = tuple(item.oid for item in items)
-    groups = objects.related.get(order)
-    if groups is None:
-        if len(objects.related) >= _MOST_ORDERS:
-            objects.related.clear()
-        groups = objects.related[order] = sorted(_related(items, paths), key=len)
-    for group in groups:
+    for group in engine.drops.groups(items, paths):
         reverted = frozenset(item.oid for item in group if decisions.get(item.oid) is Decision.REVERT)
-        key = (base_tree, tuple((item.oid, item.tree) for item in group), reverted, answered)
-        if key not in known and len(known) >= _MOST_GROUPS:
-            known.clear()
-        found = known.setdefault(key, {})
-        simulated = _simulate(objects, base_tree, group, reverted, answers, found)
+        drops = engine.drops.drops((base_tree, tuple((item.oid, item.tree) for item in group), reverted, answered))
+        simulated = _simulate(engine, base_tree, group, reverted, answers, drops)
         while is_whole:
             if should_stop is not None and should_stop():
                 is_whole = False
             elif next(simulated, None) is None:
                 break
-        for oid, (broken, freed) in found.items():
+        for oid, (broken, freed) in drops.items():
             if broken:
                 needed_by[oid] = broken
             if freed:
@@ -96,41 +112,47 @@ def find_dependents(
 
 
 def _simulate(
-    objects: Simulated,
+    engine: TrialEngine,
     base_tree: str,
     group: Sequence[Item],
     reverted: frozenset[str],
     answers: Answers,
-    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]],
+    drops: Drops,
 ) -> Iterator[str]:
-    """Drop one item after the other, adding to `found`; yields each that was not there yet."""
-    dropped = [item.oid for item in group if item.oid not in reverted]
-    if all(oid in found for oid in dropped):
+    """Drop one item after the other, and add the results to `drops`; yields each item that was not there yet."""
+    wanted = [item.oid for item in group if item.oid not in reverted]
+    if all(oid in drops for oid in wanted):
         return
-    before = _statuses(objects.try_on(base_tree, group), group, reverted, answers)
-    for oid in dropped:
-        if oid in found:
+    before = _pick_all(engine, base_tree, group, reverted, answers)
+    for oid in wanted:
+        if oid in drops:
             continue
         broken: list[str] = []
         freed: list[str] = []
         if before[oid] is Status.LAID:
-            after = _statuses(objects.try_on(base_tree, group), group, reverted | {oid}, answers)
+            after = _pick_all(engine, base_tree, group, reverted | {oid}, answers)
             for item in group:
                 change = (before[item.oid], after[item.oid])
                 if change == (Status.LAID, Status.HELD):
                     broken.append(item.oid)
                 elif change == (Status.HELD, Status.LAID):
                     freed.append(item.oid)
-        found[oid] = (tuple(broken), tuple(freed))
+        drops[oid] = (tuple(broken), tuple(freed))
         yield oid
 
 
-def _statuses(ground: Ground, items: Sequence[Item], reverted: frozenset[str], answers: Answers) -> dict[str, Status]:
-    return {item.oid: Status.DROPPED if item.oid in reverted else ground.put(item, answers).status for item in items}
+def _pick_all(
+    engine: TrialEngine, base_tree: str, group: Sequence[Item], reverted: frozenset[str], answers: Answers
+) -> dict[str, Status]:
+    tree = engine.start_trial(base_tree, group)
+    return {
+        item.oid: Status.DROPPED if item.oid in reverted else pick_item(engine, tree, item, answers).status
+        for item in group
+    }
 
 
 def _related(items: Sequence[Item], paths: Mapping[str, Sequence[PathChange]]) -> list[list[Item]]:
-    """Items that share a path, directly or through others, in the order of the line. Loners are left out."""
+    """Group the items that share a path, directly or through others, in their order; single items are left out."""
     parent = list(range(len(items)))
 
     def root(index: int) -> int:
@@ -145,14 +167,14 @@ def _related(items: Sequence[Item], paths: Mapping[str, Sequence[PathChange]]) -
         for change in paths[item.oid]:
             parent[root(index)] = root(touched.setdefault(change.path, index))
             if change.after is None:
-                # git may take what went from here for a renamed folder, and move what others put into it.
+                # git may take this deletion for a renamed folder, and move what others add to that folder.
                 for folder in _folders(change.path):
                     parent[root(index)] = root(emptied.setdefault(folder, index))
     for index, item in enumerate(items):
         for change in paths[item.oid]:
             if change.before is None:
                 for folder in _folders(change.path):
-                    # A folder that another item has a file in the place of, or moved away.
+                    # A folder that another item replaced by a file, or moved away.
                     for other in (touched.get(folder), emptied.get(folder)):
                         if other is not None:
                             parent[root(index)] = root(other)
@@ -163,6 +185,6 @@ def _related(items: Sequence[Item], paths: Mapping[str, Sequence[PathChange]]) -
 
 
 def _folders(path: str) -> list[str]:
-    """The folders that a path stands in, the top one excepted: everything stands there."""
+    """The folders above a path, without the top one, which contains everything."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]

@@ -1,8 +1,8 @@
-"""Handing the line over: objects into the person's repository, then refs in one transaction, or nothing at all.
+"""Publication: objects are copied into the user's repository, then all refs move in one transaction, or none.
 
-Two kinds of refs are ever written: our own under `refs/selftest/<review>/`, and the one branch that the person
-publishes. The branch must be new, or still where this review last published it, and checked out nowhere; its tree
-must be what laying everything again without any cache gives. Objects arrive before the refs do, checked by git's own
+Only two kinds of refs are written: our own under `refs/selftest/<review>/`, and the one branch that the user
+publishes. That branch must be new, or still where this review last published it, and checked out nowhere; its commits
+must be those that a build without any cache gives. Objects come before refs, checked by git's own
 `index-pack --strict`, which refuses paths that no checkout may write.
 """
 
@@ -17,36 +17,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
-from selftest_core.git.engine import Engine
 from selftest_core.git.objects import is_oid
-from selftest_core.review.candidate_branch import lay, store
+from selftest_core.review.candidate_branch import build_line, store_line
+from selftest_core.review.engine import Engine
 from selftest_core.review.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.git.command import Git
+    from selftest_core.git.object_store import ObjectStore
     from selftest_core.review.candidate_branch import Decision, Item, Line
     from selftest_core.review.resolutions import Answers
 
 _NOWHERE = "0" * 40
 _OWN = "refs/selftest/"
 _STALE = 60.0
-"""Seconds: moving refs takes milliseconds."""
+"""Seconds after which a lock is stale; a transaction takes milliseconds."""
 
 
 def own_ref(review: str, name: str) -> str:
-    """A ref of ours. Everything below `refs/selftest/` belongs to this tool."""
+    """The full name of a ref of ours. Everything below `refs/selftest/` belongs to this tool."""
     return f"{_OWN}{review}/{name}"
 
 
 def keep_candidate(engine: Engine, user: Git, review: str, line: Line) -> str:
-    """Put the line where it can be seen and tested, `refs/selftest/<review>/candidate`, and return that ref."""
+    """Write the line to `refs/selftest/<review>/candidate`, where it can be checked out; returns that ref."""
     ref = own_ref(review, "candidate")
     old = user.refs(ref).get(ref, _NOWHERE)
     if old != line.tip:
-        store(engine, line, engine.tree_of(line.base))
-        transfer(engine, user, line.tip, line.base)
+        store_line(engine, line, engine.store.tree_of(line.base))
+        transfer(engine.store, user, line.tip, line.base)
         _update(user, [(ref, line.tip, old)], "candidate")
     return ref
 
@@ -54,15 +55,15 @@ def keep_candidate(engine: Engine, user: Git, review: str, line: Line) -> str:
 def publish(engine: Engine, user: Git, review: str, branch: str, line: Line) -> str:
     """Publish the line as a branch and return its full ref.
 
-    Raises UsageError for a name that no branch can have, RefusedError (exit 4) where the branch is checked out, is
-    somebody else's, or moved since this review last published it. Nothing has changed then.
+    Raises UsageError for an invalid name, RefusedError (exit 4) where the branch is checked out, is not from this
+    review, or moved since this review last published it. Nothing is changed then.
     """
     ref = branch if branch.startswith("refs/heads/") else f"refs/heads/{branch}"
     if branch.startswith("-") or not user.run("check-ref-format", ref).ok:
-        raise UsageError(f"{branch!r} cannot be the name of a branch", hint="See `git help check-ref-format`.")
+        raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
     folder = user.checked_out().get(ref)
     if folder is not None:
-        hint = "Publish under another name, or check something else out there."
+        hint = "Publish under another name, or check out another branch there."
         raise RefusedError(f"{branch} is checked out", f"in {folder}", hint)
     mark = own_ref(review, f"published/{ref.removeprefix('refs/heads/')}")
     existing = user.refs(ref).get(ref, _NOWHERE)
@@ -71,13 +72,13 @@ def publish(engine: Engine, user: Git, review: str, branch: str, line: Line) -> 
         what = "moved since it was published" if last != _NOWHERE else "is not from this review"
         hint = f"Publish under another name, or delete it first: `git branch -D {branch}`."
         raise RefusedError(f"{branch} exists already and {what}", f"It is at {existing}.", hint)
-    store(engine, line, engine.tree_of(line.base))
-    transfer(engine, user, line.tip, line.base)
+    store_line(engine, line, engine.store.tree_of(line.base))
+    transfer(engine.store, user, line.tip, line.base)
     _update(user, [(ref, line.tip, existing), (mark, line.tip, last)], f"publish {review}")
     return ref
 
 
-def prove(
+def verify_line(
     line: Line,
     folder: Path,
     source: Path,
@@ -87,38 +88,38 @@ def prove(
     joint: Sequence[Item],
     answers: Answers = NO_ANSWERS,
 ) -> None:
-    """Lay everything again by whole merges in a fresh engine; raises RefusedError where that is another line."""
+    """Build the line again by whole merges in a new engine. Raises RefusedError where the results differ."""
     with (
-        tempfile.TemporaryDirectory(dir=folder, prefix="proof-") as fresh,
+        tempfile.TemporaryDirectory(dir=folder, prefix="verify-") as fresh,
         Engine.open(Path(fresh) / "engine.git", source, environ, is_plain=True) as engine,
     ):
-        base_tree = engine.tree_of(line.base)
-        again = lay(engine, line.base, base_tree, items, decisions, joint=joint, answers=answers)
+        base_tree = engine.store.tree_of(line.base)
+        again = build_line(engine, line.base, base_tree, items, decisions, joint=joint, answers=answers)
     if (again.tree, again.tip) != (line.tree, line.tip):
-        detail = f"The line has tree {line.tree}; laid again it has {again.tree}."
-        raise RefusedError("The line cannot be proved, so it is not published", detail, "Please report this.")
+        detail = f"Its tree is {line.tree}; built again without caches it is {again.tree}."
+        raise RefusedError("The branch cannot be verified, so it is not published", detail, "Please report this.")
 
 
-def transfer(engine: Engine, user: Git, tip: str, base: str) -> None:
-    """Bring the objects of `base..tip` into the person's repository, checked; a second time changes nothing."""
+def transfer(store: ObjectStore, user: Git, tip: str, base: str) -> None:
+    """Copy the objects of `base..tip` into the user's repository, checked; a second time changes nothing."""
     if not (is_oid(tip) and is_oid(base)):
         raise ValueError("only full object ids may reach git")
     if tip == base or user.run("cat-file", "-e", f"{tip}^{{tree}}").ok:
         return
     packs = user.git_dir / "objects" / "pack"
     packs.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=engine.git.git_dir, prefix="pack-") as made:
+    with tempfile.TemporaryDirectory(dir=store.git.git_dir, prefix="pack-") as made:
         wanted = f"{tip}\n^{base}\n"
-        name = engine.git.ask("pack-objects", "--revs", "--quiet", f"{made}/pack", text=wanted).strip()
+        name = store.git.ask("pack-objects", "--revs", "--quiet", f"{made}/pack", text=wanted).strip()
         if not is_oid(name):
-            raise ToolFailedError("git pack-objects named no pack", name)
+            raise ToolFailedError("git pack-objects wrote no pack", name)
         draft = packs / f"tmp_selftest_{os.getpid()}_{name[:12]}.pack"
         index = draft.with_suffix(".idx")
         try:
             shutil.copyfile(Path(made) / f"pack-{name}.pack", draft)
             draft.chmod(0o444)
             user.ask("index-pack", "--strict", "-o", str(index), str(draft))
-            # git looks for packs by their index, so the index must come last.
+            # git finds packs by their index, so the index must come last.
             draft.rename(packs / f"pack-{name}.pack")
             index.rename(packs / f"pack-{name}.idx")
         finally:
@@ -127,7 +128,7 @@ def transfer(engine: Engine, user: Git, tip: str, base: str) -> None:
 
 
 def _update(user: Git, updates: Sequence[tuple[str, str, str]], why: str) -> None:
-    """Move all refs from their expected old ids to the new ones, or none. Raises RefusedError where one moved."""
+    """Update all refs from their expected old ids to the new ones, or none. Raises RefusedError where one moved."""
     for ref, _, _ in updates:
         _clear_stale_lock(user, ref)
     lines = ["start\0", *(f"update {ref}\0{new}\0{old}\0" for ref, new, old in updates), "prepare\0", "commit\0"]
@@ -138,14 +139,11 @@ def _update(user: Git, updates: Sequence[tuple[str, str, str]], why: str) -> Non
     )  # fmt: skip
     if not done.ok:
         names = ", ".join(ref for ref, _, _ in updates)
-        raise RefusedError(f"git would not move {names}", done.stderr_end, "Nothing was changed; try again.")
+        raise RefusedError(f"git could not update {names}", done.stderr_end, "Nothing was changed. Try again.")
 
 
 def _clear_stale_lock(user: Git, ref: str) -> None:
-    """Take away the lock of a git of ours that was killed between preparing and committing.
-
-    Only below our own refs, and only long after any git of ours could still be at it.
-    """
+    """Remove the lock of a git of ours that was killed within a transaction: only of our own refs, only an old one."""
     if not ref.startswith(_OWN):
         return
     lock = user.git_dir / f"{ref}.lock"

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from selftest_core.git.engine import Engine
     from selftest_core.review.candidate_branch import Line
     from selftest_core.review.changes.inputs import Request
+    from selftest_core.review.engine import Engine
 
 LOG = "review.jsonl"
 _LARGEST = 256 * 1024 * 1024
@@ -173,7 +173,7 @@ class Around:
     def stat(self, engine: Engine, base: str, tree: str) -> tuple[int, int]:
         """Lines added and removed between a commit and a tree; binary files count nothing."""
         if (base, tree) not in self._stats:
-            self._stats[base, tree] = engine.count_lines(engine.tree_of(base), tree)
+            self._stats[base, tree] = engine.count_lines(engine.store.tree_of(base), tree)
         return self._stats[base, tree]
 
 

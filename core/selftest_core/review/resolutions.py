@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from selftest_core.frozen import dataclass
-from selftest_core.git.merge_tree import Side
+from selftest_core.git.merges import Side
 from selftest_core.git.objects import is_oid, object_id
 from selftest_core.paths import state_folder
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.git.merge_tree import Conflict
+    from selftest_core.git.merges import Conflict
 
 type Meeting = tuple[Side | None, Side | None, Side | None]
 """What meets at a path: base, ours (the line so far), theirs (the change); None where there is nothing."""
@@ -89,10 +89,10 @@ def answers_of(resolutions: Iterable[Resolution]) -> Answers:
     return {answer.meeting: answer for resolution in resolutions for answer in resolution.answers}
 
 
-def why_unanswerable(conflicts: Sequence[Conflict]) -> str:
+def unresolvable_reason(conflicts: Sequence[Conflict]) -> str:
     """Why no answer within the paths can settle these; empty where one can."""
     for conflict in conflicts:
-        kinds = {found[1] for word in conflict.says if (found := _KIND.search(word))}
+        kinds = {found[1] for word in conflict.messages if (found := _KIND.search(word))}
         if not kinds or kinds - _WITHIN_A_PATH:
             what = ", ".join(sorted(kinds)) or "unknown"
             return f"The paths themselves clash ({what}): move the change, or revert one of the two."
@@ -102,18 +102,18 @@ def why_unanswerable(conflicts: Sequence[Conflict]) -> str:
     return "" if conflicts else "There is no conflict."
 
 
-def settle(
-    conflicts: Sequence[Conflict], answers: Answers, unite: Callable[[str, str, str], bytes | None]
+def resolve_conflicts(
+    conflicts: Sequence[Conflict], answers: Answers, union: Callable[[str, str, str], bytes | None]
 ) -> tuple[Answer, ...] | None:
     """An answer to each conflict, or None where one has none: half an answer is none.
 
-    `unite` keeps the lines of both sides of a text (blob ids of base, ours and theirs), None where it is none.
+    `union` keeps the lines of both sides of a text (blob ids of base, ours and theirs), None where it is none.
     """
-    if why_unanswerable(conflicts):
+    if unresolvable_reason(conflicts):
         return None
     found: list[Answer] = []
     for conflict in conflicts:
-        answer = answers.get((conflict.base, conflict.ours, conflict.theirs)) or _united(conflict, unite)
+        answer = answers.get((conflict.base, conflict.ours, conflict.theirs)) or _united(conflict, union)
         if answer is None:
             return None
         found.append(answer)
@@ -125,13 +125,13 @@ def is_changelog(path: str) -> bool:
     return _CHANGELOG.fullmatch(path) is not None
 
 
-def _united(conflict: Conflict, unite: Callable[[str, str, str], bytes | None]) -> Answer | None:
+def _united(conflict: Conflict, union: Callable[[str, str, str], bytes | None]) -> Answer | None:
     base, ours, theirs = conflict.base, conflict.ours, conflict.theirs
     if not is_changelog(conflict.path) or base is None or ours is None or theirs is None:
         return None
     if not base.mode == ours.mode == theirs.mode or base.mode == "120000":
         return None
-    content = unite(base.oid, ours.oid, theirs.oid)
+    content = union(base.oid, ours.oid, theirs.oid)
     return None if content is None else Answer(conflict.path, base, ours, theirs, ours.mode, content, "union")
 
 
@@ -220,7 +220,7 @@ class ResolutionMemory:
 
     def recall(self, conflicts: Sequence[Conflict]) -> Resolution | None:
         """What was answered when exactly these met; None where one of them was never answered."""
-        if why_unanswerable(conflicts):
+        if unresolvable_reason(conflicts):
             return None
         found = [self._look_up((one.base, one.ours, one.theirs)) for one in conflicts]
         answers = tuple(

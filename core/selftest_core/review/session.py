@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.git.command import Git
-from selftest_core.git.engine import Engine
 from selftest_core.journal import JournalError
 from selftest_core.review import decisions as deciding
 from selftest_core.review import repository as opening
-from selftest_core.review.apply_decisions import lay_kept, lay_review, publish_review
+from selftest_core.review.apply_decisions import apply_decisions, build_kept_line, publish_review
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import home_of, renewed
 from selftest_core.review.changes.plan import Targets, make_plan
 from selftest_core.review.changes.similar_changes import find_alternatives, hot_files
 from selftest_core.review.conflict_files import read_conflicts
+from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of
 from selftest_core.review.publishing import keep_candidate
 from selftest_core.review.pull_request import open_for, write_pull_request
@@ -246,7 +246,7 @@ class ReviewSession:
 
     def pull_request(self) -> PullRequest:
         """The title and the text of a pull request for what is kept now."""
-        state, kept = self.state, lay_kept(self._engine, self.state.reviewed)
+        state, kept = self.state, build_kept_line(self._engine, self.state.reviewed)
         return write_pull_request(
             state.reviewed, kept, notes=state.notes, evidence=state.evidence, clusters=self._inputs.clusters
         )
@@ -317,7 +317,7 @@ class ReviewSession:
         reviewed, gone = self._lay(patience)
         while self._recall(reviewed):
             reviewed, gone = self._lay(patience)
-        kept = lay_kept(self._engine, reviewed)
+        kept = build_kept_line(self._engine, reviewed)
         inputs, around = self._inputs, self._around
         self._named = {source.oid: change for change in reviewed.order for source in change.sources}
         made = tell(self._name, self._home, self._log, reviewed, kept)
@@ -336,7 +336,7 @@ class ReviewSession:
         def should_stop() -> bool:
             return time.monotonic() > until or self.is_awaited()
 
-        return lay_review(self._engine, plan, fitting, stored=False, should_stop=should_stop), gone
+        return apply_decisions(self._engine, plan, fitting, stored=False, should_stop=should_stop), gone
 
     def _recall(self, reviewed: Reviewed) -> bool:
         """Write down what earlier reviews resolved of what is held now, so that it can be repeated without them."""
@@ -354,8 +354,8 @@ class ReviewSession:
         base, inputs = subject.base, self._inputs
         targets = Targets(base, base, subject.branches, subject.is_linear, id=self._name)
         claims = claims_of(inputs.evidence)
-        plan = make_plan(self._engine, targets, claims, inputs.left_out, may_be_empty=may_be_empty)
-        self._alternatives, self._hot = find_alternatives(self._engine, plan.changes), hot_files(plan.changes)
+        plan = make_plan(self._engine.store, targets, claims, inputs.left_out, may_be_empty=may_be_empty)
+        self._alternatives, self._hot = find_alternatives(self._engine.store, plan.changes), hot_files(plan.changes)
         return plan
 
     def _now(self) -> Subject:

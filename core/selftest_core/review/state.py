@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.apply_decisions import lay_review
+from selftest_core.review.apply_decisions import apply_decisions
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.resolutions import Resolution
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.git.engine import Engine
-    from selftest_core.git.merge_tree import Conflict
+    from selftest_core.git.merges import Conflict
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.candidate_branch import Line
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.plan import Plan
     from selftest_core.review.decisions import Decisions
+    from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
     from selftest_core.review.resolutions import ResolutionMemory
     from selftest_core.review.review_log import ReviewLog
@@ -129,7 +129,7 @@ def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], 
     items = {named[oid]: one for oid, one in decisions.items.items()} | dict.fromkeys(asked, decision)
     wanted = replace(decisions, items=items)
     before = statuses(reviewed)
-    after = statuses(lay_review(engine, reviewed.plan, wanted, stored=False, should_stop=lambda: True))
+    after = statuses(apply_decisions(engine, reviewed.plan, wanted, stored=False, should_stop=lambda: True))
     others = [change for change in reviewed.order if change.oid not in asked]
     laid, held = Status.LAID, Status.HELD
     return Consequences(

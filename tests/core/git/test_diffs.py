@@ -9,7 +9,7 @@ import pytest
 
 from core.review.repositories import Repository, tree_body
 from selftest_core.git.diffs import FileDiff, FileStatus, compare_trees, read_diff
-from selftest_core.git.engine import Engine
+from selftest_core.git.object_store import ObjectStore
 from selftest_core.git.patches import LONGEST, LineKind, Patch, changed_words, shown
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def engine(repository: Repository, tmp_path: Path) -> Iterator[Engine]:
-    with Engine.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as opened:
+def store(repository: Repository, tmp_path: Path) -> Iterator[ObjectStore]:
+    with ObjectStore.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as opened:
         yield opened
 
 
@@ -40,10 +40,10 @@ def signed(file: FileDiff) -> list[str]:
     return [signs[line.kind] + line.text for hunk in file.hunks for line in hunk.lines]
 
 
-def test_lines_have_their_numbers_and_the_words_that_differ(repository: Repository, engine: Engine) -> None:
+def test_lines_have_their_numbers_and_the_words_that_differ(repository: Repository, store: ObjectStore) -> None:
     repository.commit("Start", {"a.py": FILE})
     oid = repository.commit("Mend", {"a.py": FILE.replace("line 3\n", "line three\n").replace("line 30\n", "")})
-    file = only(read_diff(engine, oid))
+    file = only(read_diff(store, oid))
     assert (file.path, file.status, file.added, file.removed) == ("a.py", FileStatus.MODIFIED, 1, 2)
     first, second = file.hunks
     assert (first.old_start, first.old_count, first.new_start, first.new_count) == (1, 7, 1, 7)
@@ -57,18 +57,18 @@ def test_lines_have_their_numbers_and_the_words_that_differ(repository: Reposito
     assert [(left is None, right is None) for left, right in second.rows()].count((False, True)) == 1
 
 
-def test_a_first_commit_adds_everything_and_a_deleted_file_goes(repository: Repository, engine: Engine) -> None:
+def test_a_first_commit_adds_everything_and_a_deleted_file_goes(repository: Repository, store: ObjectStore) -> None:
     first = repository.commit("Start", {"a": "1\n", "empty": ""})
     second = repository.commit("Drop", {"a": None})
-    added = read_diff(engine, first)
+    added = read_diff(store, first)
     assert [(file.path, file.status, file.added, file.old_mode) for file in added] == [
         ("a", FileStatus.ADDED, 1, None), ("empty", FileStatus.ADDED, 0, None),
     ]  # fmt: skip
-    gone = only(read_diff(engine, second))
+    gone = only(read_diff(store, second))
     assert (gone.status, gone.removed, gone.new_mode) == (FileStatus.DELETED, 1, None)
 
 
-def test_renames_modes_types_and_missing_newlines_are_told(repository: Repository, engine: Engine) -> None:
+def test_renames_modes_types_and_missing_newlines_are_told(repository: Repository, store: ObjectStore) -> None:
     repository.commit("Start", {"old name.py": FILE, "run.sh": "ls\n", "link": "was a file\n", "cut": "a"})
     (repository.folder / "old name.py").rename(repository.folder / "new.py")
     (repository.folder / "run.sh").chmod(0o755)
@@ -76,7 +76,7 @@ def test_renames_modes_types_and_missing_newlines_are_told(repository: Repositor
     (repository.folder / "link").symlink_to("run.sh")
     (repository.folder / "cut").write_text("b")
     oid = repository.commit("Much", {"new.py": FILE.replace("line 7\n", "line seven\n")})
-    files = {file.path: file for file in read_diff(engine, oid)}
+    files = {file.path: file for file in read_diff(store, oid)}
     assert (files["new.py"].status, files["new.py"].old_path) == (FileStatus.RENAMED, "old name.py")
     assert (files["new.py"].added, files["new.py"].removed) == (1, 1)
     assert (files["run.sh"].old_mode, files["run.sh"].new_mode, files["run.sh"].hunks) == ("100644", "100755", ())
@@ -85,10 +85,10 @@ def test_renames_modes_types_and_missing_newlines_are_told(repository: Repositor
     assert [line.has_newline for line in files["cut"].hunks[0].lines] == [False, False]
 
 
-def test_a_binary_and_a_file_that_is_too_big_are_told_by_their_sizes(repository: Repository, engine: Engine) -> None:
+def test_a_binary_and_a_file_that_is_too_big_have_sizes(repository: Repository, store: ObjectStore) -> None:
     repository.commit("Start", {"logo.png": b"\0old", "big.txt": "x\n"})
     oid = repository.commit("Grow", {"logo.png": b"\0newer", "big.txt": "many words\n" * 500_000})
-    big, logo = read_diff(engine, oid)
+    big, logo = read_diff(store, oid)
     assert (logo.is_binary, logo.is_too_big, logo.old_size, logo.new_size) == (True, False, 4, 6)
     assert (big.is_too_big, big.hunks, big.new_size) == (True, (), 5_500_000)
 
@@ -104,26 +104,26 @@ def test_a_patch_of_very_many_lines_keeps_as_many_as_are_allowed() -> None:
     assert reader.section() is None
 
 
-def test_content_and_names_cannot_imitate_a_patch(repository: Repository, engine: Engine) -> None:
+def test_content_and_names_cannot_imitate_a_patch(repository: Repository, store: ObjectStore) -> None:
     name = "x\ndiff --git a/fake b/fake\n@@ -1 +1 @@\n+evil"
     content = (
         "diff --git a/y b/y\n@@ -1 +1 @@\n-gone\n+came\nBinary files a and b differ\n\\ No newline at end of file\n"
     )
     repository.commit("Start", {"a": "x\n"})
     oid = repository.commit("Evil", {name: content, "b": "last\n"})
-    files = {file.raw_path: file for file in read_diff(engine, oid)}
+    files = {file.raw_path: file for file in read_diff(store, oid)}
     assert set(files) == {name, "b"}
     assert signed(files[name]) == ["+" + line for line in content.splitlines()]
     assert "\n" not in files[name].path
     assert signed(files["b"]) == ["+last"]
 
 
-def test_nothing_that_steers_a_terminal_or_turns_text_comes_through(repository: Repository, engine: Engine) -> None:
+def test_nothing_that_steers_a_terminal_or_turns_text_comes_through(repository: Repository, store: ObjectStore) -> None:
     repository.commit("Start", {"a": "x\n"})
     evil = "\x1b[31mred\x1b]0;title\x07 \u202eturned\u2066 a\tb \x9b1m \r" + "é"
     raw = evil.encode() + b" \xff\xfe\n" + b"w" * (3 * LONGEST) + b"\n"
     oid = repository.commit("Evil", {"a": raw})
-    file = only(read_diff(engine, oid))
+    file = only(read_diff(store, oid))
     first, second = (line.text for line in file.hunks[0].lines if line.kind is LineKind.ADDED)
     assert first.startswith("␛[31mred␛]0;title␇ \ufffdturned\ufffd a    b")
     assert first.endswith("é \ufffd\ufffd")
@@ -146,13 +146,13 @@ def test_only_words_that_the_other_lacks_are_marked(text: str, other: str, parts
     assert [text[start:end] for start, end in changed_words(text, other)] == parts
 
 
-def test_two_trees_are_compared_without_a_commit(engine: Engine) -> None:
-    blobs = [engine.write(b"blob", text) for text in (b"1\n2\n", b"1\ntwo\n", b"\0binary")]
-    trees = [engine.write(b"tree", tree_body({b"a": blob})) for blob in blobs]
-    (file,) = compare_trees(engine, trees[0], trees[1])
+def test_two_trees_are_compared_without_a_commit(store: ObjectStore) -> None:
+    blobs = [store.write(b"blob", text) for text in (b"1\n2\n", b"1\ntwo\n", b"\0binary")]
+    trees = [store.write(b"tree", tree_body({b"a": blob})) for blob in blobs]
+    (file,) = compare_trees(store, trees[0], trees[1])
     assert [line.text for line in file.hunks[0].lines] == ["1", "2", "two"]
-    assert compare_trees(engine, trees[0], trees[0]) == ()
-    (binary,) = compare_trees(engine, trees[0], trees[2])
+    assert compare_trees(store, trees[0], trees[0]) == ()
+    (binary,) = compare_trees(store, trees[0], trees[2])
     assert binary.is_binary
     assert binary.hunks == ()
 
@@ -163,8 +163,8 @@ def test_a_driver_of_the_person_is_never_asked_for_a_diff(repository: Repository
     oid = repository.commit("Evil", {"a": "2\n", ".gitattributes": "* diff=evil\n"})
     for setting in ("diff.evil.textconv", "diff.evil.command", "diff.external"):
         repository.git("config", setting, f"sh -c 'echo {setting} >> {ran}' --")
-    with Engine.open(tmp_path / "e.git", repository.folder / ".git", os.environ) as engine:
-        assert [file.path for file in read_diff(engine, oid)] == [".gitattributes", "a"]
+    with ObjectStore.open(tmp_path / "e.git", repository.folder / ".git", os.environ) as store:
+        assert [file.path for file in read_diff(store, oid)] == [".gitattributes", "a"]
     assert not ran.exists()
 
 

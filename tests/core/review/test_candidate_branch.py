@@ -10,9 +10,9 @@ import pytest
 
 from core.review.repositories import Repository
 from selftest_core.git.commit_changes import read_changes
-from selftest_core.git.engine import Engine
-from selftest_core.review.candidate_branch import Decision, Item, Line, Status, lay
+from selftest_core.review.candidate_branch import Decision, Item, Line, Status, build_line
 from selftest_core.review.dependencies import find_dependents
+from selftest_core.review.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,14 +31,14 @@ def engine(repository: Repository, tmp_path: Path) -> Iterator[Engine]:
 
 
 def item(engine: Engine, oid: str) -> Item:
-    commit = engine.commit(oid)
-    base = engine.tree_of(commit.parents[0]) if commit.parents else engine.empty_tree()
+    commit = engine.store.commit(oid)
+    base = engine.store.tree_of(commit.parents[0]) if commit.parents else engine.store.empty_tree()
     return Item(oid, base, commit.tree, commit.author, commit.message)
 
 
 def laid(engine: Engine, base: str, oids: list[str], **decisions: Decision) -> Line:
     items = [item(engine, oid) for oid in oids]
-    return lay(engine, base, engine.tree_of(base), items, decisions)
+    return build_line(engine, base, engine.store.tree_of(base), items, decisions)
 
 
 def cherry_picked(repository: Repository, base: str, oids: list[str]) -> tuple[str, dict[str, str]]:
@@ -76,9 +76,9 @@ def test_a_fix_of_each_agent_becomes_one_branch(repository: Repository, engine: 
     second = repository.commit("Mend b", {"b": "y\n"})
     line = laid(engine, base, [first, second])
     assert [one.status for one in line.items] == [Status.LAID, Status.LAID]
-    names = engine.git.ask("ls-tree", "-r", "--name-only", line.tip).split()
+    names = engine.store.git.ask("ls-tree", "-r", "--name-only", line.tip).split()
     assert names == ["a", "b"]
-    assert engine.git.ask("log", "--format=%s", f"{base}..{line.tip}").splitlines() == ["Mend b", "Mend a"]
+    assert engine.store.git.ask("log", "--format=%s", f"{base}..{line.tip}").splitlines() == ["Mend b", "Mend a"]
     assert line.tree == cherry_picked(repository, base, [first, second])[0]
 
 
@@ -103,10 +103,10 @@ def test_a_conflict_is_held_with_its_three_sides_and_the_rest_goes_on(repository
     assert [one.status for one in line.items] == [Status.LAID, Status.HELD, Status.LAID]
     (conflict,) = line.items[1].conflicts
     sides = [conflict.base, conflict.ours, conflict.theirs]
-    assert [engine.read(side.oid)[1] for side in sides if side] == [b"old\n", b"one\n", b"two\n"]
+    assert [engine.store.read(side.oid)[1] for side in sides if side] == [b"old\n", b"one\n", b"two\n"]
     assert "a" in conflict.path
-    assert any("content" in word for word in conflict.says)
-    assert engine.git.ask("show", f"{line.tip}:a") == "one\n"
+    assert any("content" in word for word in conflict.messages)
+    assert engine.store.git.ask("show", f"{line.tip}:a") == "one\n"
 
 
 def test_a_deleted_file_that_another_changed_is_a_conflict_without_markers(
@@ -141,7 +141,7 @@ def test_a_first_commit_and_a_merge_commit_can_be_laid(repository: Repository, e
     first = repository.commit("First of its own", {"z": "1\n"})
     line = laid(engine, base, [first, merge])
     assert [one.status for one in line.items] == [Status.LAID, Status.LAID]
-    assert engine.git.ask("ls-tree", "-r", "--name-only", line.tip).split() == ["a", "s", "z"]
+    assert engine.store.git.ask("ls-tree", "-r", "--name-only", line.tip).split() == ["a", "s", "z"]
 
 
 def test_the_same_decisions_give_the_same_ids_in_another_engine(
@@ -207,17 +207,17 @@ def test_joint_items_share_a_commit_and_are_reverted_one_by_one(repository: Repo
     tests = [repository.commit(f"Test {n}", {f"tests/test_{n}.py": f"{n}\n"}, f"Agent{n}") for n in range(3)]
     fix = repository.commit("Mend a", {"a": "2\n"})
     members = [item(engine, oid) for oid in tests]
-    whole = lay(engine, base, engine.tree_of(base), [item(engine, fix)], {}, joint=members)
+    whole = build_line(engine, base, engine.store.tree_of(base), [item(engine, fix)], {}, joint=members)
     assert len({one.commit for one in whole.items}) == 2
-    assert engine.git.ask("rev-list", "--count", f"{base}..{whole.tip}").strip() == "2"
-    message = engine.git.ask("log", "-1", "--format=%B", f"{whole.tip}~1")
+    assert engine.store.git.ask("rev-list", "--count", f"{base}..{whole.tip}").strip() == "2"
+    message = engine.store.git.ask("log", "-1", "--format=%B", f"{whole.tip}~1")
     assert "- Test 0\n- Test 1\n- Test 2\n" in message
     assert "Co-authored-by: Agent2 <agent2@example.org>" in message
     decided = {tests[1]: Decision.REVERT}
-    without = lay(engine, base, engine.tree_of(base), [item(engine, fix)], decided, joint=members)
-    names = engine.git.ask("ls-tree", "-r", "--name-only", without.tip).split()
+    without = build_line(engine, base, engine.store.tree_of(base), [item(engine, fix)], decided, joint=members)
+    names = engine.store.git.ask("ls-tree", "-r", "--name-only", without.tip).split()
     assert names == ["a", "tests/test_0.py", "tests/test_2.py"]
-    assert "Agent1" not in engine.git.ask("log", "--format=%B", f"{base}..{without.tip}")
+    assert "Agent1" not in engine.store.git.ask("log", "--format=%B", f"{base}..{without.tip}")
 
 
 def test_dropping_one_says_what_it_breaks_and_what_it_lets_in(repository: Repository, engine: Engine) -> None:
@@ -228,8 +228,8 @@ def test_dropping_one_says_what_it_breaks_and_what_it_lets_in(repository: Reposi
     repository.git("checkout", "-q", "-f", "-b", "other", base)
     rival = repository.commit("Another function", {"a": "1\n2\n3\ndef g\n"})
     order = [item(engine, oid) for oid in (first, second, far, rival)]
-    paths = read_changes(engine.git, [one.oid for one in order])
-    found = find_dependents(engine, engine.tree_of(base), order, {}, paths)
+    paths = read_changes(engine.store.git, [one.oid for one in order])
+    found = find_dependents(engine, engine.store.tree_of(base), order, {}, paths)
     assert found.needed_by == {first: (second,)}
     # With the first gone the second is held, so the rival has nobody in its way.
     assert found.lets_in == {first: (rival,)}
@@ -239,13 +239,13 @@ def test_dropping_one_says_what_it_breaks_and_what_it_lets_in(repository: Reposi
 def test_dependents_are_what_laying_everything_again_gives(repository: Repository, engine: Engine, seed: int) -> None:
     base, oids = random_history(repository, random.Random(100 + seed))
     items = [item(engine, oid) for oid in oids]
-    tree = engine.tree_of(base)
-    found = find_dependents(engine, tree, items, {}, read_changes(engine.git, oids))
-    before = {one.item.oid: one.status for one in lay(engine, base, tree, items, {}).items}
+    tree = engine.store.tree_of(base)
+    found = find_dependents(engine, tree, items, {}, read_changes(engine.store.git, oids))
+    before = {one.item.oid: one.status for one in build_line(engine, base, tree, items, {}).items}
     for oid in oids:
         if before[oid] is not Status.LAID:
             continue
-        again = lay(engine, base, tree, items, {oid: Decision.REVERT}).items
+        again = build_line(engine, base, tree, items, {oid: Decision.REVERT}).items
         broken = tuple(
             one.item.oid for one in again if one.status is Status.HELD and before[one.item.oid] is Status.LAID
         )

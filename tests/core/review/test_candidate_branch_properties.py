@@ -14,8 +14,8 @@ import pytest
 
 from core.review.random_histories import CherryPicks, RandomHistory, make_history
 from core.review.repositories import Repository
-from selftest_core.git.engine import Engine
-from selftest_core.review.candidate_branch import Decision, Item, Line, Status, lay, store
+from selftest_core.review.candidate_branch import Decision, Item, Line, Status, build_line, store_line
+from selftest_core.review.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,8 @@ STEPS = 250
 def items_of(engine: Engine, oids: list[str]) -> dict[str, Item]:
     made = {}
     for oid in oids:
-        commit = engine.commit(oid)
-        made[oid] = Item(oid, engine.tree_of(commit.parents[0]), commit.tree, commit.author, commit.message)
+        commit = engine.store.commit(oid)
+        made[oid] = Item(oid, engine.store.tree_of(commit.parents[0]), commit.tree, commit.author, commit.message)
     return made
 
 
@@ -75,7 +75,7 @@ def check(
 ) -> Line:
     """Lay what the walk has come to, the first `members` as one commit, and hold it against cherry-pick."""
     order, decisions = walk.now
-    line = lay(
+    line = build_line(
         engine, history.base, picks.commits_tree(history.base), [items[oid] for oid in order[members:]], decisions,
         joint=[items[oid] for oid in order[:members]], stored=False,
     )  # fmt: skip
@@ -103,13 +103,13 @@ def test_any_way_through_a_review_gives_what_cherry_pick_gives(tmp_path: Path, s
             if members == 0:
                 lines.append(line)
         tree = picks.commits_tree(history.base)
-        store(engine, lines[-1], tree)
-        engine.git.ask("fsck", "--strict", "--no-dangling", lines[-1].tip)
-        assert engine.tree_of(lines[-1].tip) == lines[-1].tree
+        store_line(engine, lines[-1], tree)
+        engine.store.git.ask("fsck", "--strict", "--no-dangling", lines[-1].tip)
+        assert engine.store.tree_of(lines[-1].tip) == lines[-1].tree
     # Another engine, that remembers nothing and merges whole trees, comes to the same commits.
     with Engine.open(tmp_path / "plain.git", source, os.environ, is_plain=True) as plain:
         decisions = {one.item.oid: Decision.REVERT for one in lines[-1].items if one.status is Status.DROPPED}
-        again = lay(plain, history.base, tree, [one.item for one in lines[-1].items], decisions)
+        again = build_line(plain, history.base, tree, [one.item for one in lines[-1].items], decisions)
         assert again == lines[-1]
     assert history.fingerprint() == before
 
@@ -159,7 +159,7 @@ def test_what_paths_alone_cannot_tell_is_given_to_git(
     with Engine.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as engine:
         items = items_of(engine, history.oids)
         for order in (history.oids, history.oids[::-1]):
-            line = lay(engine, base, picks.commits_tree(base), [items[oid] for oid in order], {})
+            line = build_line(engine, base, picks.commits_tree(base), [items[oid] for oid in order], {})
             told = {placed.item.oid: placed.status.value for placed in line.items}
             assert (told, line.tree) == picks.lay(order)
 
@@ -173,11 +173,11 @@ def test_longer_lines_are_what_whole_merges_give(tmp_path: Path, seed: int) -> N
         Engine.open(tmp_path / "engine.git", source, os.environ) as engine,
         Engine.open(tmp_path / "plain.git", source, os.environ, is_plain=True) as plain,
     ):
-        items, tree = items_of(engine, history.oids), engine.tree_of(history.base)
+        items, tree = items_of(engine, history.oids), engine.store.tree_of(history.base)
         walk = Walk(history.oids, dice)
         for _ in range(8):
             walk.step()
             order, decisions = walk.now
             laid = [items[oid] for oid in order]
-            line = lay(engine, history.base, tree, laid, decisions, stored=False)
-            assert line == lay(plain, history.base, tree, laid, decisions)
+            line = build_line(engine, history.base, tree, laid, decisions, stored=False)
+            assert line == build_line(plain, history.base, tree, laid, decisions)

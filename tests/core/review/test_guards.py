@@ -13,11 +13,11 @@ from core.review.desks import make_desk
 from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.command import Git, find_place
-from selftest_core.git.engine import Engine
-from selftest_core.review.apply_decisions import Reviewed, lay_review, publish_review
+from selftest_core.review.apply_decisions import Reviewed, apply_decisions, publish_review
 from selftest_core.review.candidate_branch import Decision, Line, Status
 from selftest_core.review.changes.plan import make_plan, resolve_branches, resolve_range
 from selftest_core.review.decisions import Decisions
+from selftest_core.review.engine import Engine
 from selftest_core.review.publishing import keep_candidate, own_ref
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def reviewed_and_published(
     source = find_place(repository.folder, {**os.environ, "HOME": str(repository.folder.parent)}).git_dir
     user = Git(source, environ)
     with Engine.open(repository.folder.parent / "engine.git", source, environ) as engine:
-        plan = make_plan(engine, resolve_branches(user, "main", branches))
-        reviewed = lay_review(engine, plan, KEEP)
+        plan = make_plan(engine.store, resolve_branches(user, "main", branches))
+        reviewed = apply_decisions(engine, plan, KEEP)
         keep_candidate(engine, user, plan.name, reviewed.line)
         _, line = publish_review(engine, user, reviewed, "fixes", repository.folder.parent, environ)
     assert repository.git("rev-parse", "fixes") == line.tip
@@ -171,8 +171,8 @@ def test_a_repository_of_another_owner_is_read(repository: Repository) -> None:
             os.chown(name, 12345, 12345, follow_symlinks=False)
     user = Git(repository.folder / ".git", os.environ)
     with Engine.open(repository.folder.parent / "other.git", user.git_dir, os.environ) as engine:
-        plan = make_plan(engine, resolve_branches(user, "main", ["ada", "bob"]))
-        assert lay_review(engine, plan, KEEP).line.tip == plain.tip
+        plan = make_plan(engine.store, resolve_branches(user, "main", ["ada", "bob"]))
+        assert apply_decisions(engine, plan, KEEP).line.tip == plain.tip
 
 
 def test_objects_are_kept_when_their_branches_go(repository: Repository) -> None:
@@ -195,7 +195,7 @@ def test_a_lock_that_a_crash_left_on_a_ref_of_ours_goes_and_a_fresh_one_is_obeye
     lock.touch()
     os.utime(lock, (1 << 32, 1 << 32))  # fresh however long this takes
     with Engine.open(repository.folder.parent / "engine.git", user.git_dir, os.environ) as engine:
-        with pytest.raises(RefusedError, match="would not move") as raised:
+        with pytest.raises(RefusedError, match="could not update") as raised:
             keep_candidate(engine, user, reviewed.plan.name, reviewed.line)
         assert ".lock" in str(raised.value)
         assert candidate not in user.refs()
@@ -209,7 +209,7 @@ def test_a_lock_on_a_branch_of_the_person_is_theirs(repository: Repository) -> N
     lock = repository.folder / ".git" / "refs" / "heads" / "fixes.lock"
     lock.touch()
     os.utime(lock, (1, 1))
-    with pytest.raises(RefusedError, match="would not move"):
+    with pytest.raises(RefusedError, match="could not update"):
         reviewed_and_published(repository)
     assert lock.exists()
     assert repository.git("for-each-ref", "refs/heads/fixes", "refs/selftest/*/published/") == ""
@@ -221,7 +221,7 @@ def test_a_history_that_was_cut_is_told(repository: Repository, tmp_path: Path) 
     user = Git(shallow.folder / ".git", os.environ)
     with Engine.open(tmp_path / "shallow-engine.git", user.git_dir, os.environ) as engine:
         with pytest.raises(UsageError, match="nothing to review") as raised:
-            make_plan(engine, resolve_branches(user, "origin/main", ["origin/ada"]))
+            make_plan(engine.store, resolve_branches(user, "origin/main", ["origin/ada"]))
         assert "was cut (a shallow clone)" in raised.value.detail
         with pytest.raises(UsageError, match="does not build on"):
             resolve_range(user, "origin/main", "origin/ada")
@@ -234,13 +234,13 @@ def test_contents_that_a_partial_clone_left_away_are_told(repository: Repository
     user = Git(partial.folder / ".git", os.environ)
     with Engine.open(tmp_path / "partial-engine.git", user.git_dir, os.environ) as engine:
         with pytest.raises(UsageError, match="nothing to review") as raised:
-            make_plan(engine, resolve_branches(user, "origin/main", ["origin/ada"]))
+            make_plan(engine.store, resolve_branches(user, "origin/main", ["origin/ada"]))
         assert "partial clone" in raised.value.detail
         # Where everything is there, a partial clone is as good as any.
         partial.git("checkout", "-q", "ada")
         partial.git("checkout", "-q", "ada~1")
-        plan = make_plan(engine, resolve_branches(user, "origin/main", ["ada"]))
-        assert lay_review(engine, plan, KEEP).line.tree == partial.git("rev-parse", "ada^{tree}")
+        plan = make_plan(engine.store, resolve_branches(user, "origin/main", ["ada"]))
+        assert apply_decisions(engine, plan, KEEP).line.tree == partial.git("rev-parse", "ada^{tree}")
 
 
 def test_folders_that_a_partial_clone_left_away_are_told(repository: Repository, tmp_path: Path) -> None:
@@ -250,12 +250,11 @@ def test_folders_that_a_partial_clone_left_away_are_told(repository: Repository,
     repository.git("clone", "-q", "--filter=tree:0", "--no-checkout", url, str(partial.folder))
     user = Git(partial.folder / ".git", os.environ)
     with Engine.open(tmp_path / "treeless-engine.git", user.git_dir, os.environ) as engine:
-        assert engine.is_partial
         with pytest.raises((ToolFailedError, RefusedError)):
-            make_plan(engine, resolve_branches(user, "origin/main", ["origin/ada"]))
+            make_plan(engine.store, resolve_branches(user, "origin/main", ["origin/ada"]))
         tree = user.ask("log", "-1", "--format=%T", "origin/main").strip()
         with pytest.raises(RefusedError, match="partial clone without some of the folders"):
-            engine.stand_on(tree, [], stored=False)
+            engine.start(tree, [], stored=False)
 
 
 def test_another_object_format_is_refused(tmp_path: Path) -> None:
@@ -273,13 +272,13 @@ def test_an_object_that_is_not_there_is_an_error_and_the_next_merge_works(reposi
     with Engine.open(repository.folder.parent / "engine.git", source, os.environ) as engine:
         # git itself would take a missing tree for an empty one, and say that all files were deleted.
         for trees in ((main, ada, "f" * 40), (main, "e" * 40, ada), ("d" * 40, ada, bob)):
-            with pytest.raises(ToolFailedError, match="A tree to merge is not there"):
-                engine.merge(*trees)
+            with pytest.raises(ToolFailedError, match="A tree to merge is missing"):
+                engine.merger.merge(*trees)
         with pytest.raises(KeyError):
-            engine.read("f" * 40)
-        assert engine.merge(main, ada, bob).is_clean
+            engine.store.read("f" * 40)
+        assert engine.merger.merge(main, ada, bob).is_clean
         with pytest.raises(ValueError, match="full object id"):
-            engine.read("--help")
+            engine.store.read("--help")
 
 
 def test_an_engine_that_was_half_deleted_is_made_anew(repository: Repository) -> None:
@@ -300,6 +299,6 @@ def test_a_submodule_is_laid_as_a_pointer_and_two_pointers_are_a_conflict(reposi
     repository.git("checkout", "-q", "-f", "main")
     source = repository.folder / ".git"
     with Engine.open(repository.folder.parent / "engine.git", source, os.environ) as engine:
-        plan = make_plan(engine, resolve_branches(Git(source, os.environ), "main", ["one", "two"]))
-        statuses = [placed.status for placed in lay_review(engine, plan, KEEP).line.items]
+        plan = make_plan(engine.store, resolve_branches(Git(source, os.environ), "main", ["one", "two"]))
+        statuses = [placed.status for placed in apply_decisions(engine, plan, KEEP).line.items]
     assert statuses == [Status.LAID, Status.HELD]

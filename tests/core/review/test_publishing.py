@@ -14,10 +14,10 @@ from git import Repo
 from core.review.repositories import Repository, tree_body
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
 from selftest_core.git.command import Git
-from selftest_core.git.engine import Engine
 from selftest_core.git.objects import Commit
-from selftest_core.review.candidate_branch import Decision, Item, Line, lay
-from selftest_core.review.publishing import keep_candidate, prove, publish, transfer
+from selftest_core.review.candidate_branch import Decision, Item, Line, build_line
+from selftest_core.review.engine import Engine
+from selftest_core.review.publishing import keep_candidate, publish, transfer, verify_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Bench:
     items: list[Item]
 
     def line(self, **decisions: Decision) -> Line:
-        return lay(self.engine, self.base, self.engine.tree_of(self.base), self.items, decisions)
+        return build_line(self.engine, self.base, self.engine.store.tree_of(self.base), self.items, decisions)
 
     def fingerprint(self) -> dict[str, str]:
         """Everything of the person's: HEAD, index, config, work tree, and every ref that is not ours."""
@@ -61,8 +61,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     with Engine.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as engine:
         items = []
         for oid in oids:
-            commit = engine.commit(oid)
-            items.append(Item(oid, engine.tree_of(base), commit.tree, commit.author, commit.message))
+            commit = engine.store.commit(oid)
+            items.append(Item(oid, engine.store.tree_of(base), commit.tree, commit.author, commit.message))
         yield Bench(repository, engine, Git(repository.folder / ".git", os.environ), base, items)
 
 
@@ -146,11 +146,10 @@ def test_hooks_and_filters_of_the_person_never_run(bench: Bench, tmp_path: Path)
     bench.repository.git("config", "commit.gpgSign", "true")
     ran.unlink(missing_ok=True)  # what git's own `config` call above may have started is not ours
     attributes = {"a": "3\n", ".gitattributes": "* merge=evil diff=evil filter=evil\n"}
-    tree = tree_body({n.encode(): bench.engine.write(b"blob", t.encode()) for n, t in attributes.items()})
-    commit = Commit(bench.engine.write(b"tree", tree), (bench.base,), b"x <x@x> 1 +0000", b"x <x@x> 1 +0000", b"Evil\n")
-    evil = Item(
-        bench.engine.write_commit(commit), bench.engine.tree_of(bench.base), commit.tree, commit.author, commit.message
-    )
+    store = bench.engine.store
+    tree = tree_body({n.encode(): store.write(b"blob", t.encode()) for n, t in attributes.items()})
+    commit = Commit(store.write(b"tree", tree), (bench.base,), b"x <x@x> 1 +0000", b"x <x@x> 1 +0000", b"Evil\n")
+    evil = Item(store.write_commit(commit), store.tree_of(bench.base), commit.tree, commit.author, commit.message)
     bench.items.append(evil)
     publish(bench.engine, bench.user, "r1", "fixes", bench.line())
     assert not ran.exists()
@@ -158,12 +157,12 @@ def test_hooks_and_filters_of_the_person_never_run(bench: Bench, tmp_path: Path)
 
 @pytest.mark.parametrize("name", [b".git", b"..", b".GIT", b"git~1", b"a/b"])
 def test_paths_that_no_checkout_may_write_do_not_arrive(bench: Bench, name: bytes) -> None:
-    blob = bench.engine.write(b"blob", b"evil\n")
-    tree = bench.engine.write(b"tree", tree_body({name: blob}))
+    blob = bench.engine.store.write(b"blob", b"evil\n")
+    tree = bench.engine.store.write(b"tree", tree_body({name: blob}))
     commit = Commit(tree, (bench.base,), b"x <x@x> 1 +0000", b"x <x@x> 1 +0000", b"Evil\n")
-    tip = bench.engine.write_commit(commit)
+    tip = bench.engine.store.write_commit(commit)
     with pytest.raises(ToolFailedError):
-        transfer(bench.engine, bench.user, tip, bench.base)
+        transfer(bench.engine.store, bench.user, tip, bench.base)
     assert not bench.user.run("cat-file", "-e", tip).ok
     assert not list((bench.repository.folder / ".git" / "objects" / "pack").glob("tmp_*"))
 
@@ -180,7 +179,7 @@ def test_the_candidate_is_kept_where_gc_finds_it(bench: Bench) -> None:
 def test_two_that_publish_at_once_leave_one_winner(bench: Bench, tmp_path: Path) -> None:
     lines = [bench.line(), bench.line(**{bench.items[0].oid: Decision.REVERT})]
     for line in lines:
-        transfer(bench.engine, bench.user, line.tip, line.base)
+        transfer(bench.engine.store, bench.user, line.tip, line.base)
     outcomes: list[str] = []
     source = bench.repository.folder / ".git"
 
@@ -205,6 +204,6 @@ def test_two_that_publish_at_once_leave_one_winner(bench: Bench, tmp_path: Path)
 def test_a_line_is_proved_by_laying_it_again(bench: Bench, tmp_path: Path) -> None:
     line = bench.line()
     source = bench.repository.folder / ".git"
-    prove(line, tmp_path, source, os.environ, bench.items, {}, ())
-    with pytest.raises(RefusedError, match="cannot be proved"):
-        prove(line, tmp_path, source, os.environ, bench.items[:1], {}, ())
+    verify_line(line, tmp_path, source, os.environ, bench.items, {}, ())
+    with pytest.raises(RefusedError, match="cannot be verified"):
+        verify_line(line, tmp_path, source, os.environ, bench.items[:1], {}, ())

@@ -13,11 +13,11 @@ import pytest
 from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, ToolFailedError, ToolMissingError
 from selftest_core.git.command import Git
-from selftest_core.git.engine import Engine
-from selftest_core.review.apply_decisions import Reviewed, lay_kept, lay_review
+from selftest_core.review.apply_decisions import Reviewed, apply_decisions, build_kept_line
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.plan import make_plan, resolve_branches
 from selftest_core.review.decisions import Decisions
+from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import Evidence
 from selftest_core.review.pull_request import (  # fmt: skip
     LONGEST_BODY,
@@ -45,11 +45,11 @@ class Desk:
         return [self.repository.commit(message, files, agent) for message, files in commits]
 
     def reviewed(self, *agents: str, **decisions: Decision) -> Reviewed:
-        plan = make_plan(self.engine, resolve_branches(self.user, "main", agents))
-        return lay_review(self.engine, plan, Decisions(items=decisions))
+        plan = make_plan(self.engine.store, resolve_branches(self.user, "main", agents))
+        return apply_decisions(self.engine, plan, Decisions(items=decisions))
 
     def text(self, reviewed: Reviewed, **more: object) -> PullRequest:
-        return write_pull_request(reviewed, lay_kept(self.engine, reviewed), **more)  # type: ignore[arg-type]
+        return write_pull_request(reviewed, build_kept_line(self.engine, reviewed), **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 
 from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, UsageError
-from selftest_core.git.engine import Engine
-from selftest_core.review.candidate_branch import Decision, Item, Line, Status, lay, store
+from selftest_core.review.candidate_branch import Decision, Item, Line, Status, build_line, store_line
 from selftest_core.review.conflict_files import ConflictFile, choose, read_conflicts, read_copies, write_copies
-from selftest_core.review.publishing import prove
+from selftest_core.review.engine import Engine
+from selftest_core.review.publishing import verify_line
 from selftest_core.review.resolutions import (  # fmt: skip
     Resolution,
     ResolutionMemory,
@@ -23,7 +23,7 @@ from selftest_core.review.resolutions import (  # fmt: skip
     resolution_folder,
     resolution_from_json,
     resolution_json,
-    why_unanswerable,
+    unresolvable_reason,
 )
 
 if TYPE_CHECKING:
@@ -48,18 +48,18 @@ class Clash:
         return self.of(self.repository.commit(name or "Change", files))
 
     def of(self, oid: str) -> Item:
-        commit = self.engine.commit(oid)
-        return Item(oid, self.engine.tree_of(commit.parents[0]), commit.tree, commit.author, commit.message)
+        commit = self.engine.store.commit(oid)
+        return Item(oid, self.engine.store.tree_of(commit.parents[0]), commit.tree, commit.author, commit.message)
 
-    def lay(self, *items: Item, **decisions: Decision) -> Line:
-        return lay(self.engine, self.base, self.engine.tree_of(self.base), items, decisions)
+    def build_line(self, *items: Item, **decisions: Decision) -> Line:
+        return build_line(self.engine, self.base, self.engine.store.tree_of(self.base), items, decisions)
 
     def resolved(self, *items: Item, by: Resolution, stored: bool = True) -> Line:
-        tree = self.engine.tree_of(self.base)
-        return lay(self.engine, self.base, tree, items, {}, answers=answers_of([by]), stored=stored)
+        tree = self.engine.store.tree_of(self.base)
+        return build_line(self.engine, self.base, tree, items, {}, answers=answers_of([by]), stored=stored)
 
     def text(self, line: Line, path: str) -> str:
-        return self.engine.git.ask("show", f"{line.tip}:{path}")
+        return self.engine.store.git.ask("show", f"{line.tip}:{path}")
 
     def conflicts(self, line: Line) -> tuple[ConflictFile, ...]:
         (held,) = (one for one in line.items if one.status is Status.HELD)
@@ -76,7 +76,7 @@ def clash(tmp_path: Path) -> Iterator[Clash]:
 def test_a_person_edits_a_copy_with_all_three_sides_and_it_is_laid(clash: Clash, tmp_path: Path) -> None:
     clash.start({"src/a.py": "top\nold\nend\n", "b": "1\n"})
     first, second = clash.item({"src/a.py": "top\none\nend\n"}), clash.item({"src/a.py": "top\ntwo\nend\n", "b": "2\n"})
-    files = clash.conflicts(clash.lay(first, second))
+    files = clash.conflicts(clash.build_line(first, second))
     assert (files[0].base, files[0].ours, files[0].theirs) == (
         b"top\nold\nend\n",
         b"top\none\nend\n",
@@ -101,22 +101,22 @@ def test_a_person_edits_a_copy_with_all_three_sides_and_it_is_laid(clash: Clash,
 def test_a_resolved_line_is_proved_and_stored_as_it_was_laid(clash: Clash, tmp_path: Path) -> None:
     clash.start({"a": "old\n"})
     items = [clash.item({"a": "one\n"}), clash.item({"a": "two\n"}), clash.item({"c": "3\n"})]
-    resolution = choose(clash.conflicts(clash.lay(*items)), "theirs")
+    resolution = choose(clash.conflicts(clash.build_line(*items)), "theirs")
     line = clash.resolved(*items, by=resolution, stored=False)
     answers = answers_of([resolution])
-    prove(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, (), answers)
-    with pytest.raises(RefusedError, match="cannot be proved"):
-        prove(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, ())
-    store(clash.engine, line, clash.engine.tree_of(clash.base))
+    verify_line(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, (), answers)
+    with pytest.raises(RefusedError, match="cannot be verified"):
+        verify_line(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, ())
+    store_line(clash.engine, line, clash.engine.store.tree_of(clash.base))
     assert clash.text(line, "a") == "two\n"
-    clash.engine.git.ask("fsck", "--strict", "--no-dangling", line.tip)
+    clash.engine.store.git.ask("fsck", "--strict", "--no-dangling", line.tip)
 
 
 @pytest.mark.parametrize(("side", "status", "left"), [("ours", Status.VOID, "one\n"), ("base", Status.LAID, "old\n")])
 def test_one_side_can_be_taken(clash: Clash, side: Literal["ours", "base"], status: Status, left: str) -> None:
     clash.start({"a": "old\n"})
     items = [clash.item({"a": "one\n"}), clash.item({"a": "two\n"})]
-    line = clash.resolved(*items, by=choose(clash.conflicts(clash.lay(*items)), side))
+    line = clash.resolved(*items, by=choose(clash.conflicts(clash.build_line(*items)), side))
     assert line.items[1].status is status
     assert clash.text(line, "a") == left
 
@@ -124,10 +124,10 @@ def test_one_side_can_be_taken(clash: Clash, side: Literal["ours", "base"], stat
 def test_a_file_that_one_deleted_and_another_changed_is_kept_or_goes(clash: Clash, tmp_path: Path) -> None:
     clash.start({"a": "old\n", "b": "1\n"})
     items = [clash.item({"a": "new\n"}), clash.item({"a": None, "b": "2\n"})]
-    files = clash.conflicts(clash.lay(*items))
+    files = clash.conflicts(clash.build_line(*items))
     assert (files[0].merged, files[0].theirs) == (None, None)
     gone = clash.resolved(*items, by=choose(files, "theirs"))
-    assert clash.engine.git.ask("ls-tree", "-r", "--name-only", gone.tip).split() == ["b"]
+    assert clash.engine.store.git.ask("ls-tree", "-r", "--name-only", gone.tip).split() == ["b"]
     stays = clash.resolved(*items, by=choose(files, "ours"))
     assert clash.text(stays, "a") == "new\n"
     (copy,) = write_copies(files, tmp_path / "copies")
@@ -139,7 +139,7 @@ def test_a_file_that_one_deleted_and_another_changed_is_kept_or_goes(clash: Clas
 def test_an_answer_holds_wherever_the_same_three_contents_meet(clash: Clash) -> None:
     clash.start({"a": "old\n", "b": "1\n"})
     one, two, far = clash.item({"a": "one\n"}), clash.item({"a": "two\n"}), clash.item({"b": "2\n"})
-    resolution = choose(clash.conflicts(clash.lay(one, two)), "theirs")
+    resolution = choose(clash.conflicts(clash.build_line(one, two)), "theirs")
     moved = clash.resolved(far, one, two, by=resolution)
     assert [placed.status for placed in moved.items] == [Status.LAID] * 3
     # The other way round other contents meet: that is another question.
@@ -149,17 +149,17 @@ def test_an_answer_holds_wherever_the_same_three_contents_meet(clash: Clash) -> 
 def test_binary_sides_are_chosen_not_merged(clash: Clash) -> None:
     clash.start({"logo": b"\0old"})
     items = [clash.item({"logo": b"\0one"}), clash.item({"logo": b"\0two"})]
-    files = clash.conflicts(clash.lay(*items))
+    files = clash.conflicts(clash.build_line(*items))
     assert (files[0].is_text, files[0].merged) == (False, None)
     line = clash.resolved(*items, by=choose(files, "theirs"))
-    assert clash.engine.git.ask("show", f"{line.tip}:logo") == "\0two"
+    assert clash.engine.store.git.ask("show", f"{line.tip}:logo") == "\0two"
 
 
 def test_text_about_conflicts_gets_longer_markers(clash: Clash, tmp_path: Path) -> None:
     about = "how git marks\n<<<<<<< HEAD\n"
     clash.start({"a": about + "old\n"})
     items = [clash.item({"a": about + "one\n"}), clash.item({"a": about + "two\n"})]
-    files = clash.conflicts(clash.lay(*items))
+    files = clash.conflicts(clash.build_line(*items))
     (copy,) = write_copies(files, tmp_path / "copies")
     assert "<" * 11 + " the line so far" in copy.read_text()
     copy.write_text(about + "both\n")
@@ -172,16 +172,16 @@ def test_both_modes_and_contents_survive_a_resolution(clash: Clash) -> None:
     (clash.repository.folder / "run.sh").chmod(0o755)
     executable = clash.of(clash.repository.commit("Run", {"run.sh": "one\n"}))
     items = [executable, clash.item({"run.sh": "two\n"})]
-    files = clash.conflicts(clash.lay(*items))
+    files = clash.conflicts(clash.build_line(*items))
     assert files[0].mode == "100755"
 
 
 def test_where_paths_clash_only_another_order_or_a_revert_helps(clash: Clash) -> None:
     clash.start({"a": "same\n" * 9, "b": "1\n"})
     items = [clash.item({"a": None, "x": "same\n" * 9}), clash.item({"a": None, "y": "same\n" * 9})]
-    line = clash.lay(*items)
+    line = clash.build_line(*items)
     (held,) = (one for one in line.items if one.status is Status.HELD)
-    assert "paths themselves clash" in why_unanswerable(held.conflicts)
+    assert "paths themselves clash" in unresolvable_reason(held.conflicts)
     with pytest.raises(RefusedError, match="cannot be resolved by editing"):
         read_conflicts(clash.engine, held.conflicts)
 
@@ -192,12 +192,12 @@ def test_lists_that_everybody_adds_to_keep_both_lines(clash: Clash) -> None:
         clash.item({"CHANGELOG.md": "# Changes\n\n- one\n- old\n"}),
         clash.item({"CHANGELOG.md": "# Changes\n\n- two\n- old\n"}),
     ]
-    line = clash.lay(*items)
+    line = clash.build_line(*items)
     assert [one.status for one in line.items] == [Status.LAID, Status.LAID]
     assert [answer.by for answer in line.items[1].answers] == ["union"]
     assert clash.text(line, "CHANGELOG.md").splitlines() == ["# Changes", "", "- one", "- two", "- old"]
     mixed = [clash.item({"notes.md": "- one\n"}), clash.item({"notes.md": "- two\n", "CHANGELOG.md": "x\n"})]
-    assert clash.lay(*items, *mixed).items[3].status is Status.HELD
+    assert clash.build_line(*items, *mixed).items[3].status is Status.HELD
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_what_counts_as_a_changelog(path: str, is_one: bool) -> None:
 def test_answers_are_remembered_for_the_next_run_and_forgotten(clash: Clash, tmp_path: Path) -> None:
     clash.start({"a": "old\n"})
     items = [clash.item({"a": "one\n"}), clash.item({"a": "two\n"})]
-    line = clash.lay(*items)
+    line = clash.build_line(*items)
     memory = ResolutionMemory(resolution_folder({"XDG_STATE_HOME": str(tmp_path / "state")}))
     conflicts = line.items[1].conflicts
     assert memory.recall(conflicts) is None
@@ -241,7 +241,7 @@ def test_a_resolution_survives_json_whatever_its_content_is(clash: Clash) -> Non
     clash.start({"a": "old\n", "logo": b"\0old", "gone": "x\n"})
     one = clash.item({"a": "one\n", "logo": b"\0one", "gone": "y\n"})
     two = clash.item({"a": "zwölf\r\n", "logo": b"\0\xfftwo", "gone": None})
-    resolution = choose(clash.conflicts(clash.lay(one, two)), "theirs")
+    resolution = choose(clash.conflicts(clash.build_line(one, two)), "theirs")
     again = resolution_from_json(json.loads(json.dumps(resolution_json(resolution))))
     assert again == resolution
     assert clash.resolved(one, two, by=again).items[1].status is Status.LAID

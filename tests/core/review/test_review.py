@@ -12,12 +12,12 @@ import pytest
 from core.review.repositories import Repository
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.git.command import Git
-from selftest_core.git.engine import Engine
-from selftest_core.review.apply_decisions import lay_review, publish_review
+from selftest_core.review.apply_decisions import apply_decisions, publish_review
 from selftest_core.review.batch import Request, review
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.plan import Plan, make_plan, resolve_branches, resolve_range, split_range
 from selftest_core.review.decisions import Decisions, parse_decisions, read_decisions
+from selftest_core.review.engine import Engine
 from selftest_core.schema.review import review_document
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Desk:
         return self.repository.git("rev-parse", name)
 
     def plan(self) -> Plan:
-        return make_plan(self.engine, resolve_branches(self.user, "main", ["ada", "bob", "eve"]))
+        return make_plan(self.engine.store, resolve_branches(self.user, "main", ["ada", "bob", "eve"]))
 
 
 @pytest.fixture
@@ -55,12 +55,12 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def test_many_branches_become_joint_tests_then_fixes(desk: Desk) -> None:
-    reviewed = lay_review(desk.engine, desk.plan(), Decisions())
+    reviewed = apply_decisions(desk.engine, desk.plan(), Decisions())
     assert [change.kind.value for change in reviewed.order] == ["test"] * 3 + ["implementation"] * 3
     statuses = [placed.status for placed in reviewed.line.items]
     assert statuses.count(Status.HELD) == 1
     assert statuses.count(Status.LAID) == 5
-    log = desk.engine.git.ask("log", "--format=%s", f"{reviewed.plan.base}..{reviewed.line.tip}").splitlines()
+    log = desk.engine.store.git.ask("log", "--format=%s", f"{reviewed.plan.base}..{reviewed.line.tip}").splitlines()
     assert log[-1] == "Tests, docs and build files: 3 changes"
     assert len(log) == 3
     assert len(reviewed.open) == 3
@@ -68,7 +68,7 @@ def test_many_branches_become_joint_tests_then_fixes(desk: Desk) -> None:
 
 def test_only_what_is_kept_is_published_and_the_review_says_what_stays_open(desk: Desk) -> None:
     decisions = Decisions(items={desk.oid("bob"): Decision.KEEP, desk.oid("eve~1"): Decision.REVERT})
-    reviewed = lay_review(desk.engine, desk.plan(), decisions)
+    reviewed = apply_decisions(desk.engine, desk.plan(), decisions)
     ref, line = publish_review(desk.engine, desk.user, reviewed, "fixes", desk.folder, os.environ)
     assert desk.repository.git("rev-parse", ref) == line.tip
     changed = desk.repository.git("diff", "--name-only", "main", "fixes").split()
@@ -78,38 +78,41 @@ def test_only_what_is_kept_is_published_and_the_review_says_what_stays_open(desk
 
 def test_reverting_the_rival_lets_the_held_one_in(desk: Desk) -> None:
     plan = desk.plan()
-    first = lay_review(desk.engine, plan, Decisions())
+    first = apply_decisions(desk.engine, plan, Decisions())
     (held,) = (placed for placed in first.line.items if placed.status is Status.HELD)
     (rival,) = (oid for oid, freed in first.dependents.lets_in.items() if held.item.oid in freed)
-    second = lay_review(desk.engine, plan, Decisions(items={rival: Decision.REVERT}))
+    second = apply_decisions(desk.engine, plan, Decisions(items={rival: Decision.REVERT}))
     assert {placed.item.oid: placed.status for placed in second.line.items}[held.item.oid] is Status.LAID
 
 
 def test_the_same_decisions_give_the_same_line_whatever_order_the_branches_come_in(desk: Desk) -> None:
-    other = make_plan(desk.engine, resolve_branches(desk.user, "main", ["eve", "bob", "ada"]))
-    assert lay_review(desk.engine, other, Decisions()).line == lay_review(desk.engine, desk.plan(), Decisions()).line
+    other = make_plan(desk.engine.store, resolve_branches(desk.user, "main", ["eve", "bob", "ada"]))
+    assert (
+        apply_decisions(desk.engine, other, Decisions()).line
+        == apply_decisions(desk.engine, desk.plan(), Decisions()).line
+    )
     assert other.name == desk.plan().name
 
 
 def test_one_branch_keeps_its_order_and_its_commits(desk: Desk) -> None:
-    plan = make_plan(desk.engine, resolve_range(desk.user, "main", "ada"))
-    reviewed = lay_review(desk.engine, plan, Decisions())
+    plan = make_plan(desk.engine.store, resolve_range(desk.user, "main", "ada"))
+    reviewed = apply_decisions(desk.engine, plan, Decisions())
     assert [change.oid for change in reviewed.order] == [desk.oid("ada~1"), desk.oid("ada")]
     assert reviewed.line.tree == desk.oid("ada^{tree}")
-    moved = lay_review(desk.engine, plan, Decisions(order=(desk.oid("ada"), desk.oid("ada~1"))))
+    moved = apply_decisions(desk.engine, plan, Decisions(order=(desk.oid("ada"), desk.oid("ada~1"))))
     assert [change.oid for change in moved.order] == [desk.oid("ada"), desk.oid("ada~1")]
     assert moved.line.tree == reviewed.line.tree
 
 
 def test_reverting_everything_publishes_the_base(desk: Desk) -> None:
-    reviewed = lay_review(desk.engine, desk.plan(), Decisions(default=Decision.REVERT))
+    reviewed = apply_decisions(desk.engine, desk.plan(), Decisions(default=Decision.REVERT))
     assert reviewed.line.tip == reviewed.plan.base
     publish_review(desk.engine, desk.user, reviewed, "nothing", desk.folder, os.environ)
     assert desk.oid("nothing") == desk.oid("main")
 
 
 def test_a_review_of_main_onto_itself_is_refused_to_publish(desk: Desk) -> None:
-    reviewed = lay_review(desk.engine, desk.plan(), Decisions())
+    reviewed = apply_decisions(desk.engine, desk.plan(), Decisions())
     with pytest.raises(RefusedError, match="checked out"):
         publish_review(desk.engine, desk.user, reviewed, "main", desk.folder, os.environ)
 
@@ -133,7 +136,7 @@ def test_what_is_no_commit_is_said(desk: Desk, name: str) -> None:
 
 def test_a_branch_without_anything_new_is_said(desk: Desk) -> None:
     with pytest.raises(UsageError, match="nothing to review"):
-        make_plan(desk.engine, resolve_range(desk.user, "ada", "ada"))
+        make_plan(desk.engine.store, resolve_range(desk.user, "ada", "ada"))
 
 
 @pytest.mark.parametrize(
@@ -165,16 +168,16 @@ def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:
 
 def test_an_oid_that_is_not_in_the_plan_is_named(desk: Desk) -> None:
     with pytest.raises(UsageError, match="ffff is not in the plan"):
-        lay_review(desk.engine, desk.plan(), Decisions(items={"f" * 40: Decision.KEEP}))
+        apply_decisions(desk.engine, desk.plan(), Decisions(items={"f" * 40: Decision.KEEP}))
 
 
 def test_onto_a_newer_base_what_is_there_already_is_void(desk: Desk) -> None:
     before = desk.plan()
     desk.repository.git("cherry-pick", desk.oid("bob"))
     targets = resolve_branches(desk.user, "main~1", ["ada", "bob", "eve"], "main")
-    plan = make_plan(desk.engine, targets)
+    plan = make_plan(desk.engine.store, targets)
     assert (plan.name, plan.base) == (before.name, desk.oid("main"))
-    statuses = {one.item.oid: one.status for one in lay_review(desk.engine, plan, Decisions()).line.items}
+    statuses = {one.item.oid: one.status for one in apply_decisions(desk.engine, plan, Decisions()).line.items}
     assert statuses[desk.oid("bob")] is Status.VOID
 
 

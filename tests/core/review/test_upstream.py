@@ -120,7 +120,7 @@ def test_a_second_review_of_the_same_is_refused(desk: Repository) -> None:
         with pytest.raises(RefusedError, match="under review in another process"):
             review(ALL, desk.folder, environ(desk))
         with session.open_reader() as reader:
-            assert reader.commit(oid(desk, "bob")).subject == "[FIX_IMPL] Mend b"
+            assert reader.store.commit(oid(desk, "bob")).subject == "[FIX_IMPL] Mend b"
 
 
 GH = """#!/bin/sh

@@ -168,7 +168,7 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
         _title(pieces, f"conflicts in {present.plural(len(placed.conflicts), 'file')}")
         for conflict in placed.conflicts[:MOST_LISTED]:
             pieces.append(f"{present.clean(conflict.path)}\n")
-            pieces += [(f"  {present.clean(words)}\n", MUTED) for words in conflict.says]
+            pieces += [(f"  {present.clean(words)}\n", MUTED) for words in conflict.messages]
         pieces += [("E resolves it in your editor; ^j ^k try another order; d drops it.\n", MUTED)]
         if conflicts is None:
             pieces += [("\nReading both sides …", MUTED)]

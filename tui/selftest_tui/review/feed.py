@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from selftest_core.git.diffs import FileDiff
-    from selftest_core.git.engine import Engine
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.inputs import Request
+    from selftest_core.review.engine import Engine
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
 
@@ -89,7 +89,7 @@ class ReviewFeed:
         def read(reader: Engine) -> tuple[FileDiff, ...]:
             from selftest_core.git.diffs import read_diff
 
-            return read_diff(reader, oid)
+            return read_diff(reader.store, oid)
 
         return await self._read(oid, read)
 

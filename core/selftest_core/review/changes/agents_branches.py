@@ -20,7 +20,7 @@ from selftest_core.errors import SelftestError, ToolFailedError, UsageError
 from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import TIMEOUT, Git, environment
-from selftest_core.git.engine import Engine
+from selftest_core.git.object_store import ObjectStore
 from selftest_core.git.objects import is_oid
 from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.plan import MAIN_REFS
@@ -183,10 +183,10 @@ def _fetch(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
     if git_dir.resolve() != place.git_dir.resolve() and not _has(user, [tip]):
         with (
             tempfile.TemporaryDirectory(prefix="selftest-branch-") as passing,
-            Engine.open(Path(passing) / "engine.git", git_dir, mngr.environ) as engine,
+            ObjectStore.open(Path(passing) / "engine.git", git_dir, mngr.environ) as store,
         ):
-            out = engine.git.ask("rev-list", "--topo-order", f"--max-count={MOST_COMMITS + 1}", tip)
-            transfer(engine, user, tip, _known(user, out.split()))
+            out = store.git.ask("rev-list", "--topo-order", f"--max-count={MOST_COMMITS + 1}", tip)
+            transfer(store, user, tip, _known(user, out.split()))
     return tip
 
 
@@ -252,11 +252,11 @@ def _fetch_remote(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
         bundle = staging / "branch.bundle"
         if not done.ok or not bundle.is_file():
             raise ToolFailedError("its branch could not be copied", done.stderr_end, argv=done.argv)
-        with Engine.open(Path(passing) / "engine.git", place.git_dir, mngr.environ) as engine:
-            engine.git.ask("bundle", "unbundle", str(bundle))
-            if engine.git.run("cat-file", "-t", tip).stdout.strip() != "commit":
+        with ObjectStore.open(Path(passing) / "engine.git", place.git_dir, mngr.environ) as store:
+            store.git.ask("bundle", "unbundle", str(bundle))
+            if store.git.run("cat-file", "-t", tip).stdout.strip() != "commit":
                 raise UnusableBranchError("its bundle does not have its last commit", tip)
-            transfer(engine, user, tip, base)
+            transfer(store, user, tip, base)
     return tip
 
 

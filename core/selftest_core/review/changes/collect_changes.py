@@ -20,8 +20,8 @@ from selftest_core.review.changes.kinds import Kind, kind_of_commit
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from selftest_core.git.engine import Engine
-    from selftest_core.git.merge_tree import Side
+    from selftest_core.git.merges import Side
+    from selftest_core.git.object_store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,19 @@ class Gathered:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def read_branch(engine: Engine, base: str, branch: Branch) -> tuple[Source, ...]:
+def read_branch(store: ObjectStore, base: str, branch: Branch) -> tuple[Source, ...]:
     """The commits of a branch that the base does not have, oldest first.
 
     Raises UsageError for a merge commit (which side is meant cannot be guessed) and for a history that was cut.
     """
-    out = engine.git.ask("rev-list", "--reverse", "--topo-order", "--parents", branch.tip, f"^{base}")
+    out = store.git.ask("rev-list", "--reverse", "--topo-order", "--parents", branch.tip, f"^{base}")
     sources: list[Source] = []
     for line in out.splitlines():
         oid, *parents = line.split()
         if len(parents) > 1:
             hint = "Rebase it onto its base first: `git rebase BASE BRANCH`."
             raise UsageError(f"{branch.agent} has a merge commit", f"{oid} has {len(parents)} parents.", hint)
-        commit = engine.commit(oid)
+        commit = store.commit(oid)
         if commit.parents and not parents:
             hint = "Fetch the rest first: `git fetch --unshallow`."
             raise UsageError(f"The history of {branch.agent} was cut (a shallow clone)", f"at commit {oid}", hint)
@@ -110,17 +110,17 @@ def read_branch(engine: Engine, base: str, branch: Branch) -> tuple[Source, ...]
     return tuple(sources)
 
 
-def gather(engine: Engine, base: str, branches: Sequence[Branch]) -> Gathered:
+def gather(store: ObjectStore, base: str, branches: Sequence[Branch]) -> Gathered:
     """Read all branches and collapse identical changes. A branch that cannot be read is left out with its reason."""
     met: list[Source] = []
     left_out: list[tuple[str, str]] = []
     for branch in branches:
         try:
-            met += read_branch(engine, base, branch)
+            met += read_branch(store, base, branch)
         except UsageError as error:
             left_out.append((branch.agent, f"{error.title}: {error.detail}"))
-    paths = read_changes(engine.git, list(dict.fromkeys(source.oid for source in met)))
-    missing = missing_contents(engine.git, (change for changes in paths.values() for change in changes))
+    paths = read_changes(store.git, list(dict.fromkeys(source.oid for source in met)))
+    missing = missing_contents(store.git, (change for changes in paths.values() for change in changes))
     for source in met:
         lost = [
             one.path for one in paths[source.oid] if missing & {side.oid for side in (one.before, one.after) if side}
@@ -134,8 +134,8 @@ def gather(engine: Engine, base: str, branches: Sequence[Branch]) -> Gathered:
     refused = {agent for agent, _ in left_out}
     met = [source for source in met if source.agent not in refused]
     paths = {source.oid: paths[source.oid] for source in met}
-    patches = _patches(engine, list(paths))
-    changes = tuple(_change(engine, sources, paths, patches) for sources in _groups(met, paths, patches))
+    patches = _patches(store, list(paths))
+    changes = tuple(_change(store, sources, paths, patches) for sources in _groups(met, paths, patches))
     return Gathered(base, changes, tuple(left_out))
 
 
@@ -172,14 +172,14 @@ def _mode(side: Side | None) -> str | None:
     return None if side is None else side.mode
 
 
-def _patches(engine: Engine, oids: Sequence[str]) -> dict[str, _Patch]:
+def _patches(store: ObjectStore, oids: Sequence[str]) -> dict[str, _Patch]:
     """git's patch id of each commit that has a text patch, and how many lines it adds and removes.
 
     A binary file has no lines to compare, so a commit that touches one is told apart by its contents alone.
     """
     if not oids:
         return {}
-    patches = engine.git.ask(
+    patches = store.git.ask(
         "diff-tree", "--stdin", "-p", "--root", "--no-renames", "--full-index", "--no-textconv", "--no-ext-diff",
         text="".join(f"{oid}\n" for oid in oids),
     )  # fmt: skip
@@ -197,13 +197,13 @@ def _patches(engine: Engine, oids: Sequence[str]) -> dict[str, _Patch]:
             is_content = line.startswith("@")
         elif is_content and line.startswith(("+", "-")):
             counts[current] += 1
-    out = engine.git.ask("patch-id", "--stable", text=patches)
+    out = store.git.ask("patch-id", "--stable", text=patches)
     ids = {oid: patch for patch, oid in (line.split() for line in out.splitlines()) if oid not in binary}
     return {oid: _Patch(ids.get(oid, ""), counts[oid]) for oid in oids}
 
 
 def _change(
-    engine: Engine,
+    store: ObjectStore,
     sources: Sequence[Source],
     paths: Mapping[str, tuple[PathChange, ...]],
     patches: Mapping[str, _Patch],
@@ -211,7 +211,7 @@ def _change(
     # The source with the fewest commits before it needs the least of its own branch.
     laid = min(sources, key=lambda source: (source.position, source.oid))
     commit = laid.commit
-    base = engine.tree_of(commit.parents[0]) if commit.parents else engine.empty_tree()
+    base = store.tree_of(commit.parents[0]) if commit.parents else store.empty_tree()
     touched = paths[laid.oid]
     kind = kind_of_commit(commit.subject, trailers(commit.text), (change.path for change in touched))
     item = Item(laid.oid, base, commit.tree, commit.author, _message(laid, sources))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.git.command import Git
-    from selftest_core.git.engine import Engine
+    from selftest_core.git.object_store import ObjectStore
 
 MAIN_REFS = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master")
 """Refs that usually are the main branch of a repository, the likeliest first."""
@@ -94,7 +94,7 @@ def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], ont
 
 
 def make_plan(
-    engine: Engine,
+    store: ObjectStore,
     targets: Targets,
     claims: Mapping[str, Claims] | None = None,
     left_out: Sequence[tuple[str, str]] = (),
@@ -105,7 +105,7 @@ def make_plan(
 
     Raises UsageError where there is nothing that the base does not have, unless that `may_be_empty` for now.
     """
-    gathered = gather(engine, targets.base, targets.branches)
+    gathered = gather(store, targets.base, targets.branches)
     gathered = replace(gathered, left_out=(*left_out, *gathered.left_out))
     claims = claims or {}
     if claims:

@@ -14,7 +14,7 @@ from selftest_core.git.objects import is_oid
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from selftest_core.git.engine import Engine
+    from selftest_core.git.object_store import ObjectStore
     from selftest_core.review.changes.collect_changes import Change
 
 ALIKE = 75.0
@@ -25,7 +25,7 @@ MOST_COMPARED = 400
 """Changes of the same files that are compared with each other; what goes beyond is in no group."""
 
 
-def find_alternatives(engine: Engine, changes: Sequence[Change]) -> dict[str, tuple[str, ...]]:
+def find_alternatives(store: ObjectStore, changes: Sequence[Change]) -> dict[str, tuple[str, ...]]:
     """For each change that has alternatives, the oids of the others of its group, in the order of `changes`."""
     touching: defaultdict[tuple[str, ...], list[Change]] = defaultdict(list)
     for change in changes:
@@ -34,7 +34,7 @@ def find_alternatives(engine: Engine, changes: Sequence[Change]) -> dict[str, tu
     rivals = {
         paths: same for paths, same in touching.items() if len({agent for one in same for agent in one.agents}) > 1
     }
-    texts = _changed_text(engine, [change.oid for same in rivals.values() for change in same])
+    texts = _changed_text(store, [change.oid for same in rivals.values() for change in same])
     found: dict[str, tuple[str, ...]] = {}
     for same in rivals.values():
         for group in _groups(same[:MOST_COMPARED], texts):
@@ -77,12 +77,12 @@ def _groups(changes: Sequence[Change], texts: Mapping[str, str]) -> list[list[Ch
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _changed_text(engine: Engine, oids: Sequence[str]) -> dict[str, str]:
+def _changed_text(store: ObjectStore, oids: Sequence[str]) -> dict[str, str]:
     """The lines that each commit adds and removes, without indentation, the signs kept."""
     texts: dict[str, list[str]] = {oid: [] for oid in oids}
     if not oids:
         return {}
-    out = engine.git.ask(
+    out = store.git.ask(
         "-c", "core.bigFileThreshold=1m", "diff-tree", "--stdin", "-p", "-U0", "--root", "--no-renames",
         "--no-textconv", "--no-ext-diff", "--full-index", text="".join(f"{oid}\n" for oid in oids),
     )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
-from selftest_core.git.engine import Engine
+from selftest_core.git.object_store import ObjectStore
 from selftest_core.git.objects import is_oid
 from selftest_core.run.store import folder_of, passing
 
@@ -79,8 +79,8 @@ def take(plan: RunPlan, bundle: Path, test: str, environ: Mapping[str, str]) -> 
     place = find_place(Path(plan.repository), environ)
     quarantine = Path(tempfile.mkdtemp(prefix=f"{passing(folder_of(plan).path)}quarantine-"))
     try:
-        with Engine.open(quarantine / "git", place.git_dir, environ) as engine:
-            taken = _examine(engine.git, plan.base, bundle)
+        with ObjectStore.open(quarantine / "git", place.git_dir, environ) as store:
+            taken = _examine(store.git, plan.base, bundle)
         if taken.commits:
             own = Git(place.git_dir, environ)
             _must(own.run("bundle", "unbundle", str(bundle), timeout=_TIMEOUT))

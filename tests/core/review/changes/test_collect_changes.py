@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.review.repositories import Repository
-from selftest_core.git.engine import Engine
+from selftest_core.git.object_store import ObjectStore
 from selftest_core.review.changes.collect_changes import Branch, gather
 from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.ranking import Claims, rank
@@ -28,8 +28,8 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def engine(repository: Repository, tmp_path: Path) -> Iterator[Engine]:
-    with Engine.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as opened:
+def store(repository: Repository, tmp_path: Path) -> Iterator[ObjectStore]:
+    with ObjectStore.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as opened:
         yield opened
 
 
@@ -44,7 +44,7 @@ def base(repository: Repository) -> str:
     return repository.git("rev-parse", "main")
 
 
-def test_the_same_change_of_three_agents_is_one_with_all_credited(repository: Repository, engine: Engine) -> None:
+def test_the_same_change_of_three_agents_is_one_with_all_credited(repository: Repository, store: ObjectStore) -> None:
     mended = {"src/a.py": FILE.replace("line 3\n", "line three\n")}
     shifted = {"src/a.py": "new first\n" + FILE}
     branches = [
@@ -53,7 +53,7 @@ def test_the_same_change_of_three_agents_is_one_with_all_credited(repository: Re
         # The same patch a line further down: other contents, one patch id.
         branch(repository, "eve", ("Shift", shifted), ("Mend too", {"src/a.py": "new first\n" + mended["src/a.py"]})),
     ]
-    changes = gather(engine, base(repository), branches).changes
+    changes = gather(store, base(repository), branches).changes
     assert [change.agents for change in changes] == [("ada", "bob", "eve"), ("eve",)]
     message = changes[0].item.message.decode()
     others = {"ada", "bob", "eve"} - {changes[0].item.author.split()[0].decode()}
@@ -61,7 +61,7 @@ def test_the_same_change_of_three_agents_is_one_with_all_credited(repository: Re
     assert len(changes[0].sources) == 3
 
 
-def test_other_modes_and_other_binaries_are_other_changes(repository: Repository, engine: Engine) -> None:
+def test_other_modes_and_other_binaries_are_other_changes(repository: Repository, store: ObjectStore) -> None:
     plain = branch(repository, "plain", ("Add", {"run.sh": "ls\n"}))
     repository.git("checkout", "-q", "-f", "-b", "exec", "main")
     (repository.folder / "run.sh").write_text("ls\n")
@@ -69,27 +69,27 @@ def test_other_modes_and_other_binaries_are_other_changes(repository: Repository
     executable = Branch("exec", repository.commit("Add", {}))
     one = branch(repository, "one", ("Logo", {"logo.png": b"\0one"}))
     two = branch(repository, "two", ("Logo", {"logo.png": b"\0two"}))
-    changes = gather(engine, base(repository), [plain, executable, one, two]).changes
+    changes = gather(store, base(repository), [plain, executable, one, two]).changes
     assert [change.agents for change in changes] == [("plain",), ("exec",), ("one",), ("two",)]
 
 
-def test_commits_that_change_nothing_stay_apart(repository: Repository, engine: Engine) -> None:
+def test_commits_that_change_nothing_stay_apart(repository: Repository, store: ObjectStore) -> None:
     branches = [branch(repository, "ada", ("Nothing", {})), branch(repository, "bob", ("Nothing either", {}))]
-    assert len(gather(engine, base(repository), branches).changes) == 2
+    assert len(gather(store, base(repository), branches).changes) == 2
 
 
-def test_a_branch_with_a_merge_is_left_out_and_the_rest_goes_on(repository: Repository, engine: Engine) -> None:
+def test_a_branch_with_a_merge_is_left_out_and_the_rest_goes_on(repository: Repository, store: ObjectStore) -> None:
     good = branch(repository, "good", ("Mend", {"src/a.py": "x\n"}))
     branch(repository, "merged", ("Mend", {"src/b.py": "x\n"}))
     repository.git("merge", "-q", "--no-ff", "-m", "Merge", "good")
     merged = Branch("merged", repository.git("rev-parse", "HEAD"))
-    gathered = gather(engine, base(repository), [merged, good])
+    gathered = gather(store, base(repository), [merged, good])
     assert [change.agents for change in gathered.changes] == [("good",)]
     assert [name for name, _ in gathered.left_out] == ["merged"]
     assert "merge commit" in gathered.left_out[0][1]
 
 
-def test_ranks_go_by_importance_then_votes_and_never_against_a_branch(repository: Repository, engine: Engine) -> None:
+def test_ranks_go_by_importance_then_votes_within_a_branch(repository: Repository, store: ObjectStore) -> None:
     shared = {"src/b.py": "shared\n"}
     branches = [
         branch(
@@ -102,7 +102,7 @@ def test_ranks_go_by_importance_then_votes_and_never_against_a_branch(repository
         branch(repository, "eve", ("[FIX_IMPL] popular", shared)),
         branch(repository, "zoe", ("[FIX_IMPL] alone\n\nImportance: low", {"src/e.py": "e\n"})),
     ]  # fmt: skip
-    ranked = rank(gather(engine, base(repository), branches).changes)
+    ranked = rank(gather(store, base(repository), branches).changes)
     assert [one.change.subject for one in ranked] == [
         "[FIX_TEST] test", "[FIX_IMPL] popular", "[FIX_IMPL] groundwork", "[FIX_IMPL] urgent", "[FIX_IMPL] alone",
     ]  # fmt: skip
@@ -110,7 +110,9 @@ def test_ranks_go_by_importance_then_votes_and_never_against_a_branch(repository
     assert ranked[1].why == "normal importance, 2 agents, 1 file, 21 lines"
 
 
-def test_what_importance_and_votes_leave_level_goes_by_the_other_facts(repository: Repository, engine: Engine) -> None:
+def test_changes_of_equal_importance_and_votes_go_by_the_other_facts(
+    repository: Repository, store: ObjectStore
+) -> None:
     branches = [
         branch(repository, "ann", ("[FIX_IMPL] long", {"src/a1.py": "1\n2\n3\n"})),
         branch(repository, "bea", ("[FIX_IMPL] short", {"src/a2.py": "1\n"})),
@@ -125,7 +127,7 @@ def test_what_importance_and_votes_leave_level_goes_by_the_other_facts(repositor
         branch(repository, "gus", ("[FIX_IMPL] proven", {"src/p1.py": "1\n", "src/p2.py": "1\n", "src/p3.py": "1\n"})),
     ]  # fmt: skip
     claims = {"gus": Claims(turned_green=("tests/test_a.py::test_a",)), "ann": Claims("normal")}
-    gathered = gather(engine, base(repository), branches).changes
+    gathered = gather(store, base(repository), branches).changes
     ranked = rank(gathered, claims)
     assert [one.change.subject.removeprefix("[FIX_IMPL] ") for one in ranked] == [
         "proven", "ground", "short", "long", "wide", "upon it", "crowded", "crowded too",
@@ -137,17 +139,17 @@ def test_what_importance_and_votes_leave_level_goes_by_the_other_facts(repositor
     assert rank(tuple(reversed(gathered)), claims) == ranked, "the order of the branches does not matter"
 
 
-def test_crossed_branches_still_have_an_order(repository: Repository, engine: Engine) -> None:
+def test_crossed_branches_still_have_an_order(repository: Repository, store: ObjectStore) -> None:
     x, y = {"src/x.py": "x\n"}, {"src/y.py": "y\n"}
     branches = [branch(repository, "ada", ("x", x), ("y", y)), branch(repository, "bob", ("y", y), ("x", x))]
-    changes = gather(engine, base(repository), branches).changes
+    changes = gather(store, base(repository), branches).changes
     assert sorted(one.change.oid for one in rank(changes)) == sorted(change.oid for change in changes)
     assert len(changes) == 2
 
 
-def test_a_change_made_taken_back_and_made_again_is_three(repository: Repository, engine: Engine) -> None:
+def test_a_change_made_taken_back_and_made_again_is_three(repository: Repository, store: ObjectStore) -> None:
     on, off = {"src/a.py": "on\n"}, {"src/a.py": FILE}
     ada = branch(repository, "ada", ("On", on), ("Off", off), ("On again", on))
     bob = branch(repository, "bob", ("On", on))
-    changes = gather(engine, base(repository), [ada, bob]).changes
+    changes = gather(store, base(repository), [ada, bob]).changes
     assert [change.agents for change in changes] == [("ada", "bob"), ("ada",), ("ada",)]

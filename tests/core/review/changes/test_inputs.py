@@ -182,8 +182,8 @@ def refused(desk: Repository, request: Request) -> SelftestError:
         (Request(("ada",), base="main", onto="nowhere"), 2, "'nowhere' is no commit here"),
         (Request(("main..ada",), publish="main"), 4, "main is checked out"),
         (Request(("main..ada",), publish="bob"), 4, "bob exists already and is not from this review"),
-        (Request(("main..ada",), publish="-x"), 2, "cannot be the name of a branch"),
-        (Request(("main..ada",), publish="a..b"), 2, "cannot be the name of a branch"),
+        (Request(("main..ada",), publish="-x"), 2, "is not a valid branch name"),
+        (Request(("main..ada",), publish="a..b"), 2, "is not a valid branch name"),
     ],
 )
 def test_what_cannot_be_reviewed_is_said_and_nothing_changes(
@@ -265,8 +265,8 @@ def test_a_submodule_and_what_steers_git_are_laid_and_pointed_out(desk: Reposito
     answer = review(Request(("main..sub",)), desk.folder, environ(desk))
     document = review_document(answer.reviewed, answer.candidate, None)
     assert [item.cautions for item in document.items] == [
-        ["lib is a submodule: the commit that it names is not looked at"],
-        [".gitattributes: it tells git how to treat other files"],
+        ["lib is a submodule: the commit that it names is not checked"],
+        [".gitattributes: it changes how git treats other files"],
     ]
     assert [one.status for one in answer.reviewed.line.items] == [Status.LAID, Status.LAID]
     assert desk.git("rev-parse", f"{answer.candidate}^{{tree}}") == desk.git("rev-parse", f"{attributes}^{{tree}}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.review.repositories import Repository
-from selftest_core.git.engine import Engine
+from selftest_core.git.object_store import ObjectStore
 from selftest_core.review.changes.collect_changes import Branch, Change, gather
 from selftest_core.review.changes.similar_changes import find_alternatives, hot_files
 
@@ -27,12 +27,12 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def engine(repository: Repository, tmp_path: Path) -> Iterator[Engine]:
-    with Engine.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as opened:
+def store(repository: Repository, tmp_path: Path) -> Iterator[ObjectStore]:
+    with ObjectStore.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as opened:
         yield opened
 
 
-def changes_of(repository: Repository, engine: Engine, **commits: list[dict[str, str]]) -> dict[str, list[Change]]:
+def changes_of(repository: Repository, store: ObjectStore, **commits: list[dict[str, str]]) -> dict[str, list[Change]]:
     base = repository.git("rev-parse", "main")
     branches = []
     for agent, contents in commits.items():
@@ -40,7 +40,7 @@ def changes_of(repository: Repository, engine: Engine, **commits: list[dict[str,
         for files in contents:
             repository.commit(f"By {agent}", files, agent)
         branches.append(Branch(agent, repository.git("rev-parse", "HEAD")))
-    changes = gather(engine, base, branches).changes
+    changes = gather(store, base, branches).changes
     return {agent: [change for change in changes if agent in change.agents] for agent in commits}
 
 
@@ -48,10 +48,10 @@ def guarded(word: str, name: str = "src/cart.py") -> dict[str, str]:
     return {name: FILE.replace("    return sum(", f"    if not items:  # {word}\n        return 0\n    return sum(")}
 
 
-def test_nearly_the_same_change_of_several_agents_is_one_group(repository: Repository, engine: Engine) -> None:
+def test_nearly_the_same_change_of_several_agents_is_one_group(repository: Repository, store: ObjectStore) -> None:
     made = changes_of(
         repository,
-        engine,
+        store,
         ada=[guarded("an empty cart")],
         bob=[guarded("empty carts too")],
         eve=[{"src/cart.py": FILE.replace("user.name", "user.full_name or user.login or 'nobody at all'")}],
@@ -59,18 +59,18 @@ def test_nearly_the_same_change_of_several_agents_is_one_group(repository: Repos
     )
     (ada,), (bob,) = made["ada"], made["bob"]
     everything = [change for changes in made.values() for change in changes]
-    assert find_alternatives(engine, everything) == {ada.oid: (bob.oid,), bob.oid: (ada.oid,)}
+    assert find_alternatives(store, everything) == {ada.oid: (bob.oid,), bob.oid: (ada.oid,)}
 
 
-def test_an_agents_own_next_try_is_no_alternative(repository: Repository, engine: Engine) -> None:
-    made = changes_of(repository, engine, ada=[guarded("one"), guarded("two")])
-    assert find_alternatives(engine, made["ada"]) == {}
+def test_an_agents_own_next_try_is_no_alternative(repository: Repository, store: ObjectStore) -> None:
+    made = changes_of(repository, store, ada=[guarded("one"), guarded("two")])
+    assert find_alternatives(store, made["ada"]) == {}
 
 
-def test_hot_files_are_counted_by_agents_and_not_by_commits(repository: Repository, engine: Engine) -> None:
+def test_hot_files_are_counted_by_agents_and_not_by_commits(repository: Repository, store: ObjectStore) -> None:
     made = changes_of(
         repository,
-        engine,
+        store,
         ada=[guarded("one"), guarded("two"), {"alone": "x\n"}],
         bob=[guarded("three"), {"src/other.py": "x\n"}],
         eve=[{"src/cart.py": "x\n", "src/other.py": "y\n"}],
