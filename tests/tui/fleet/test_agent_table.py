@@ -14,7 +14,7 @@ from selftest_core.usage.tokens import Label, Usage
 from selftest_tui.fleet.arrangement import Group
 from selftest_tui.fleet.line_painter import Look
 from selftest_tui.fleet.status_bar import used_by_all
-from selftest_tui.shared.widgets.line_places import changed_places
+from selftest_tui.fleet.arrangement import changed_places
 from tui.driving import ENVIRONMENT, Driven, driven
 from tui.quiet import quiet
 

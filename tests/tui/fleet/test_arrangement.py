@@ -25,7 +25,7 @@ from selftest_tui.fleet.arrangement import (
     labels_of,
 )
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.widgets.line_places import changed_places, first_line, place_of_cursor
+from selftest_tui.fleet.arrangement import changed_places, first_line, place_of_cursor
 
 if TYPE_CHECKING:
     from selftest_core.fleet.observations import TmuxSession

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -92,27 +90,3 @@ def test_what_was_used_is_one_harmless_line() -> None:
     )
     assert present.used(Usage(output=5, model="strange")).startswith("no known price · 0 input")
     assert present.used(None) == ""
-
-
-@given(st.integers(1, 400))
-def test_columns_of_the_meter_never_take_room_from_names(width: int) -> None:
-    plain = {one.column.name: one.width for one in columns.place(width)}
-    metered = {one.column.name: one.width for one in columns.place(width, is_metered=True)}
-    assert {"cost", "tokens"}.isdisjoint(plain)
-    if "cost" in metered:
-        assert metered["name"] >= columns.NAME.good
-        assert metered["doing"] >= columns.DOING.good
-    else:
-        assert metered == plain
-    assert width > 130 or "cost" not in metered
-
-
-@given(st.integers(1, 400), st.booleans())
-def test_columns_fill_the_width_and_do_not_overlap(width: int, is_metered: bool) -> None:
-    placed = columns.place(width, is_metered=is_metered)
-    for one, following in itertools.pairwise(placed):
-        assert one.x + one.width + one.gap == following.x
-    if width >= 60:
-        last = placed[-1]
-        assert width - 3 <= last.x + last.width + last.gap <= width
-        assert {"name", "reason"} <= {one.column.name for one in placed}

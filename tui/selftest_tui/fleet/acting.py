@@ -23,8 +23,8 @@ from selftest_core.agent_types.condition import ASKING, reason
 from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.tools import panes
 from selftest_core.tools.tmux import default_socket
+from selftest_tui.fleet.answers import Answer, Answers
 from selftest_tui.fleet.shell import plan_shell
-from selftest_tui.shared.answers import Answer, Answers
 from selftest_tui.shared.dialogs.composer import Composed, Composer
 from selftest_tui.shared.dialogs.dialogs import Question, Results, target_lines
 from selftest_tui.shared.present import clean, plural

@@ -14,15 +14,29 @@ from textual.geometry import Region
 
 from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import FleetView, Row
-from selftest_tui.fleet.arrangement import FILTER, Arranged, Arrangement, Group, arrange, facts_of, items_of, key_of
+from selftest_tui.fleet.arrangement import (
+    FILTER,
+    Arranged,
+    Arrangement,
+    Group,
+    arrange,
+    changed_places,
+    facts_of,
+    first_line,
+    items_of,
+    key_of,
+    next_needing,
+    place_of_cursor,
+)
+from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.fleet.keys import FLEET
 from selftest_tui.fleet.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
+from selftest_tui.fleet.messages import LineVanished, NameChanged
 from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.filter import Finder
 from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.cursor_table import HEADING, PREFIX, CursorTable
-from selftest_tui.shared.widgets.line_places import changed_places, first_line, next_needing, place_of_cursor
-from selftest_tui.shared.widgets.table_messages import LineOpened, LineVanished, MarksChanged, NameChanged
+from selftest_tui.shared.widgets.table_messages import LineOpened, MarksChanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +72,7 @@ class AgentTable(CursorTable["Line"]):
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
+        super().__init__(COLUMNS, id=id)
         self.arrangement = Arrangement()
         self.arranged = Arranged()
         self._view = FleetView(at=0.0)
@@ -68,7 +82,6 @@ class AgentTable(CursorTable["Line"]):
         self._range_from: LineKey | None = None
         self._marks_before: frozenset[AgentKey] = frozenset()
         self._painter: LinePainter | None = None
-        self._is_metered = False
         self._drawn_times: dict[LineKey, tuple[str, ...]] = {}
 
     @property
@@ -81,9 +94,8 @@ class AgentTable(CursorTable["Line"]):
     def show(self, view: FleetView, now: float) -> None:
         """Go over to a newer view: cursor, marks and place on the screen stay with their agents."""
         before, self._view, self._now = self._view, view, now
-        if not self._is_metered and any(row.usage is not None for row in view.rows):
-            self._is_metered = True  # for good: columns do not come and go
-            self.refresh()
+        if self._measure(view, now):
+            self.columns_moved()
         under = self.line
         self._arrange()
         if self._marks:
@@ -92,6 +104,20 @@ class AgentTable(CursorTable["Line"]):
             self._tell_what_happened_to(under, view)
         if not self._was_moved:
             self._go_to_first(before)
+
+    def _measure(self, view: FleetView, now: float) -> bool:
+        """Give columns the room that this view needs; True where they moved. What has joined stays."""
+        moved = self.columns.measure(items_of(view), now)
+        if any(row.usage is not None for row in view.rows):
+            moved = self.columns.let_join("cost", "tokens") or moved
+        if len({row.agent.run for row in view.rows if row.agent.run}) > 1:
+            moved = self.columns.prefer("run") or moved
+        return moved
+
+    def columns_moved(self) -> None:
+        """Paint with columns at other places."""
+        self._painter = None
+        super().columns_moved()
 
     def arrange_by(self, arrangement: Arrangement) -> None:
         """Lay the same view out differently; the cursor stays on its line, or goes to the nearest that is left."""
@@ -258,9 +284,9 @@ class AgentTable(CursorTable["Line"]):
     def painter(self) -> LinePainter:
         """What draws lines at this width, in these colours."""
         width = self.scrollable_content_region.width
-        if self._painter is None or (self._painter.width, self._painter.is_metered) != (width, self._is_metered):
+        if self._painter is None or self._painter.width != width:
             styles = {part: self.style_of(part) for part in PARTS}
-            self._painter = LinePainter(styles, width, is_metered=self._is_metered)
+            self._painter = LinePainter(styles, width, self.columns.place(width))
             self._drawn_times.clear()
         return self._painter
 

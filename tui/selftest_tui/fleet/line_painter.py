@@ -16,15 +16,15 @@ from textual.strip import Strip
 from selftest_core.fleet.observations import TmuxSession
 from selftest_core.fleet.view import Category, Row
 from selftest_core.frozen import dataclass
-from selftest_tui.fleet import columns
-from selftest_tui.fleet.arrangement import Group, key_of
+from selftest_tui.fleet.arrangement import Group, is_same, key_of
+from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.shared import present
-from selftest_tui.shared.widgets.line_places import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_tui.fleet.arrangement import Line, LineKey
+    from selftest_tui.shared.widgets.columns import Placed
 
 
 def style_of(category: Category) -> str:
@@ -52,34 +52,30 @@ class Look:
 
 
 class LinePainter:
-    """Paints lines `width` cells wide. `styles` has every name of PARTS; all but base and backgrounds are partial.
+    """Paints lines `width` cells wide. `styles` has every name of PARTS; all but base and backgrounds are partial."""
 
-    `is_metered`: there are columns for what agents used.
-    """
-
-    def __init__(self, styles: Mapping[str, Style], width: int, *, is_metered: bool = False) -> None:
+    def __init__(self, styles: Mapping[str, Style], width: int, placed: tuple[Placed[Row | TmuxSession], ...]) -> None:
         self.styles = styles
         self.width = width
-        self.is_metered = is_metered
-        self.placed = columns.place(width, is_metered=is_metered)
+        self.placed = placed
         self._timed = [one for one in self.placed if one.column.is_timed]
         self._done: dict[LineKey, tuple[Line, tuple[str, ...], Look, Strip]] = {}
 
     def timed_cells(self, line: Line, now: float) -> tuple[str, ...]:
-        """What the cells that a clock changes say now."""
+        """The texts of the cells that a clock changes."""
         if isinstance(line, Group):
             return ()
         return tuple(one.column.cell(line, now, one.width) for one in self._timed)
 
     @property
     def timed_from(self) -> int:
-        """The x from which cells depend on the clock; they lie beside each other."""
+        """The x from which cells depend on the clock."""
         return self._timed[0].x if self._timed else self.width
 
     def heading(self) -> Strip:
         """The line of column titles."""
         style = self.styles["base"] + self.styles["heading"]
-        text = " " * columns.PREFIX + "".join(one.column.heading(one.width) + " " * one.gap for one in self.placed)
+        text = " " * COLUMNS.prefix + "".join(one.column.heading(one.width) + " " * one.gap for one in self.placed)
         return Strip([Segment(present.fit(text, self.width), style)], self.width)
 
     def line(self, line: Line, look: Look, now: float) -> Strip:

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.errors import SelftestError
+    from selftest_core.fleet.view import Row
     from selftest_core.review.changes.inputs import Request
     from selftest_core.run.store import RunFolder
+    from selftest_tui.fleet.arrangement import Line
 
 
 class FleetSeen(Message):
@@ -40,6 +42,24 @@ class PlaceFound(Message):
     def __init__(self, place: str) -> None:
         super().__init__()
         self.place = place
+
+
+class LineVanished(Message):
+    """The agent under the cursor is gone from the fleet; the cursor went to `now`."""
+
+    def __init__(self, gone: Row, now: Line | None) -> None:
+        super().__init__()
+        self.gone = gone
+        self.now = now
+
+
+class NameChanged(Message):
+    """The agent under the cursor has another name now."""
+
+    def __init__(self, before: Row, after: Row) -> None:
+        super().__init__()
+        self.before = before
+        self.after = after
 
 
 class RunSeen(Message):

@@ -17,7 +17,7 @@ from selftest_core.fleet.attention import is_plain_command
 from selftest_core.fleet.view import FleetView, Problem
 from selftest_tui.fleet import feed
 from selftest_tui.fleet.agent_table import AgentTable
-from selftest_tui.fleet.arrangement import Group
+from selftest_tui.fleet.arrangement import Group, is_same
 from selftest_tui.fleet.feed import Feed
 from selftest_tui.fleet.keys import FLEET, Situation
 from selftest_tui.fleet.pane.side_pane import SidePane
@@ -30,7 +30,6 @@ from selftest_tui.shared.own_session import without_own_session
 from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
-from selftest_tui.shared.widgets.line_places import is_same
 from selftest_tui.shared.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -48,10 +47,9 @@ if TYPE_CHECKING:
     from selftest_tui.fleet.arrangement import Line
     from selftest_tui.fleet.feed import MakeWatch
     from selftest_tui.fleet.fleet_keys import FleetKeys
-    from selftest_tui.fleet.messages import PlaceFound, WatchEnded
+    from selftest_tui.fleet.messages import LineVanished, NameChanged, PlaceFound, WatchEnded
     from selftest_tui.shared.keys import Key
     from selftest_tui.shared.notices import Notices
-    from selftest_tui.shared.widgets.table_messages import LineVanished, NameChanged
 
 SECONDS_OF_REST = 0.05
 SECONDS_TO_LOAD = 0.5

@@ -34,7 +34,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(ReviewLines(), id=id)
+        super().__init__(ReviewLines(), review_columns.COLUMNS, id=id)
 
     @property
     def row(self) -> ReviewRow | None:
@@ -50,6 +50,12 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         place = self.shown.places.get(f"group {self.shown.group_of.get(line.oid, '')}")
         found = None if place is None else self.shown.lines[place]
         return found if isinstance(found, ReviewGroup) else None
+
+    def show(self, lines: ReviewLines) -> None:
+        """Go over to newer lines, with the room that their subjects need."""
+        if self.columns.measure(((row.oid, row) for row in lines.rows), 0.0):
+            self.columns_moved()
+        super().show(lines)
 
     # what a line is, and how it looks
 
@@ -71,8 +77,8 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
 
     def titles(self, width: int) -> str:
         """The titles of the columns."""
-        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in review_columns.place(width))
-        return f"{'#':>{review_columns.PREFIX - 2}}  {headings}"
+        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self.columns.place(width))
+        return f"{'#':>{review_columns.COLUMNS.prefix - 2}}  {headings}"
 
     def draw(self, line: ReviewLine, base: Style, width: int) -> Strip:
         """A group's title, or a change."""
@@ -116,8 +122,8 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
             Segment(f" {status} ", base + self.style_of(status_style)),
             Segment(f"{number} ", muted),
         ]
-        for one in review_columns.place(width):
-            cell = one.column.cell(row, one.width)
+        for one in self.columns.place(width):
+            cell = one.column.cell(row, 0.0, one.width)
             segments.append(Segment(cell, styles.get(one.column.name, muted)))
             segments.append(Segment(" " * one.gap, base))
         return Strip(segments).adjust_cell_length(width, base)

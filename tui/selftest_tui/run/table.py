@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from selftest_core.usage.tokens import Usage
-    from selftest_tui.run.columns import PlacedColumn
 
 _LONGEST_STAGE = 20
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -38,23 +37,24 @@ class RunTable(GroupedTable[RunLine, RunLines]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.TABLE))]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(RunLines(), id=id)
+        super().__init__(RunLines(), run_columns.COLUMNS, id=id)
         self._now = 0.0
         self._drawn_times: dict[str, str] = {}
-        self._is_metered = False
         self._live: Mapping[str, Usage] = {}
 
     def show_at(self, lines: RunLines, now: float) -> None:
         """Go over to newer lines, with the times as they are `now`."""
         self._now = now
+        tests = ((row.name, row) for group in lines.groups.values() for row in group.members)
+        if self.columns.measure(tests, now):
+            self.columns_moved()
         self.show(lines)
 
     def meter(self, live: Mapping[str, Usage], *, is_metered: bool) -> None:
         """Take newer figures of what agents use, by agent id; lines show them with their next second."""
         self._live = live
-        if is_metered and not self._is_metered:
-            self._is_metered = True  # for good: columns do not come and go
-            self.refresh()
+        if is_metered and self.columns.let_join("cost"):  # for good: columns do not come and go
+            self.columns_moved()
 
     def tick(self, now: float) -> None:
         """Move the clock: only lines whose time reads differently now are painted again."""
@@ -94,8 +94,8 @@ class RunTable(GroupedTable[RunLine, RunLines]):
 
     def titles(self, width: int) -> str:
         """The titles of the columns."""
-        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self._placed(width))
-        return " " * run_columns.PREFIX + headings
+        headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self.columns.place(width))
+        return " " * run_columns.COLUMNS.prefix + headings
 
     def draw(self, line: RunLine, base: Style, width: int) -> Strip:
         """A group's title, or a test."""
@@ -129,14 +129,11 @@ class RunTable(GroupedTable[RunLine, RunLines]):
         segments = [Segment(f"  {sign} ", colour)]
         if row.end is None and row.member is not None and row.member.agent_id in self._live:
             row = replace(row, usage=self._live[row.member.agent_id])
-        for one in self._placed(width):
+        for one in self.columns.place(width):
             text = one.column.cell(row, self._now, one.width) + " " * one.gap
             style = base if one.column.name == "test" else said if one.column.name == "says" else muted
             segments.append(Segment(text, style))
         return Strip(segments).adjust_cell_length(width, base)
-
-    def _placed(self, width: int) -> tuple[PlacedColumn, ...]:
-        return run_columns.place(width, is_metered=self._is_metered)
 
     def _theme_style(self, name: str) -> Style:
         """By a part's name, or by the theme's variable."""

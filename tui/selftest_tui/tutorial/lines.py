@@ -1,8 +1,6 @@
-"""One line of the tutorial's table as a strip of styled cells. It keeps nothing but the styles.
+"""The columns of the tutorial's table, and its lines as strips of styled cells.
 
-    sign  line  block, or below it a test  last run  what was said of it
-
-Widths depend on the width of the table alone, so nothing moves when files change. Narrow tables lose the last column.
+sign  line  block, or below it a test  last run  reason
 """
 
 from __future__ import annotations
@@ -13,16 +11,17 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from selftest_core.frozen import dataclass
 from selftest_core.run.events import FAILURES, End, Phase
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
+from selftest_tui.shared.widgets.columns import Column, Columns
 from selftest_tui.tutorial.view import GRAVEST_FIRST, BlockLine, NoteLine, Section, StaleLine, TestLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_tui.run.words import How
+    from selftest_tui.shared.widgets.columns import Placed
     from selftest_tui.tutorial.view import BlockView, CitingTest, Line, Note
 
 CITED, UNCITED, STALE, NOTE = "✓", "✗", "≠", "!"
@@ -37,30 +36,81 @@ OPEN, FOLDED = "▾", "▸"
 BACKGROUNDS = ("base", "cursor", "cursor-blurred")
 PARTS = (*BACKGROUNDS, "heading", "section", "muted", "good", "same", "bad", "warning")
 
-SIGN, NUMBER, RESULT, GAP = 4, 5, 15, 2
+SIGN, NUMBER, GAP = 4, 5, 2
 INDENT = 2
-"""Of what stands below a block."""
-WITH_SAYS = 96
-"""Cells from which the table says what became of a test in words."""
+"""Cells before the text of lines below a block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Widths:
-    """Cells of the columns that give way: what it is, and what was said of it (0 where there is no room)."""
+def command_of(view: BlockView) -> str:
+    """The first command of a block, and how many lines more it has."""
+    commands = [line for line in view.block.text.splitlines() if not line.lstrip().startswith("#")]
+    text = commands[0].strip() if commands else ""
+    return f"{text}  (+{len(commands) - 1})" if len(commands) > 1 else text
 
-    text: int
-    says: int
+
+def _text(line: Line, now: float) -> str:
+    match line:
+        case BlockLine():
+            return command_of(line.view)
+        case TestLine():
+            return " " * INDENT + test_text(line.test)
+        case StaleLine():
+            return " " * INDENT + line.stale.citation.test
+        case _:
+            return ""
 
 
-def widths(width: int) -> Widths:
-    """Of a table so many cells wide."""
-    room = max(0, width - SIGN - NUMBER - RESULT - 2 * GAP)
-    says = room * 2 // 5 if width >= WITH_SAYS else 0
-    return Widths(room - says - (GAP if says else 0), says)
+def test_text(test: CitingTest) -> str:
+    """The id of a test, and its number of cases where there are several."""
+    return test.node_id + (f" ({len(test.results)} cases)" if len(test.results) > 1 else "")
+
+
+def result_of(line: Line) -> tuple[str, str]:
+    """The worst result of a line, how many of several have it, and the part that colours it."""
+    match line:
+        case BlockLine():
+            tests = line.view.tests
+            if not tests:
+                return "no test", "bad"
+            worst = next((how for how in GRAVEST_FIRST for test in tests if test.how is how), None)
+            return _counted(worst, [test.how for test in tests])
+        case TestLine():
+            return _counted(line.test.how, [result.how for result in line.test.results])
+        case StaleLine():
+            similarity = line.stale.similarity
+            return f"{similarity:.0%} alike" if similarity is not None else "like no block", "warning"
+        case _:
+            return "", "muted"
+
+
+def _counted(how: How | None, results: Sequence[How | None]) -> tuple[str, str]:
+    if how is None:
+        return "", "muted"
+    count = sum(one is how for one in results)
+    return run_words.words(how) + (f" {count}/{len(results)}" if count < len(results) else ""), style_of(how)
+
+
+def _reason(line: Line, now: float) -> str:
+    match line:
+        case TestLine():
+            test = line.test
+            return next((result.says for result in test.results if result.how is test.how and result.says), "")
+        case StaleLine():
+            return f"cited at {line.stale.citation.path}:{line.stale.citation.line}"
+        case _:
+            return ""
+
+
+TEXT: Column[Line] = Column("text", "block, and tests that cite it", 24, _text, good=40, most=100)
+RESULT: Column[Line] = Column("result", "last run", 10, lambda line, now: result_of(line)[0], good=15, most=24, drops=2)
+REASON: Column[Line] = Column("reason", "reason", 16, _reason, good=24, drops=1, fills=True)
+
+COLUMNS: Columns[Line] = Columns("tutorial", SIGN + NUMBER + GAP, (TEXT, RESULT, REASON))
+"""All columns, in their order. The prefix holds the sign and the number of the line in the file."""
 
 
 def style_of(how: How) -> str:
-    """The part whose colour repeats what `how` says."""
+    """The part that colours a result."""
     if how in FAILURES:
         return "bad"
     if how is End.SUCCEEDED:
@@ -75,17 +125,16 @@ def style_of(how: How) -> str:
 class TutorialPainter:
     """Paints lines `width` cells wide. `styles` has every name of PARTS; all but the backgrounds are partial."""
 
-    def __init__(self, styles: Mapping[str, Style], width: int) -> None:
+    def __init__(self, styles: Mapping[str, Style], width: int, placed: tuple[Placed[Line], ...]) -> None:
         self._styles = styles
         self.width = width
-        self._widths = widths(width)
+        self._placed = placed
 
     def heading(self) -> Strip:
         """The line of column titles."""
         style = self._styles["base"] + self._styles["heading"]
-        text = f"{'':{SIGN}}{'line':>{NUMBER}}  " + present.fit("block, and tests that cite it", self._widths.text)
-        text += "  " + present.fit("last run", RESULT) + ("  what was said of it" if self._widths.says else "")
-        return Strip([Segment(present.fit(text, self.width), style)], self.width)
+        titles = "".join(one.column.heading(one.width) + " " * one.gap for one in self._placed)
+        return Strip([Segment(present.fit(f"{'':{SIGN}}{'line':>{NUMBER}}  {titles}", self.width), style)], self.width)
 
     def line(self, line: Line, *, is_cursor: bool, has_focus: bool) -> Strip:
         """One line."""
@@ -96,11 +145,11 @@ class TutorialPainter:
             case Section():
                 segments = self._section(line, base)
             case BlockLine():
-                segments = self._block(line.view, base)
+                segments = [*self._prefix(*_sign(line), str(line.view.block.line), base), *self._cells(line, base)]
             case TestLine():
-                segments = self._test(line.test, base)
+                segments = [*self._prefix(" ", "muted", "", base), *self._cells(line, base)]
             case StaleLine():
-                segments = self._stale(line, base)
+                segments = [*self._prefix(STALE, "warning", "", base), *self._cells(line, base)]
             case NoteLine():
                 segments = self._note(line.note, base)
         return Strip(segments).adjust_cell_length(self.width, base)
@@ -112,62 +161,37 @@ class TutorialPainter:
         title = present.fit(title, self.width - len(count)).rstrip()
         return [Segment(title, base + self._styles["section"] + colour), Segment(count, base + self._styles["muted"])]
 
-    def _block(self, view: BlockView, base: Style) -> list[Segment]:
-        is_cited = bool(view.tests)
-        sign = self._styles["good" if is_cited else "bad"]
-        commands = [line for line in view.block.text.splitlines() if not line.lstrip().startswith("#")]
-        text = commands[0].strip() if commands else ""
-        if len(commands) > 1:
-            text += f"  (+{len(commands) - 1})"
-        worst = next((how for how in GRAVEST_FIRST for test in view.tests if test.how is how), None)
-        result = self._result(worst, [test.how for test in view.tests]) if is_cited else ("no test", "bad")
-        return [
-            Segment(f"  {CITED if is_cited else UNCITED} ", base + sign),
-            Segment(f"{view.block.line:>{NUMBER}}  ", base + self._styles["muted"]),
-            Segment(present.fit(text, self._widths.text), base + Style(bold=True)),
-            *self._tail(result, "", base),
-        ]
-
-    def _test(self, test: CitingTest, base: Style) -> list[Segment]:
-        says = next((result.says for result in test.results if result.how is test.how and result.says), "")
-        several = f" ({len(test.results)} cases)" if len(test.results) > 1 else ""
-        result = self._result(test.how, [result.how for result in test.results])
-        return [
-            Segment(" " * (SIGN + NUMBER + GAP + INDENT), base),
-            Segment(present.fit_end(test.node_id + several, self._widths.text - INDENT), base),
-            *self._tail(result, says, base),
-        ]
-
-    def _stale(self, line: StaleLine, base: Style) -> list[Segment]:
-        citation, similarity = line.stale.citation, line.stale.similarity
-        alike = f"{similarity:.0%} alike" if similarity is not None else "like no block"
-        return [
-            Segment(f"  {STALE} ", base + self._styles["warning"]),
-            Segment(" " * (NUMBER + GAP + INDENT), base),
-            Segment(present.fit_end(citation.test, self._widths.text - INDENT), base),
-            *self._tail((alike, "warning"), f"cited at {citation.path}:{citation.line}", base),
-        ]
-
     def _note(self, note: Note, base: Style) -> list[Segment]:
         where = "" if note.path is None else f"{note.path}:{note.line}  "
-        number = f"{note.line:>{NUMBER}}" if note.path is None else " " * NUMBER
+        number = str(note.line) if note.path is None else ""
+        text = present.fit(" " * INDENT + where + note.message, max(0, self.width - COLUMNS.prefix))
+        return [*self._prefix(NOTE, "warning", number, base), Segment(text, base)]
+
+    def _prefix(self, sign: str, part: str, number: str, base: Style) -> list[Segment]:
         return [
-            Segment(f"  {NOTE} ", base + self._styles["warning"]),
-            Segment(f"{number}  ", base + self._styles["muted"]),
-            Segment(present.fit(" " * INDENT + where + note.message, max(0, self.width - SIGN - NUMBER - GAP)), base),
+            Segment(f"  {sign} ", base + self._styles[part]),
+            Segment(f"{number:>{NUMBER}}  ", base + self._styles["muted"]),
         ]
 
-    @staticmethod
-    def _result(how: How | None, of: Sequence[How | None]) -> tuple[str, str]:
-        """The worst result, how many of several did so, and its part."""
-        if how is None:
-            return "", "muted"
-        count = sum(one is how for one in of)
-        return run_words.words(how) + (f" {count}/{len(of)}" if count < len(of) else ""), style_of(how)
-
-    def _tail(self, result: tuple[str, str], says: str, base: Style) -> list[Segment]:
-        """The columns on the right."""
-        segments = [Segment("  " + present.fit(result[0], RESULT), base + self._styles[result[1]])]
-        if self._widths.says:
-            segments.append(Segment("  " + present.fit(says, self._widths.says), base + self._styles["muted"]))
+    def _cells(self, line: Line, base: Style) -> list[Segment]:
+        segments = []
+        for one in self._placed:
+            if one.column.name == "text":
+                text, style = self._text_cell(line, one.width), Style(bold=isinstance(line, BlockLine) or None)
+            else:
+                text = one.column.cell(line, 0.0, one.width)
+                style = self._styles[result_of(line)[1] if one.column.name == "result" else "muted"]
+            segments.append(Segment(text + " " * one.gap, base + style))
         return segments
+
+    @staticmethod
+    def _text_cell(line: Line, width: int) -> str:
+        """Commands are cut at their end; ids of tests at their beginning, behind the indent."""
+        text = _text(line, 0.0)
+        if isinstance(line, BlockLine):
+            return present.fit(text, width)
+        return " " * INDENT + present.fit_end(text[INDENT:], width - INDENT)
+
+
+def _sign(line: BlockLine) -> tuple[str, str]:
+    return (CITED, "good") if line.view.tests else (UNCITED, "bad")

@@ -13,7 +13,7 @@ from selftest_tui.shared.keys import Where
 from selftest_tui.shared.widgets.cursor_table import PREFIX, CursorTable
 from selftest_tui.shared.widgets.table_messages import LineOpened
 from selftest_tui.tutorial.keys import TUTORIAL
-from selftest_tui.tutorial.lines import PARTS, TutorialPainter
+from selftest_tui.tutorial.lines import COLUMNS, PARTS, TutorialPainter
 from selftest_tui.tutorial.view import BlockLine, Section, StaleLine, identity
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TutorialTable(CursorTable["Line"]):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(COLUMNS)
         self._lines: tuple[Line, ...] = ()
         self._painter: TutorialPainter | None = None
 
@@ -56,6 +56,8 @@ class TutorialTable(CursorTable["Line"]):
     def show(self, lines: tuple[Line, ...]) -> None:
         """Go over to other lines: cursor and place on the screen stay with what they were on."""
         before, self._lines = self._lines, lines
+        if self.columns.measure(((identity(line), line) for line in lines), 0.0):
+            self.columns_moved()
         cursor_before, top = self._cursor, self.scroll_offset.y
         self._cursor = self._place_after(before, cursor_before)
         if not self._was_moved:
@@ -120,8 +122,15 @@ class TutorialTable(CursorTable["Line"]):
     def _painter_of(self, width: int) -> TutorialPainter:
         """What draws lines at this width, in these colours."""
         if self._painter is None or self._painter.width != width:
-            self._painter = TutorialPainter({part: self.style_of(part) for part in PARTS}, width)
+            self._painter = TutorialPainter(
+                {part: self.style_of(part) for part in PARTS}, width, self.columns.place(width)
+            )
         return self._painter
+
+    def columns_moved(self) -> None:
+        """Paint with columns at other places."""
+        self._painter = None
+        super().columns_moved()
 
     def notify_style_update(self) -> None:
         """Other colours: paint with them."""

@@ -8,7 +8,7 @@ the lines change, and what a click does; the screen calls it, and it posts what 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -18,12 +18,15 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from selftest_tui.shared import present
+from selftest_tui.shared.widgets.columns import Layout
 from selftest_tui.shared.widgets.table_messages import CursorMoved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from textual import events
+
+    from selftest_tui.shared.widgets.columns import Choice, Columns
 
 
 class Foldable(Protocol):
@@ -62,14 +65,15 @@ class CursorTable[L](ScrollView, can_focus=True):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, columns: Columns[Any], *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
+        self.columns: Layout[Any] = Layout(columns)
         self.placeholder: tuple[str, ...] = ()
         self._cursor = 0
         self._was_moved = False
         self._styles: dict[str, Style] = {}
 
-    # what a table says
+    # what a table defines
 
     @property
     @abstractmethod
@@ -118,6 +122,17 @@ class CursorTable[L](ScrollView, can_focus=True):
             if self._cursor != cursor_before:
                 self.refresh_places((self._cursor, cursor_before))
         self.post_message(CursorMoved())
+
+    # columns
+
+    def choose_columns(self, choices: Mapping[str, Choice]) -> None:
+        """Show these columns always, and those never."""
+        self.columns.choose(choices)
+        self.columns_moved()
+
+    def columns_moved(self) -> None:
+        """Paint everything: columns have other places or widths."""
+        self.refresh()
 
     # cursor
 
@@ -197,7 +212,7 @@ class CursorTable[L](ScrollView, can_focus=True):
         if regions:
             self.refresh(*regions)
 
-    # what Textual tells
+    # events
 
     def notify_style_update(self) -> None:
         """Other colours: paint with them."""

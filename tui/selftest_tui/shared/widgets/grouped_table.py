@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.style import Style
     from textual import events
 
+    from selftest_tui.shared.widgets.columns import Columns
+
 OPEN, FOLDED = "▾", "▸"
 
 
@@ -57,8 +59,8 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
     }
     """
 
-    def __init__(self, shown: S, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
+    def __init__(self, shown: S, columns: Columns[Any], *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(columns, id=id)
         self.shown: S = shown
 
     @property

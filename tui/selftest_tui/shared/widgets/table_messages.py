@@ -1,14 +1,8 @@
-"""What the agents table posts: what became of the cursor, the marks and the line under the cursor."""
+"""The messages of all tables."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from textual.message import Message
-
-if TYPE_CHECKING:
-    from selftest_core.fleet.view import Row
-    from selftest_tui.fleet.arrangement import Line
 
 
 class CursorMoved(Message):
@@ -29,21 +23,3 @@ class MarksChanged(Message):
 
 class LineOpened(Message):
     """The line under the cursor was clicked twice."""
-
-
-class LineVanished(Message):
-    """The agent under the cursor is gone from the fleet; the cursor went to `now`."""
-
-    def __init__(self, gone: Row, now: Line | None) -> None:
-        super().__init__()
-        self.gone = gone
-        self.now = now
-
-
-class NameChanged(Message):
-    """The agent under the cursor has another name now."""
-
-    def __init__(self, before: Row, after: Row) -> None:
-        super().__init__()
-        self.before = before
-        self.after = after

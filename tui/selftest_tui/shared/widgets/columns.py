@@ -1,0 +1,255 @@
+"""The columns of all tables: which ones fit, how wide each is, and the text of a line in each. Pure.
+
+Names come first: the first column gets the room that its longest text needs before any other column grows. Widths
+depend on the width of the table and on the longest texts seen so far, which only grow, so a table never jumps back and
+forth while its lines change. Columns that hold changing sentences are not measured: one of them takes what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+
+from selftest_core.frozen import dataclass
+from selftest_tui.shared import present
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+
+ROOMY = 84
+"""Cells of a table from which columns are two apart rather than one."""
+STEP = 2
+"""Measured widths are multiples of this, so that columns move less often."""
+
+
+class Choice(StrEnum):
+    """The person's choice for one column; without one, the width of the table decides."""
+
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Column[L]:
+    """One column. `text` gives the text of a line at a time (seconds since the epoch).
+
+    `least`: cells that it has at least, unless its texts need fewer. `good`: cells that it gets before optional columns
+    join, at most what its texts need. `most`: never wider than this. `joins`: 0 for a column that is always there;
+    optional columns join in this order where there is room. `drops`: 0 for never; others are dropped in this order
+    where the name would get less than `good`. `fills`: takes what is left over.
+
+    A text that is too long loses its end, or its beginning with `cuts_left`; numbers are aligned on the right. Below
+    `short_below` cells the whole column shows `short`, so that all its lines show the same kind of thing.
+    """
+
+    name: str
+    title: str
+    least: int
+    text: Callable[[L, float], str]
+    good: int = 0
+    most: int = 60
+    joins: int = 0
+    drops: int = 0
+    fills: bool = False
+    short: Callable[[L, float], str] | None = None
+    short_below: int = 0
+    is_number: bool = False
+    cuts_left: bool = False
+    is_timed: bool = False
+
+    @property
+    def is_measured(self) -> bool:
+        """Its width follows its texts."""
+        return not (self.is_number or self.is_timed or self.fills)
+
+    def cell(self, line: L, now: float, width: int) -> str:
+        """The text of `line`, in exactly `width` cells, harmless."""
+        short = self.short if width < self.short_below else None
+        text = (short or self.text)(line, now)
+        if self.is_number:
+            return present.fit_right(text, width)
+        return present.fit_end(text, width) if self.cuts_left else present.fit(text, width)
+
+    def heading(self, width: int) -> str:
+        """Its title, aligned as its cells are."""
+        return present.fit_right(self.title, width) if self.is_number else present.fit(self.title, width)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed[L]:
+    """A column at its place: `x` cells from the left edge of the table, `width` cells wide, `gap` cells after it."""
+
+    column: Column[L]
+    x: int
+    width: int
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns[L]:
+    """The columns of one table in their order, the name first. `prefix`: cells before the first of them.
+
+    `table`: its name in the preferences.
+    """
+
+    table: str
+    prefix: int
+    columns: tuple[Column[L], ...]
+
+    def optional(self) -> tuple[Column[L], ...]:
+        """The columns that a person may choose: all but the name."""
+        return self.columns[1:]
+
+
+class Layout[L]:
+    """The columns of one table as they are shown: measures lines, and places the columns in a width."""
+
+    def __init__(self, columns: Columns[L]) -> None:
+        self.columns = columns
+        self._choices: dict[str, Choice] = {}
+        self._preferred: set[str] = set()
+        self._needs: dict[str, int] = {}
+        self._seen: dict[Hashable, L] = {}
+        self._stamp = Needs()
+
+    def choose(self, choices: Mapping[str, Choice]) -> None:
+        """Show these columns always, and those never, as the person wants it."""
+        self._choices = dict(choices)
+        self._renew()
+
+    def measure(self, lines: Iterable[tuple[Hashable, L]], now: float) -> bool:
+        """Look at lines, by key; True where a column needs more room than before. Seen objects cost a lookup."""
+        seen, needs, grew = self._seen, self._needs, False
+        measured = [column for column in self.columns.columns if column.is_measured]
+        for key, line in lines:
+            if seen.get(key) is line:
+                continue
+            seen[key] = line
+            for column in measured:
+                cells = cell_len(present.clean(column.text(line, now)))
+                if cells > needs.get(column.name, 0):
+                    needs[column.name] = -(-cells // STEP) * STEP
+                    grew = True
+        if grew:
+            self._renew()
+        return grew
+
+    def let_join(self, *names: str) -> bool:
+        """Show columns that are not measured from now on, where there is room; False where they are already."""
+        new = [name for name in names if not self._needs.get(name)]
+        self._needs.update(dict.fromkeys(new, 1))
+        self._renew()
+        return bool(new)
+
+    def prefer(self, name: str) -> bool:
+        """Show a column before all optional ones, unless the person wants it never; False where it is already."""
+        is_new = name not in self._preferred
+        self._preferred.add(name)
+        self._renew()
+        return is_new
+
+    def place(self, width: int) -> tuple[Placed[L], ...]:
+        """The columns of a table `width` cells wide."""
+        return place(self.columns, width, self._stamp)
+
+    def _renew(self) -> None:
+        choices = {**dict.fromkeys(sorted(self._preferred), Choice.ALWAYS), **self._choices}
+        self._stamp = Needs(tuple(self._needs.items()) if self._seen else None, tuple(choices.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Cells that the longest text of each column needs, and the person's choices. `cells` None: nothing measured."""
+
+    cells: tuple[tuple[str, int], ...] | None = None
+    choices: tuple[tuple[str, Choice], ...] = field(default=())
+
+
+@lru_cache(maxsize=128)
+def place(columns: Columns[Any], width: int, needs: Needs = Needs()) -> tuple[Placed[Any], ...]:  # noqa: B008 - frozen
+    """The columns of a table `width` cells wide: together with the prefix and the gaps they fit into it."""
+    known, choices = dict(needs.cells or ()), dict(needs.choices)
+    gap = 2 if width >= ROOMY else 1
+    room = width - columns.prefix
+
+    def want(column: Column[Any]) -> int:
+        if not column.is_measured:
+            return max(column.least, column.good)
+        if needs.cells is None:
+            return max(column.least, min(column.good, column.most))
+        return min(column.most, max(known.get(column.name, 0), cell_len(column.title)))
+
+    def least(column: Column[Any]) -> int:
+        return min(column.least, want(column))
+
+    def total(some: Iterable[Column[Any]], cells: Callable[[Column[Any]], int]) -> int:
+        return sum(cells(column) + gap for column in some)
+
+    def joins_by_itself(column: Column[Any]) -> bool:
+        return column.name not in choices and (known.get(column.name, 0) > 0 or needs.cells is None)
+
+    asked_for = [one for one in columns.columns if choices.get(one.name) is Choice.ALWAYS]
+
+    def is_empty(column: Column[Any]) -> bool:
+        return needs.cells is not None and column.is_measured and not known.get(column.name)
+
+    chosen = [one for one in columns.columns if not one.joins and choices.get(one.name) is not Choice.NEVER]
+    chosen = [one for one in chosen if not (one.drops and is_empty(one))]
+    chosen += [one for one in asked_for if one not in chosen]
+    droppable = sorted((one for one in chosen if one.drops and one not in asked_for), key=lambda one: one.drops)
+    name, is_tight = columns.columns[0], False
+
+    def least_with_name(column: Column[Any]) -> int:
+        return min(name.good, want(name)) if column is name else least(column)
+
+    for column in (*droppable, *reversed(asked_for)):
+        if column is not name and total(chosen, least_with_name) > room:
+            chosen.remove(column)
+            is_tight = True
+    for column in sorted((one for one in columns.columns if one.joins), key=lambda one: one.joins):
+        fits = not is_tight and total([*chosen, column], want) <= room
+        if fits and column not in chosen and joins_by_itself(column):
+            chosen.append(column)
+    chosen.sort(key=columns.columns.index)
+    widths = _share_out(chosen, room - gap * len(chosen), least, want)
+    placed, x = [], columns.prefix
+    for column in chosen:
+        placed.append(Placed(column, x, widths[column.name], gap))
+        x += widths[column.name] + gap
+    return tuple(placed)
+
+
+def _share_out(
+    chosen: list[Column[Any]], room: int, least: Callable[[Column[Any]], int], want: Callable[[Column[Any]], int]
+) -> dict[str, int]:
+    """The widths: least for all; then the name as far as `good`; then all towards `good`; then what each wants."""
+    widths = {column.name: least(column) for column in chosen}
+    spare = room - sum(widths.values())
+
+    def grow(column: Column[Any], cells: int) -> None:
+        nonlocal spare
+        more = max(0, min(spare, cells - widths[column.name]))
+        widths[column.name] += more
+        spare -= more
+
+    first = chosen[0]
+    if spare < 0:  # not even the name fits: it is cut
+        widths[first.name] = max(1, widths[first.name] + spare)
+        return widths
+    grow(first, min(first.good, want(first)))
+    goals = {column.name: max(0, min(column.good, want(column)) - widths[column.name]) for column in chosen}
+    total = sum(goals.values())
+    if total:
+        given = min(spare, total)
+        for column in chosen:
+            grow(column, widths[column.name] + given * goals[column.name] // total)
+    for column in chosen:
+        grow(column, want(column))
+    filling = next((column for column in chosen if column.fills), None)
+    if filling is not None:
+        grow(filling, widths[filling.name] + spare)
+    return widths
