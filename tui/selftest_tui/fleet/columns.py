@@ -77,9 +77,11 @@ IDLE: Column[Line] = Column(
 )  # fmt: skip
 TOKENS: Column[Line] = Column(
     "tokens", "tokens", 6, _text(lambda row, now: present.tokens(row.usage.tokens) if row.usage else ""),
-    joins=2, is_number=True,
+    joins=2, waits=True, is_number=True,
 )  # fmt: skip
-COST: Column[Line] = Column("cost", "cost", 8, _text(lambda row, now: present.cost(row.usage)), joins=1, is_number=True)
+COST: Column[Line] = Column(
+    "cost", "cost", 8, _text(lambda row, now: present.cost(row.usage)), joins=1, waits=True, is_number=True
+)
 REASON: Column[Line] = Column(
     "reason", "why", 14, _text(present.reason, _session_reason), good=24, fills=True, is_timed=True
 )

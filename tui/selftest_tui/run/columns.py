@@ -48,7 +48,9 @@ TEST: Column[RunRow] = Column("test", "test", 22, lambda row, now: test_name(row
 SAYS: Column[RunRow] = Column("says", "status", 16, lambda row, now: said_of(row), good=44, fills=True)
 ATTEMPT: Column[RunRow] = Column("attempt", "try", 3, _attempt, drops=1, is_number=True)
 TIME: Column[RunRow] = Column("time", "time", 6, running_for, drops=2, is_number=True)
-COST: Column[RunRow] = Column("cost", "cost", 8, lambda row, now: present.cost(used_by(row)), joins=1, is_number=True)
+COST: Column[RunRow] = Column(
+    "cost", "cost", 8, lambda row, now: present.cost(used_by(row)), joins=1, waits=True, is_number=True
+)
 COMMITS: Column[RunRow] = Column(
     "commits", "commits", 7, lambda row, now: str(row.commits or ""), joins=2, is_number=True
 )  # fmt: skip

@@ -39,8 +39,9 @@ class Column[L]:
 
     `least`: cells that it has at least, unless its texts need fewer. `good`: cells that it gets before optional columns
     join, at most what its texts need. `most`: never wider than this. `joins`: 0 for a column that is always there;
-    optional columns join in this order where there is room. `drops`: 0 for never; others are dropped in this order
-    where the name would get less than `good`. `fills`: takes what is left over.
+    optional columns join in this order where there is room; one that `waits` does not before `Layout.let_join`.
+    `drops`: 0 for never; others are dropped in this order where the name would get less than `good`. `fills`: takes
+    what is left over.
 
     A text that is too long loses its end, or its beginning with `cuts_left`; numbers are aligned on the right. Below
     `short_below` cells the whole column shows `short`, so that all its lines show the same kind of thing.
@@ -53,6 +54,7 @@ class Column[L]:
     good: int = 0
     most: int = 60
     joins: int = 0
+    waits: bool = False
     drops: int = 0
     fills: bool = False
     short: Callable[[L, float], str] | None = None
@@ -139,7 +141,7 @@ class Layout[L]:
         return grew
 
     def let_join(self, *names: str) -> bool:
-        """Show columns that are not measured from now on, where there is room; False where they are already."""
+        """Let columns that wait join from now on, where there is room; False where they could already."""
         new = [name for name in names if not self._needs.get(name)]
         self._needs.update(dict.fromkeys(new, 1))
         self._renew()
@@ -189,13 +191,15 @@ def place(columns: Columns[Any], width: int, needs: Needs = Needs()) -> tuple[Pl
     def total(some: Iterable[Column[Any]], cells: Callable[[Column[Any]], int]) -> int:
         return sum(cells(column) + gap for column in some)
 
-    def joins_by_itself(column: Column[Any]) -> bool:
-        return column.name not in choices and (known.get(column.name, 0) > 0 or needs.cells is None)
-
-    asked_for = [one for one in columns.columns if choices.get(one.name) is Choice.ALWAYS]
-
     def is_empty(column: Column[Any]) -> bool:
         return needs.cells is not None and column.is_measured and not known.get(column.name)
+
+    def joins_by_itself(column: Column[Any]) -> bool:
+        if column.name in choices:
+            return False
+        return bool(known.get(column.name)) if column.waits else not is_empty(column)
+
+    asked_for = [one for one in columns.columns if choices.get(one.name) is Choice.ALWAYS]
 
     chosen = [one for one in columns.columns if not one.joins and choices.get(one.name) is not Choice.NEVER]
     chosen = [one for one in chosen if not (one.drops and is_empty(one))]
