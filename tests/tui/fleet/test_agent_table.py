@@ -11,10 +11,9 @@ import scenes
 from selftest_core.agents import State
 from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.usage.tokens import Label, Usage
-from selftest_tui.fleet.arrangement import Group
+from selftest_tui.fleet.arrangement import Group, changed_places
 from selftest_tui.fleet.line_painter import Look
 from selftest_tui.fleet.status_bar import used_by_all
-from selftest_tui.fleet.arrangement import changed_places
 from tui.driving import ENVIRONMENT, Driven, driven
 from tui.quiet import quiet
 

@@ -19,13 +19,15 @@ from selftest_tui.fleet.arrangement import (
     LineKey,
     SortBy,
     arrange,
+    changed_places,
     facts_of,
+    first_line,
     items_of,
     key_of,
     labels_of,
+    place_of_cursor,
 )
 from selftest_tui.shared.filter import Finder
-from selftest_tui.fleet.arrangement import changed_places, first_line, place_of_cursor
 
 if TYPE_CHECKING:
     from selftest_core.fleet.observations import TmuxSession
