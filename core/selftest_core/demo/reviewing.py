@@ -18,7 +18,6 @@ from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
 from selftest_core.review.publishing import own_ref
 from selftest_core.review.session import ReviewSession
-from selftest_core.run.events import End
 from selftest_core.run.store import passing
 from selftest_core.tools.process import run
 
@@ -70,7 +69,7 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
 def _claimed(folder: RunFolder) -> dict[str, str]:
     """The tests that ended well by the word of their agents, each with the agent."""
     rows = folder.read().rows.values()
-    ended_well = [row for row in rows if row.end in (End.SUCCEEDED, End.UNCHANGED)]
+    ended_well = [row for row in rows if row.end is not None and not row.end.group.is_open]
     return {row.planned.node_id: row.planned.agent_name for row in ended_well}
 
 

@@ -12,7 +12,7 @@ from selftest_core.review.changes.ranking import Claims
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.fetch.conversations import TEXT
 from selftest_core.run.fetch.kept_conversations import conversation_end
-from selftest_core.run.outcome import LARGEST, UnreadableOutcomeError, parse_outcome
+from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from selftest_core.agents import AgentKey
 from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
 from selftest_core.run.conduct.circuit_breaker import cluster_key
-from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.events import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -117,10 +117,9 @@ def _urgency(one: ClusterRow) -> tuple[bool, int, float, int]:
 
 
 def _kind(row: RunRow) -> tuple[ClusterKind, str, str] | None:
-    if row.end in FAILURES:
-        return ClusterKind.FAILED, row.stage, row.signature
-    if row.end is End.BLOCKED:
-        return ClusterKind.BLOCKED, row.stage, row.signature
+    if row.end is not None and row.end.group.is_clustered:
+        kind = ClusterKind.FAILED if row.end.is_failure else ClusterKind.BLOCKED
+        return kind, row.stage, row.signature
     if row.end is None and row.attention:
         return ClusterKind.ASKING, ASKING_STAGE, signature(row.attention)
     if row.end is None and row.limited:

@@ -88,26 +88,6 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
-class End(StrEnum):
-    """How a test ended: the outcomes of a run, each test has exactly one when the run is over."""
-
-    SUCCEEDED = "succeeded"
-    UNCHANGED = "unchanged"
-    BLOCKED = "blocked"
-    STOPPED = "stopped"
-    NOT_STARTED = "not_started"
-    LAUNCH = "launch"
-    CRASH = "crash"
-    TIMEOUT = "timeout"
-    LOST = "lost"
-    UNREADABLE = "unreadable"
-    RED = "red"
-
-
-FAILURES = (End.LAUNCH, End.CRASH, End.TIMEOUT, End.LOST, End.UNREADABLE, End.RED)
-"""The kinds of failure, in the order of the run's phases."""
-OPEN_ENDS = (End.BLOCKED, End.STOPPED, End.NOT_STARTED, *FAILURES)
-"""What leaves work for a person: a run with any of them ends with 1."""
 RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
 """The phases that count against how many may run at once."""
 

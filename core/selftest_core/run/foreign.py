@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.errors import UsageError
 from selftest_core.fleet.clusters import Failure, cluster
 from selftest_core.frozen import dataclass
-from selftest_core.run.events import FAILURES, End
-from selftest_core.run.outcome import LARGEST, UnreadableOutcomeError, parse_outcome, verdict
+from selftest_core.run.ends import End
+from selftest_core.run.outcome import verdict
+from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,10 +85,7 @@ class ForeignRun:
 
     def clusters(self) -> tuple[Cluster, ...]:
         """The failures and blocks, those that are alike together."""
-        return cluster(Failure(one.test, "work", _evidence(one)) for one in self.tests if one.end in _BAD)
-
-
-_BAD = (*FAILURES, End.BLOCKED)
+        return cluster(Failure(one.test, "work", _evidence(one)) for one in self.tests if one.end.group.is_clustered)
 
 
 def read_foreign(folder: Path) -> ForeignRun:
@@ -145,7 +143,7 @@ def _read(folder: Path, path: Path) -> ForeignTest | Joining | None:
     except UnreadableOutcomeError as error:
         return _unreadable(folder, path, error.detail, fields or {})
     test, agent = _names(folder, path, outcome.more)
-    return ForeignTest(test, agent, path, End(verdict(outcome, has_commits=False)), outcome)
+    return ForeignTest(test, agent, path, verdict(outcome, has_commits=False), outcome)
 
 
 def _content(path: Path) -> bytes:

@@ -1,8 +1,8 @@
-"""The outcome file as models: what reads an agent's answer is what its prompt prints as the schema.
+"""The outcome file as pydantic models: they read it, and the prompt prints their schema.
 
-The keys are those of the pipeline that this one follows, so that its runs can be read, and `importance` is ours. Words
-that may grow (kinds, statuses, levels) are plain text here, and only the printed schema lists those that are known.
-pydantic is slow to import: `selftest_core.run.outcome` imports this when there is something to read.
+The keys are those of the pipeline before this one, so that its runs can be read; `importance` is new. Words that may
+grow (kinds, statuses, levels) are plain text here; only the printed schema lists the known ones. pydantic is slow to
+import, so `outcome_file` imports this module when it reads the first file.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from selftest_core.run.outcome import ChangeKind, ChangeStatus, EscalationKind
 _REASONS = {
     "missing": "is missing",
     "bool_type": "is neither true nor false",
-    "string_type": "is no text",
-    "list_type": "is no list",
-    "dict_type": "is no object",
-    "model_type": "is no object",
+    "string_type": "is not a text",
+    "list_type": "is not a list",
+    "dict_type": "is not an object",
+    "model_type": "is not an object",
 }
 
 
@@ -32,7 +32,7 @@ def _list(value: object) -> object:
 
 
 def _line(value: object) -> object:
-    """Agents write lines as text too; a line that is none is no reason to lose a report."""
+    """Accept lines as text too, and treat an invalid line as missing: it is no reason to lose a report."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 10:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9 else None
@@ -51,19 +51,19 @@ def _known(words: type[ChangeKind | ChangeStatus | EscalationKind]) -> dict[str,
 
 
 Markdown = Annotated[str, BeforeValidator(_text)]
-"""No `type` alias: the printed schema is read by agents, and is easier to read without references to a bare text."""
+"""No `type` alias: it would become a reference in the schema, which agents read."""
 
 
 class _Shape(BaseModel):
-    # Docstrings here are for the reader of the schema.
+    # Docstrings of models are printed in the schema, for agents.
     model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
 
 
 class ChangeShape(_Shape):
-    """One change, made or tried: FAILED where it did not work, BLOCKED where a person must decide first."""
+    """One change, made or tried: FAILED if it did not work, BLOCKED if a person must decide first."""
 
     status: str = Field(json_schema_extra=_known(ChangeStatus))
-    summary_markdown: Markdown = Field("", description="What was wrong, what you changed, why that is right.")
+    summary_markdown: Markdown = Field("", description="What was wrong, what you changed, and why that is right.")
 
 
 class TestRunShape(_Shape):
@@ -83,7 +83,7 @@ class LocationShape(_Shape):
 
 
 class EscalationShape(_Shape):
-    """Something that a person should know or decide, beyond your own test."""
+    """Something beyond your own test that a person should know or decide."""
 
     kind: str = Field(json_schema_extra=_known(EscalationKind))
     title: Markdown = Field("", description="One line.")
@@ -93,22 +93,22 @@ class EscalationShape(_Shape):
 
 
 class ImportanceShape(_Shape):
-    """How much your change matters to those who use the program."""
+    """How important your change is to users of the program."""
 
     level: str = Field(json_schema_extra={"enum": ["critical", "high", "normal", "low"]})
     reason: Markdown = ""
 
 
 class OutcomeShape(_Shape):
-    """What came of one test."""
+    """The result of one test."""
 
-    errored: bool = Field(description="True where you could not do your work at all.")
-    tests_passing_before: bool | None = Field(None, description="Null where you did not run it.")
-    tests_passing_after: bool | None = Field(None, description="As you saw it run after your last change.")
-    summary_markdown: Markdown = Field("", description="What a reviewer reads first.")
+    errored: bool = Field(description="True if you could not do your work at all.")
+    tests_passing_before: bool | None = Field(None, description="Null if you did not run it.")
+    tests_passing_after: bool | None = Field(None, description="The result of your last run, after your last change.")
+    summary_markdown: Markdown = Field("", description="The first thing that a reviewer reads.")
     changes: Annotated[dict[str, ChangeShape], BeforeValidator(_none_is_empty)] = Field(
         default_factory=dict,
-        description="By kind, one commit each. Empty where nothing needed to change.",
+        description="By kind, one commit each. Empty if nothing needed to change.",
         json_schema_extra={"propertyNames": _known(ChangeKind)},
     )
     test_runs: Annotated[list[TestRunShape], BeforeValidator(_list)] = []
@@ -117,11 +117,11 @@ class OutcomeShape(_Shape):
 
 
 def complaint(error: ValueError) -> str:
-    """Why a document is no outcome, in words, at most three reasons of it."""
+    """Tell why a document is not an outcome: at most three reasons."""
     if not isinstance(error, ValidationError):
         return str(error)[:300]
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    said = [f"{_where(one['loc'])} {_REASONS.get(one['type'], 'is not as it should be')}" for one in found[:3]]
+    said = [f"{_where(one['loc'])} {_REASONS.get(one['type'], 'is invalid')}" for one in found[:3]]
     more = f", and {len(found) - 3} more" if len(found) > 3 else ""
     return "; ".join(said) + more
 

@@ -18,7 +18,7 @@ from selftest_core.run.spending import spending
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.run.events import End
+    from selftest_core.run.ends import End, Group
     from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.spending import Spending
     from selftest_core.usage.tokens import Usage
@@ -43,6 +43,10 @@ class Progress:
     ends: dict[End, int]
     seconds_left: float | None
     spent: Spending
+
+    def count(self, group: Group) -> int:
+        """Count the tests that ended in this group."""
+        return sum(number for end, number in self.ends.items() if end.group is group)
 
 
 def progress(run: Run, now: float, live: Mapping[str, Usage] | None = None) -> Progress:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.run.events import End, Event, Phase
+from selftest_core.run.events import Event, Phase
 from selftest_core.run.fold import end_of
 from selftest_core.run.plan.estimates import dollars
 from selftest_core.run.spending import spending
@@ -17,19 +17,6 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Run, RunRow
 
 _LONGEST = 160
-_ENDS = {
-    End.SUCCEEDED: "succeeded",
-    End.UNCHANGED: "needs no change",
-    End.BLOCKED: "is blocked",
-    End.STOPPED: "was stopped",
-    End.NOT_STARTED: "was not started",
-    End.LAUNCH: "failed to launch",
-    End.CRASH: "crashed",
-    End.TIMEOUT: "ran out of time",
-    End.LOST: "was lost",
-    End.UNREADABLE: "left an outcome that cannot be read",
-    End.RED: "is still red",
-}
 
 
 def tell(run: Run, entry: Entry) -> str:
@@ -55,11 +42,6 @@ def summary_lines(run: Run) -> list[str]:
         money = ", ".join(f"{dollars(usd)} {label}" for label, usd in spent.by_label.items())
         lines.append(f"used {money or 'no known price'}, {spent.usage.tokens:,} tokens")
     return lines
-
-
-def open_tests(run: Run, ends: tuple[End, ...]) -> tuple[RunRow, ...]:
-    """The tests that ended, or would end if the run were left now, in one of these ways."""
-    return tuple(row for row in run.rows.values() if end_of(row) in ends)
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
@@ -127,8 +109,8 @@ def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
         case Event.RETRYING:
             return f"{test} is tried again ({_text(entry, 'reason')}): {_text(entry, 'text')}"
         case Event.ENDED:
-            why = f": {_last_line(row.text)}" if row.end not in (End.SUCCEEDED, End.UNCHANGED) and row.text else ""
-            return f"[{_ended(run)}/{len(run.rows)}] {test} {_ENDS[end_of(row)]}{why}"
+            why = f": {_last_line(row.text)}" if row.end is not None and row.end.group.is_open and row.text else ""
+            return f"[{_ended(run)}/{len(run.rows)}] {test} {end_of(row).sentence}{why}"
         case Event.STOPPED if _text(entry, "says"):
             return f"{test}: its agent could not be stopped: {_text(entry, 'says')}"
         case _:

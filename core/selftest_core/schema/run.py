@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from selftest_core.run.conduct.circuit_breaker import run_clusters
-from selftest_core.run.events import FAILURES, OPEN_ENDS, RUNNING, End, Phase
+from selftest_core.run.ends import End, Group
+from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import end_of
 from selftest_core.run.spending import spending
 from selftest_core.schema.model import EPOCH, Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
@@ -21,6 +23,35 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Run
     from selftest_core.run.overview import RunGlance
     from selftest_core.run.smoke import Smoke
+
+
+if TYPE_CHECKING:
+
+    class OutcomeCounts(Shape): ...
+
+    class OpenCounts(Shape): ...
+
+else:
+    # Models with a field for each end or group, from the table in `run.ends`.
+    _COUNT = (int, ...)
+    FailedCounts = create_model(
+        "FailedCounts", __base__=Shape, __doc__="Number of failures of each kind.",
+        **{end: _COUNT for end in End if end.is_failure},
+    )  # fmt: skip
+    OutcomeCounts = create_model(
+        "OutcomeCounts", __base__=Shape,
+        __doc__="Number of tests by how they ended. They add up to the tests; where the conductor left early, a test "
+        "that was still running counts as stopped.",
+        **{end: _COUNT for end in End if not end.is_failure}, failed=(FailedCounts, ...),
+    )  # fmt: skip
+    OpenCounts = create_model(
+        "OpenCounts", __base__=Shape,
+        __doc__="Number of tests that did not end well, by what they need. They add up to the open tests.",
+        waiting=(int, Field(description="Not started yet.")),
+        running=(int, Field(description="Agents that work, with or without a conductor.")),
+        needs_you=(int, Field(description="Agents that work, and need a person.")),
+        **{group: _COUNT for group in Group if group.is_open},
+    )  # fmt: skip
 
 
 class RunLine(Line):
@@ -40,29 +71,6 @@ class RunLine(Line):
     test: Text | None = Field(None, description="The node id, null where the event is about the run.")
     agent: Text | None = Field(None, description="The planned agent's name, the same in all attempts.")
     attempt: int | None = Field(None, description="From 1.")
-
-
-class FailedCounts(Shape):
-    """Number of failures of each kind."""
-
-    launch: int
-    crash: int
-    timeout: int
-    lost: int
-    unreadable: int
-    red: int
-
-
-class OutcomeCounts(Shape):
-    """Number of tests by how they ended. They add up to the tests; where the conductor left early, a test that was
-    still running counts as stopped."""
-
-    succeeded: int
-    unchanged: int
-    blocked: int
-    stopped: int
-    not_started: int
-    failed: FailedCounts
 
 
 class ClusterItem(Shape):
@@ -112,18 +120,6 @@ class RunSummary(Line):
         None,
         description="Usage of all attempts and smoke agents; null where nothing is known.",
     )
-
-
-class OpenCounts(Shape):
-    """Number of tests that did not end well, by what they need. They add up to the open tests."""
-
-    waiting: int = Field(description="Not started yet.")
-    running: int = Field(description="Agents that work, with or without a conductor.")
-    needs_you: int = Field(description="Agents that work, and need a person.")
-    blocked: int
-    failed: int
-    stopped: int
-    not_started: int
 
 
 class RunItem(Shape):
@@ -198,8 +194,8 @@ def run_usage_item(run: Run) -> RunUsageItem | None:
 
 def outcome_counts(ends: Mapping[End, int]) -> OutcomeCounts:
     """Convert counts by end."""
-    plain = {str(end): ends[end] for end in End if end not in FAILURES}
-    return OutcomeCounts.model_validate({**plain, "failed": {str(end): ends[end] for end in FAILURES}})
+    counts = {str(end): ends[end] for end in End if not end.is_failure}
+    return OutcomeCounts.model_validate({**counts, "failed": {str(end): ends[end] for end in End if end.is_failure}})
 
 
 def cluster_items(clusters: Iterable[Cluster]) -> list[ClusterItem]:
@@ -210,16 +206,15 @@ def cluster_items(clusters: Iterable[Cluster]) -> list[ClusterItem]:
 def open_counts(run: Run) -> OpenCounts:
     """Count what is open in a run."""
     rows = tuple(run.rows.values())
-    ended = [row.end for row in rows if row.end is not None]
     at_work = [row for row in rows if row.phase in RUNNING]
-    return OpenCounts(
-        waiting=sum(row.phase is Phase.WAITING for row in rows),
-        running=sum(not row.attention for row in at_work),
-        needs_you=sum(bool(row.attention) for row in at_work),
-        blocked=ended.count(End.BLOCKED),
-        failed=sum(end in FAILURES for end in ended),
-        stopped=ended.count(End.STOPPED),
-        not_started=ended.count(End.NOT_STARTED),
+    ended = Counter(row.end.group for row in rows if row.end is not None)
+    return OpenCounts.model_validate(
+        {
+            "waiting": sum(row.phase is Phase.WAITING for row in rows),
+            "running": sum(not row.attention for row in at_work),
+            "needs_you": sum(bool(row.attention) for row in at_work),
+            **{group.value: ended[group] for group in Group if group.is_open},
+        }
     )
 
 
@@ -239,7 +234,7 @@ def _smoke_item(smoke: Smoke) -> SmokeItem:
 
 def exit_status(run: Run) -> int:
     """Return 0 where every test of a run ended well, 1 where work is left for a person."""
-    return 1 if any(end_of(row) in OPEN_ENDS for row in run.rows.values()) else 0
+    return 1 if any(end_of(row).group.is_open for row in run.rows.values()) else 0
 
 
 def runs_document(glances: Iterable[RunGlance]) -> RunsDocument:
@@ -250,7 +245,7 @@ def runs_document(glances: Iterable[RunGlance]) -> RunsDocument:
 def _item(glance: RunGlance) -> RunItem:
     run = glance.run
     if run is None:
-        nothing = OpenCounts(waiting=0, running=0, needs_you=0, blocked=0, failed=0, stopped=0, not_started=0)
+        nothing = OpenCounts.model_validate(dict.fromkeys(OpenCounts.model_fields, 0))
         return RunItem(
             run=glance.folder.run, repository=glance.repository, created_at=None, tests=0, state="unreadable",
             open=nothing, paused="", provider="", agent_type="", path=str(glance.folder.path), error=glance.error,

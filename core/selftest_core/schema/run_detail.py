@@ -8,9 +8,9 @@ from pydantic import Field
 
 from selftest_core.run.conduct.circuit_breaker import run_clusters
 from selftest_core.run.crew.crew import OUTCOME
-from selftest_core.run.events import FAILURES, End
+from selftest_core.run.ends import End
 from selftest_core.run.fold import end_of
-from selftest_core.run.outcome import UnreadableOutcomeError, parse_outcome
+from selftest_core.run.outcome_file import UnreadableOutcomeError, parse_outcome
 from selftest_core.run.spending import used_by
 from selftest_core.schema.model import Line, Shape, Text, UsageItem, usage_item
 from selftest_core.schema.run import ClusterItem, OutcomeCounts, cluster_items, outcome_counts
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from selftest_core.run.foreign import ForeignRun
     from selftest_core.run.outcome import Outcome
     from selftest_core.run.store import RunFolder
+
+_WITH_REASON = tuple(end for end in End if end.group.is_open and end is not End.BLOCKED)
+"""Ends whose reason is in the journal; that of a blocked test is in its outcome."""
 
 
 class ChangeItem(Shape):
@@ -131,7 +134,7 @@ def own_document(folder: RunFolder, run: Run) -> RunDetailDocument:
 
 def _own_item(folder: RunFolder, row: RunRow) -> TestItem:
     path = None if row.member is None else folder.attempt(row.member) / OUTCOME
-    outcome, says = None, row.text if row.end in (*FAILURES, End.STOPPED, End.NOT_STARTED) else ""
+    outcome, says = None, row.text if row.end in _WITH_REASON else ""
     try:
         outcome = None if path is None else parse_outcome(path.read_bytes())
     except UnreadableOutcomeError as error:

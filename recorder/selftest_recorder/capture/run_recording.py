@@ -26,7 +26,8 @@ from selftest_core.errors import SelftestError, ToolError
 from selftest_core.journal import is_held, read
 from selftest_core.run.crew.mngr_commands import OUT, place_of, provider_of, work_dir
 from selftest_core.run.crew.recording import LIVE, NOT_RECORDED, TERMINAL, Provision, live_recording
-from selftest_core.run.events import RUNNING, End, Event, Phase
+from selftest_core.run.ends import End, Group
+from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.fetch.conversations import LINES
 from selftest_core.tools import process
 from selftest_core.tools.mngr_files import host_dir_of
@@ -58,12 +59,7 @@ _FAR = ".selftest/recorder"
 _FAR_PATIENCE = 900.0
 """Seconds after its making in which a far agent's session must appear."""
 _MOST_STARTS = 20
-_ENDS: Mapping[str, str] = {
-    End.SUCCEEDED: "passed",
-    End.UNCHANGED: "passed: no change needed",
-    End.BLOCKED: "blocked",
-    End.STOPPED: "stopped",
-}
+_GOOD_ENDS: Mapping[Group, str] = {Group.SUCCEEDED: "passed", Group.UNCHANGED: "passed: no change needed"}
 
 
 def make_recorder(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> RunRecorder:
@@ -305,7 +301,12 @@ def _label(entry: Entry) -> str:
         case Event.REMINDING:
             return "reminded"
         case Event.ENDED:
-            end = str(entry.fields.get("end", ""))
-            return _ENDS.get(end, f"failed: {end.replace('_', ' ')}")
+            return _label_of_end(str(entry.fields.get("end", "")))
         case _:
             return ""
+
+
+def _label_of_end(word: str) -> str:
+    group = End(word).group if word in End else Group.FAILED
+    name = word.replace("_", " ")
+    return _GOOD_ENDS.get(group, f"failed: {name}" if group is Group.FAILED else name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BAD = {
-    Role.WRITES_NONSENSE: ("unreadable", "pull", "it is no JSON"),
+    Role.WRITES_NONSENSE: ("unreadable", "pull", "it is not JSON"),
     Role.WRITES_ANOTHER_SHAPE: ("unreadable", "pull", "errored is neither true nor false"),
     Role.WRITES_A_GIANT: ("unreadable", "pull", "52,428,800 bytes"),
     Role.BREAKS_ITS_BUNDLE: ("unreadable", "pull", "The bundle cannot be used"),

@@ -10,17 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftest_core.run.outcome import (
-    LARGEST,
-    ChangeKind,
-    Importance,
-    Location,
-    Outcome,
-    UnreadableOutcomeError,
-    outcome_schema,
-    parse_outcome,
-    verdict,
-)
+from selftest_core.run.outcome import ChangeKind, Importance, Location, Outcome, verdict
+from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, outcome_schema, parse_outcome
 
 THEIRS: dict[str, Any] = {
     "changes": {
@@ -103,27 +94,27 @@ def test_half_characters_and_a_byte_order_mark_are_no_reason_to_refuse() -> None
     [
         (b"", "it is empty"),
         (b" \n", "it is empty"),
-        (b"{", "it is no JSON"),
-        (b"done, all green!", "it is no JSON"),
+        (b"{", "it is not JSON"),
+        (b"done, all green!", "it is not JSON"),
         (b"\xff\xfe{}", "it is not UTF-8"),
-        (b"[]", "it is no JSON object"),
+        (b"[]", "it is not a JSON object"),
         (b"{}", "errored is missing"),
         (b'{"errored": null}', "errored is neither true nor false"),
         (b'{"errored": 0}', "errored is neither true nor false"),
         (b'{"errored": "false"}', "errored is neither true nor false"),
-        (b'{"errored": false, "errored": true}', "'errored' is there twice"),
+        (b'{"errored": false, "errored": true}', "'errored' occurs twice"),
         (b'{"errored": NaN}', "NaN"),
         (b'{"errored": false, "cost": 1e999}', "too large a number"),
         (b'{"errored": false, "cost": ' + b"9" * 5000 + b"}", "too large a number"),
         (b'{"errored": false, "tests_passing_after": "yes"}', "tests_passing_after is neither true nor false"),
-        (b'{"errored": false, "changes": []}', "changes is no object"),
-        (b'{"errored": false, "changes": {"FIX_IMPL": "SUCCEEDED"}}', "changes.FIX_IMPL is no object"),
+        (b'{"errored": false, "changes": []}', "changes is not an object"),
+        (b'{"errored": false, "changes": {"FIX_IMPL": "SUCCEEDED"}}', "changes.FIX_IMPL is not an object"),
         (b'{"errored": false, "changes": {"FIX_IMPL": {}}}', "changes.FIX_IMPL.status is missing"),
         (b'{"errored": false, "changes": {"\\u001b[31m": {}}}', "changes.\\x1b[31m.status"),
-        (b'{"errored": false, "summary_markdown": ["a"]}', "summary_markdown is no text"),
+        (b'{"errored": false, "summary_markdown": ["a"]}', "summary_markdown is not a text"),
         (b'{"errored": false, "escalations": [{"kind": 1}, {}, {}, {}]}', "and 1 more"),
-        (b"[" * 1_000_000, "nested too deep"),
-        (b'{"errored": false, "x": ' + b"[" * 200 + b"]" * 200 + b"}", "nested too deep"),
+        (b"[" * 1_000_000, "nested too deeply"),
+        (b'{"errored": false, "x": ' + b"[" * 200 + b"]" * 200 + b"}", "nested too deeply"),
         (b" " * (50 * 1024 * 1024), "52,428,800 bytes"),
         (b'{"errored": false, "x": "' + b"x" * LARGEST + b'"}', "are read at most"),
     ],

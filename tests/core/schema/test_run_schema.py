@@ -11,8 +11,8 @@ import pytest
 from core.run.rehearsals import RUN, a_plan, a_rehearsal
 from selftest_core.journal import Entry, Journal
 from selftest_core.run.conduct.policy import Policy
-from selftest_core.run.events import OPEN_ENDS, Event
-from selftest_core.run.outcome import parse_outcome
+from selftest_core.run.events import Event
+from selftest_core.run.outcome_file import parse_outcome
 from selftest_core.run.overview import glance, glances
 from selftest_core.run.store import make_run_folder
 from selftest_core.run.telling import summary_lines, tell
@@ -82,7 +82,7 @@ def test_the_summary_has_what_scripts_rely_on_and_its_counts_sum(
         plain = sum(count for name, count in outcomes.items() if name != "failed")
         assert plain + sum(outcomes["failed"].values()) == summary["tests"] == len(Role)
     clustered = [test for one in summary["clusters"] for test in one["tests"]]
-    bad = [row.planned.node_id for row in rehearsal.run.rows.values() if row.end in OPEN_ENDS]
+    bad = [row.planned.node_id for row in rehearsal.run.rows.values() if row.end is not None and row.end.group.is_open]
     assert sorted(clustered) == sorted(bad)
     assert all(one.keys() >= {"signature", "stage", "tests"} for one in summary["clusters"])
     assert exit_status(rehearsal.run) == 1
@@ -98,7 +98,7 @@ def test_what_is_open_sums_to_what_did_not_end_well(everything: tuple[Rehearsal,
     rehearsal, _ = everything
     run = rehearsal.run
     counts = open_counts(run).model_dump()
-    assert sum(counts.values()) == sum(row.end in OPEN_ENDS for row in run.rows.values())
+    assert sum(counts.values()) == sum(row.end is not None and row.end.group.is_open for row in run.rows.values())
     assert counts["failed"] > 0
     assert counts["blocked"] > 0
 

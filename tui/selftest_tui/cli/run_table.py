@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from selftest_core.run.events import FAILURES, RUNNING, End, Phase
+from selftest_core.run.ends import End
+from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import end_of
-from selftest_tui.run.words import SYMBOLS, WORDS
+from selftest_tui.run.words import GROUPS, SYMBOLS, WORDS
 from selftest_tui.shared.present import ago, clean, fit, fit_end
 
 if TYPE_CHECKING:
@@ -54,15 +56,12 @@ def open_words(run: Run | None) -> str:
     if run is None:
         return ""
     rows = tuple(run.rows.values())
-    ends = [row.end for row in rows]
+    ends = Counter(row.end.group for row in rows if row.end is not None)
     counted = {
         "need you": sum(bool(row.attention) for row in rows),
         "running": sum(row.phase in RUNNING and not row.attention for row in rows),
         "waiting": sum(row.phase is Phase.WAITING for row in rows),
-        "blocked": ends.count(End.BLOCKED),
-        "failed": sum(end in FAILURES for end in ends),
-        "stopped": ends.count(End.STOPPED),
-        "not started": ends.count(End.NOT_STARTED),
+        **{look.word: ends[group] for group, look in GROUPS.items() if group.is_open},
     }
     said = [f"{count} {word}" for word, count in counted.items() if count]
     return ", ".join([*(["paused"] if run.paused else []), *said]) or "nothing"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.events import Phase
 from selftest_core.run.progress import progress
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
@@ -112,17 +112,16 @@ def _style_of_state(state: str) -> str:
 def _counts(made: Progress, width: int) -> list[list[Piece]]:
     """Three lengths of the counts, the longest first."""
     digits = len(str(made.tests))
-    failed = sum(made.ends.get(end, 0) for end in FAILURES)
+    ends = [
+        (look.symbol, made.count(group), look.word, look.style, look.is_always)
+        for group, look in run_words.GROUPS.items()
+    ]
     parts: list[tuple[str, int, str, str, bool]] = [
-        ("✓", made.ends.get(End.SUCCEEDED, 0), "succeeded", run_words.STYLES[End.SUCCEEDED], True),
-        ("=", made.ends.get(End.UNCHANGED, 0), "unchanged", run_words.STYLES[End.UNCHANGED], True),
-        ("⊘", made.ends.get(End.BLOCKED, 0), "blocked", run_words.STYLES[End.BLOCKED], True),
-        ("✗", failed, "failed", run_words.STYLES[End.RED], True),
+        *(part for part in ends if part[4]),
         ("◆", made.needing, "need you", "$text-warning", True),
         ("●", made.running - made.needing, "working", run_words.STYLES[Phase.WORKING], True),
         ("…", made.waiting, "waiting", run_words.STYLES[Phase.WAITING], True),
-        ("■", made.ends.get(End.STOPPED, 0), "stopped", run_words.STYLES[End.STOPPED], False),
-        ("·", made.ends.get(End.NOT_STARTED, 0), "not started", run_words.STYLES[End.NOT_STARTED], False),
+        *(part for part in ends if not part[4]),
     ]
     found: list[list[Piece]] = []
     for in_words_ in (True, False):
@@ -151,14 +150,8 @@ def _bar(made: Progress, width: int) -> list[Piece]:
 
 def _cells(made: Progress, room: int) -> list[Piece]:
     """The bar: each kind has its share, and at least one cell where there is any of it and room for it."""
-    failed = sum(made.ends.get(end, 0) for end in FAILURES)
-    rest = made.ends.get(End.STOPPED, 0) + made.ends.get(End.NOT_STARTED, 0)
     kinds = [
-        (made.ends.get(End.SUCCEEDED, 0), FULL, "$success"),
-        (made.ends.get(End.UNCHANGED, 0), FULL, "$primary"),
-        (made.ends.get(End.BLOCKED, 0), FULL, "$warning"),
-        (failed, FULL, "$error"),
-        (rest, FULL, "$foreground-muted"),
+        *((made.count(group), FULL, look.bar) for group, look in run_words.GROUPS.items()),
         (made.running, HALF, "$success"),
         (made.waiting, EMPTY, "$foreground-disabled"),
     ]

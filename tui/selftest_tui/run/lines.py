@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
-from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.ends import End, Group
+from selftest_core.run.events import Phase
 from selftest_core.run.fold import RunRow
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
@@ -31,15 +32,12 @@ _PYTEST = re.compile(r"^E\s+")
 _PYTEST_MORE = re.compile(r"^E\s+(?:\+|Use -v )")
 """How pytest marks the lines of an error, and of those the ones that only explain it."""
 
-_OF_STATE: tuple[tuple[str, End | Phase], ...] = (
-    ("working", Phase.WORKING),
-    ("waiting", Phase.WAITING),
-    ("succeeded", End.SUCCEEDED),
-    ("unchanged", End.UNCHANGED),
-    ("stopped", End.STOPPED),
-    ("not started", End.NOT_STARTED),
-)
-"""The groups of tests that are in no cluster, in their order, and what each is shown as."""
+_OF_STATE: dict[Phase | Group, run_words.Look] = {
+    Phase.WORKING: run_words.look_of(Phase.WORKING),
+    Phase.WAITING: run_words.look_of(Phase.WAITING),
+    **{group: look for group, look in run_words.GROUPS.items() if not group.is_clustered},
+}
+"""The groups of tests that are in no cluster, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def facts_of(row: RunRow) -> Facts:
     """The searchable facts of a test."""
     how = how_of(row)
     states: list[str] = [how, run_words.WORDS[how], row.phase]
-    states += ["failed"] if how in FAILURES else []
+    states += ["failed"] if isinstance(how, End) and how.is_failure else []
     states += ["needs you"] if row.attention and row.end is None else []
     states += ["limited"] if row.limited and row.end is None else []
     member, text = row.member, row.text[:400]
@@ -151,22 +149,20 @@ def cluster_title(cluster: ClusterRow) -> str:
 
 
 def _of_states(rows: list[RunRow]) -> list[RunGroup]:
-    found: dict[str, list[RunRow]] = {name: [] for name, _ in _OF_STATE}
+    found: dict[Phase | Group, list[RunRow]] = {state: [] for state in _OF_STATE}
     for row in rows:
         found[_state(row)].append(row)
     return [
-        RunGroup(name, run_words.SYMBOLS[how], name, run_words.STYLES[how], tuple(found[name]))
-        for name, how in _OF_STATE
-        if found[name]
+        RunGroup(look.word, look.symbol, look.word, look.style, tuple(found[state]))
+        for state, look in _OF_STATE.items()
+        if found[state]
     ]
 
 
-def _state(row: RunRow) -> str:
+def _state(row: RunRow) -> Phase | Group:
     if row.end is not None and row.phase is Phase.ENDED:
-        # A failure that is in no cluster cannot be: it would be lost here, so it is shown as what stopped.
-        names = {how: name for name, how in _OF_STATE}
-        return names.get(row.end, "stopped")
-    return "waiting" if row.phase is Phase.WAITING else "working"
+        return row.end.group
+    return Phase.WAITING if row.phase is Phase.WAITING else Phase.WORKING
 
 
 def how_of(row: RunRow) -> End | Phase:
@@ -192,7 +188,7 @@ def said_of(row: RunRow) -> str:
 
 def _gist(row: RunRow) -> str:
     """Of an end, the line that tells most: of a failure its last that says something, else what was committed."""
-    if row.end in (End.SUCCEEDED, End.UNCHANGED):
+    if row.end is not None and not row.end.group.is_open:
         return present.plural(row.commits, "commit") if row.commits else ""
     lines = [line.strip() for line in row.text[-_TAIL:].splitlines() if line.strip()]
     marked = [line for line in lines if _PYTEST.match(line) and not _PYTEST_MORE.match(line)]

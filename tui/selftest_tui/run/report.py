@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.run.cluster_view import ClusterKind
-from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.events import Phase
 from selftest_core.run.outcome import verdict
 from selftest_tui.run import words as run_words
 from selftest_tui.run.lines import cluster_title, state_word
@@ -76,7 +76,7 @@ def _why(row: RunRow) -> str:
         if row.attention:
             return f"**It needs you:** {inline(row.attention)}"
         return f"It is held up: {inline(row.limited)}" if row.limited else ""
-    if row.text and row.end in (*FAILURES, End.BLOCKED, End.STOPPED, End.NOT_STARTED):
+    if row.text and row.end.group.is_open:
         where = f" at {present.clean(row.stage)}" if row.stage else ""
         return f"*What was seen{where}:*\n\n{_fenced(row.text)}"
     return ""

@@ -11,7 +11,6 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from selftest_core.run.events import FAILURES, End, Phase
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.columns import Column, Columns
@@ -109,17 +108,18 @@ COLUMNS: Columns[Line] = Columns("tutorial", SIGN + NUMBER + GAP, (TEXT, RESULT,
 """All columns, in their order. The prefix holds the sign and the number of the line in the file."""
 
 
+_PARTS = {
+    "$text-success": "good",
+    "$text-primary": "same",
+    "$text-warning": "warning",
+    "$text-error": "bad",
+    "$foreground-muted": "muted",
+}
+
+
 def style_of(how: How) -> str:
     """The part that colours a result."""
-    if how in FAILURES:
-        return "bad"
-    if how is End.SUCCEEDED:
-        return "good"
-    if how is End.UNCHANGED:
-        return "same"
-    if how is End.BLOCKED:
-        return "warning"
-    return "muted" if how in (End.STOPPED, End.NOT_STARTED, Phase.WAITING) else "good"
+    return _PARTS[run_words.STYLES[how]]
 
 
 class TutorialPainter:

@@ -14,7 +14,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.ends import ENDS_BY_GRAVITY, End
+from selftest_core.run.events import Phase
 from selftest_core.run.plan.planning import without_parameters
 from selftest_tui.shared.filter import Finder, Language, facts, hyphenated
 
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from selftest_tui.shared.filter import Facts
 
 _TITLE = re.compile(r"\w")
+_UNTOUCHED = ENDS_BY_GRAVITY.index(End.NOT_STARTED)
 GRAVEST_FIRST: tuple[End | Phase, ...] = (
-    *FAILURES, End.BLOCKED, End.STOPPED, Phase.WORKING, Phase.PULLING, Phase.STOPPING, Phase.LAUNCHING, Phase.WAITING,
-    End.NOT_STARTED, End.SUCCEEDED, End.UNCHANGED, Phase.ENDED,
+    *ENDS_BY_GRAVITY[:_UNTOUCHED],
+    Phase.WORKING, Phase.PULLING, Phase.STOPPING, Phase.LAUNCHING, Phase.WAITING,
+    *ENDS_BY_GRAVITY[_UNTOUCHED:],
+    Phase.ENDED,
 )  # fmt: skip
-"""How a test with several parameters did is how the worst of them did."""
+"""The result of a test with several parameters is the first of these that one of them has."""
 
 
 @dataclass(frozen=True, slots=True)

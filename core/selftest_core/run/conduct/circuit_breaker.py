@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.fleet.clusters import Cluster, Failure, cluster
 from selftest_core.frozen import dataclass
-from selftest_core.run.events import FAILURES, End, Phase
+from selftest_core.run.events import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,5 +49,5 @@ def _failures(rows: Iterable[RunRow]) -> list[Failure]:
     return [
         Failure(row.planned.node_id, row.stage, row.signature, is_signature=True)
         for row in rows
-        if row.end in (*FAILURES, End.BLOCKED)
+        if row.end is not None and row.end.group.is_clustered
     ]

@@ -12,7 +12,8 @@ from selftest_core.fleet.clusters import signature, where_failed, without_shell
 from selftest_core.run.conduct.circuit_breaker import find_alarm
 from selftest_core.run.conduct.context import LONGEST_TEXT, short
 from selftest_core.run.conduct.policy import pause_after
-from selftest_core.run.events import End, Event, Phase
+from selftest_core.run.ends import End
+from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import Fetched, fetch
 from selftest_core.run.outcome import evidence, verdict
 
@@ -91,8 +92,8 @@ class Finisher:
             self._context.note(Event.PAUSED, reason=alarm.says, by="cluster", signature=alarm.signature)
 
     def _end_by_outcome(self, row: RunRow, outcome: Outcome, got: Fetched) -> None:
-        end = End(verdict(outcome, got.taken.commits > 0))
-        told = evidence(outcome, end.value)
+        end = verdict(outcome, got.taken.commits > 0)
+        told = evidence(outcome, end)
         match end:
             case End.BLOCKED:
                 stage = "blocked"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from selftest_core.run.events import End
+from selftest_core.run.ends import End
 from selftest_core.run.fold import apply, fold
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME
-from selftest_core.run.outcome import LARGEST, UnreadableOutcomeError, parse_outcome
+from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
     from pathlib import Path

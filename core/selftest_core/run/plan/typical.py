@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
 from selftest_core.paths import runs_folder
-from selftest_core.run.events import End
 from selftest_core.run.plan.estimates import Typical
 from selftest_core.run.store import RunFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from selftest_core.run.fold import Run
+    from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.plan.plan import RunPlan
 
 _LOOKED_AT = 10
 _ENOUGH = 3
 """Launches of a run that tell how fast agents are made."""
-_WORKED = (End.SUCCEEDED, End.UNCHANGED, End.BLOCKED, End.RED)
-"""The ends of agents that came to their own end: a crash or a deadline tells nothing of the work."""
 
 
 def typical(repository: Path, plan: RunPlan) -> Typical | None:
@@ -52,11 +49,16 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
     return found
 
 
+def _is_complete(row: RunRow) -> bool:
+    """True where the agent ended its work itself: a crash or a timeout tells nothing about the usual duration."""
+    return row.end is not None and row.end.is_reported
+
+
 def _metered(run: Run) -> list[float]:
     return [
         row.usage.usd
         for row in run.rows.values()
-        if row.end in _WORKED and row.usage is not None and row.usage.usd is not None
+        if _is_complete(row) and row.usage is not None and row.usage.usd is not None
     ]
 
 
@@ -64,7 +66,7 @@ def _spans(run: Run) -> list[float]:
     return [
         max(0.0, row.ended_at - row.launched_at)
         for row in run.rows.values()
-        if row.end in _WORKED and row.ended_at is not None and row.launched_at is not None
+        if _is_complete(row) and row.ended_at is not None and row.launched_at is not None
     ]
 
 

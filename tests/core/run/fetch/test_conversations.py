@@ -19,7 +19,7 @@ from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
-from selftest_core.run.events import End
+from selftest_core.run.ends import End
 from selftest_core.run.fetch import conversations
 from selftest_core.run.fetch.bundles import GitBundles
 from selftest_core.run.fetch.conversations import NO_CONVERSATION, Conversation, conversation_of, keep_conversation
