@@ -14,9 +14,9 @@ import scenes
 from fleet_parts import NOW, TOPICS, agent_id
 from selftest_core.fleet.clusters import signature
 from selftest_core.journal import Entry, encode
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
 from selftest_core.run.fold import apply, begin
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.plan import PlannedTest, RunPlan, plan_json
 from selftest_core.run.store import RunFolder
 

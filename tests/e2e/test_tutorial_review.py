@@ -11,7 +11,7 @@ import pytest
 
 import run_scenes
 from core.review.desks import make_desk
-from selftest_core.run.ends import End
+from selftest_core.run.outcome.ends import End
 from standins import EMPTY, mngr_that
 from worlds import World, eventually
 

@@ -12,14 +12,14 @@ from selftest_core.review.changes.ranking import Claims
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.fetch.conversations import TEXT
 from selftest_core.run.fetch.kept_conversations import conversation_end
-from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
+from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from selftest_core.run.fold import Run, RunRow
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.outcome import Outcome
     from selftest_core.run.store import RunFolder
 
 _TRANSCRIPT = "transcript.txt"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
-from selftest_core.run.ends import End
 from selftest_core.run.events import NEXT, RUNNING, Event, Phase
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.smoke import told_smokes
 from selftest_core.usage.tokens import from_fields
 

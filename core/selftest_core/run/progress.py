@@ -18,8 +18,8 @@ from selftest_core.run.spending import spending
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_core.run.ends import End, Group
     from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.outcome.ends import End, Group
     from selftest_core.run.spending import Spending
     from selftest_core.usage.tokens import Usage
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import models_json_schema
 
-from selftest_core.run.outcome_file import outcome_schema
+from selftest_core.run.outcome.outcome_file import outcome_schema
 from selftest_core.schema.check import CheckDocument, CheckLine
 from selftest_core.schema.fleet import ListDocument, ListLine
 from selftest_core.schema.maintenance import DoctorDocument, DoctorLine, SweepDocument, SweepLine

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ConfigDict, Field, create_model
 
 from selftest_core.run.conduct.circuit_breaker import run_clusters
-from selftest_core.run.ends import End, Group
 from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import end_of
+from selftest_core.run.outcome.ends import End, Group
 from selftest_core.run.spending import spending
 from selftest_core.schema.model import EPOCH, Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
 from selftest_core.schema.review import ReviewDocument  # noqa: TC001 -- pydantic reads it
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     class OpenCounts(Shape): ...
 
 else:
-    # Models with a field for each end or group, from the table in `run.ends`.
+    # Models with a field for each end or group, from the table in `run.outcome.ends`.
     _COUNT = (int, ...)
     FailedCounts = create_model(
         "FailedCounts", __base__=Shape, __doc__="Number of failures of each kind.",

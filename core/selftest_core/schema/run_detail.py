@@ -8,17 +8,17 @@ from pydantic import Field
 
 from selftest_core.run.conduct.circuit_breaker import run_clusters
 from selftest_core.run.crew.crew import OUTCOME
-from selftest_core.run.ends import End
 from selftest_core.run.fold import end_of
-from selftest_core.run.outcome_file import UnreadableOutcomeError, parse_outcome
+from selftest_core.run.outcome.ends import End
+from selftest_core.run.outcome.outcome_file import UnreadableOutcomeError, parse_outcome
 from selftest_core.run.spending import used_by
 from selftest_core.schema.model import Line, Shape, Text, UsageItem, usage_item
 from selftest_core.schema.run import ClusterItem, OutcomeCounts, cluster_items, outcome_counts
 
 if TYPE_CHECKING:
     from selftest_core.run.fold import Run, RunRow
-    from selftest_core.run.foreign import ForeignRun
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.foreign import ForeignRun
+    from selftest_core.run.outcome.outcome import Outcome
     from selftest_core.run.store import RunFolder
 
 _WITH_REASON = tuple(end for end in End if end.group.is_open and end is not End.BLOCKED)

@@ -16,8 +16,8 @@ import pytest
 from selftest_core import demo
 from selftest_core.demo.scenarios import CAST, Role, cast, files
 from selftest_core.demo.staging import PROGRAM, lay_out, pytest_command, write_stage
-from selftest_core.run.outcome import verdict
-from selftest_core.run.outcome_file import parse_outcome
+from selftest_core.run.outcome.outcome import verdict
+from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.tutorial.citations import read_tests
 from selftest_core.tutorial.coverage import cover
 from selftest_core.tutorial.tutorial import parse_blocks

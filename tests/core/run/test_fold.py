@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from core.run.rehearsals import a_plan, a_rehearsal
 from selftest_core.journal import Entry
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fold import Run, apply, begin, fold
+from selftest_core.run.outcome.ends import End
 from selftest_core.schema.run import outcome_counts
 from simulated.crew import Role
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import run_scenes
 from fleet_parts import NOW
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.progress import progress
 
 if TYPE_CHECKING:

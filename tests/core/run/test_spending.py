@@ -11,9 +11,9 @@ import pytest
 import run_scenes
 from core.run.rehearsals import a_rehearsal, assert_told_rightly
 from selftest_core.run.conduct.policy import Policy
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
 from selftest_core.run.meter import RunMeter
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.spending import Affordable, affordable, spending, usd_each, used_by
 from selftest_core.run.telling import summary_lines
 from selftest_core.schema.run import run_summary

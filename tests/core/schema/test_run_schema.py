@@ -12,7 +12,7 @@ from core.run.rehearsals import RUN, a_plan, a_rehearsal
 from selftest_core.journal import Entry, Journal
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import Event
-from selftest_core.run.outcome_file import parse_outcome
+from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.run.overview import glance, glances
 from selftest_core.run.store import make_run_folder
 from selftest_core.run.telling import summary_lines, tell

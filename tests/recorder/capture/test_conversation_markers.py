@@ -11,8 +11,8 @@ import pytest
 
 from recorder.capture.test_run_recording import OneAgentRun
 from selftest_core.conversation.common_transcript import Step, ToolCall, ToolResult, parse_lines
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
+from selftest_core.run.outcome.ends import End
 from selftest_recorder.capture.conversation_markers import MOST, mark_conversation, markers_of
 from selftest_recorder.cast.events import Header
 from selftest_recorder.cast.reader import read_cast

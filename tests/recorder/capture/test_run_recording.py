@@ -16,8 +16,8 @@ from recorder.onhost.collecting import Collecting
 from selftest_core.config import Config
 from selftest_core.journal import Journal
 from selftest_core.run.crew.recording import TERMINAL, live_recording, recording_of
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import make_run_folder
 from selftest_recorder.capture.run_recording import make_recorder
 from selftest_tui.replay.screen import ReplayScreen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import run_scenes
-from selftest_core.run.ends import End
+from selftest_core.run.outcome.ends import End
 from selftest_recorder.cast.events import Header
 from selftest_recorder.cast.writer import CastWriter, write_cast
 from selftest_recorder.index.timeline import open_timeline

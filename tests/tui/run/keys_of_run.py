@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual.command import CommandPalette
 
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event, Phase
+from selftest_core.run.outcome.ends import End
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import RunGroup
 from selftest_tui.shared.dialogs.composer import Composer

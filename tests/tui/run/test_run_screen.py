@@ -15,9 +15,9 @@ import scenes
 from selftest_core.fleet.view import Category
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.crew.recording import live_recording
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
 from selftest_core.run.fold import RunRow
+from selftest_core.run.outcome.ends import End
 from selftest_core.usage.tokens import Label, Usage, as_fields
 from selftest_recorder.cast.events import Header
 from selftest_recorder.cast.writer import write_cast

@@ -8,8 +8,8 @@ import pytest
 
 from selftest_core.errors import UsageError
 from selftest_core.journal import Journal
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
+from selftest_core.run.outcome.ends import End
 from selftest_tui.tutorial.source import TutorialSource
 from tui.tutorial.tutorials import RUN, a_run_folder, write_project, write_run
 from worlds import a_world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from selftest_core.run.ends import End
+from selftest_core.run.outcome.ends import End
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.tutorial.keys import TUTORIAL
 from selftest_tui.tutorial.table import TutorialTable

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from core.run.rehearsals import a_plan
 from selftest_core.journal import Entry
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fold import fold
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.plan import PlannedTest
 from selftest_core.tutorial.check import check
 from selftest_core.tutorial.citation_differences import MOST_WORDS, differences

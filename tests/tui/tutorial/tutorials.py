@@ -6,8 +6,8 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.journal import Journal
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.plan import PlannedTest, RunPlan
 from selftest_core.run.store import RunFolder, make_run_folder
 

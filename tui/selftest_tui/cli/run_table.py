@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from selftest_core.run.ends import End
 from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import end_of
+from selftest_core.run.outcome.ends import End
 from selftest_tui.run.words import GROUPS, SYMBOLS, WORDS
 from selftest_tui.shared.present import ago, clean, fit, fit_end
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from selftest_core.fleet.clusters import Cluster
     from selftest_core.run.fold import Run, RunRow
-    from selftest_core.run.foreign import ForeignRun
+    from selftest_core.run.outcome.foreign import ForeignRun
     from selftest_core.run.overview import RunGlance
 
 _RUN, _STATE, _AGE, _TESTS = 18, 10, 6, 5

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from selftest_core.config import Config
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
-    from selftest_core.run.foreign import ForeignRun
+    from selftest_core.run.outcome.foreign import ForeignRun
 
 DONE = 0
 SOMETHING_LEFT = 1
@@ -75,7 +75,7 @@ def _show(path: Path, arguments: argparse.Namespace, config: Config, environ: Ma
 
 
 def _foreign(path: Path) -> ForeignRun:
-    from selftest_core.run.foreign import read_foreign
+    from selftest_core.run.outcome.foreign import read_foreign
 
     return read_foreign(path)
 

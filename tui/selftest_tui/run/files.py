@@ -13,14 +13,14 @@ from selftest_core.frozen import dataclass
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.crew.recording import recording_of
 from selftest_core.run.fetch.kept_conversations import conversation_end
-from selftest_core.run.outcome_file import LARGEST, parse_outcome
+from selftest_core.run.outcome.outcome_file import LARGEST, parse_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from selftest_core.run.fold import RunRow
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.outcome import Outcome
     from selftest_core.run.store import RunFolder
 
 TRANSCRIPT = "transcript.txt"

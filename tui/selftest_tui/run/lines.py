@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
-from selftest_core.run.ends import End, Group
 from selftest_core.run.events import Phase
 from selftest_core.run.fold import RunRow
+from selftest_core.run.outcome.ends import End, Group
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts, hyphenated

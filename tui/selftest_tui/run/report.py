@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.run.cluster_view import ClusterKind
 from selftest_core.run.events import Phase
-from selftest_core.run.outcome import verdict
+from selftest_core.run.outcome.outcome import verdict
 from selftest_tui.run import words as run_words
 from selftest_tui.run.lines import cluster_title, state_word
 from selftest_tui.shared import present
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from selftest_core.run.cluster_view import ClusterRow
     from selftest_core.run.fold import RunRow
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.outcome import Outcome
 
 MOST_LINES = 200
 """Lines of one text of an agent that are shown; `artifacts` tells where all of it is."""

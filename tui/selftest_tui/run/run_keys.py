@@ -13,8 +13,8 @@ from selftest_core.actions.attach import AttachPlan, new_window_argv
 from selftest_core.errors import RefusedError
 from selftest_core.run.cluster_view import message_targets, unreachable
 from selftest_core.run.crew.recording import recording_of
-from selftest_core.run.ends import End
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.tools.tmux import own_server, tmux_environment
 from selftest_tui.fleet.acting import Acting

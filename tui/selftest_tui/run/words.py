@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from selftest_core.run.cluster_view import ClusterKind
-from selftest_core.run.ends import End, Group
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.ends import End, Group
 
 type How = End | Phase
 """The end of a test, or the phase that it is in."""

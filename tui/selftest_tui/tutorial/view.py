@@ -14,8 +14,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.run.ends import ENDS_BY_GRAVITY, End
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.ends import ENDS_BY_GRAVITY, End
 from selftest_core.run.plan.planning import without_parameters
 from selftest_tui.shared.filter import Finder, Language, facts, hyphenated
 

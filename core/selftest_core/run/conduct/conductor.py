@@ -34,8 +34,8 @@ from selftest_core.run.conduct.smoke_agents import SmokeAgents
 from selftest_core.run.conduct.stopper import Stopper
 from selftest_core.run.conduct.tasks import Work
 from selftest_core.run.conduct.unexpected import UnexpectedErrors
-from selftest_core.run.ends import End
 from selftest_core.run.events import RUNNING, Event, Phase
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.prompt import PROMPT_FILE
 from selftest_core.run.spending import Affordable, affordable
 

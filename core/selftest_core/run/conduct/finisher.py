@@ -12,17 +12,17 @@ from selftest_core.fleet.clusters import signature, where_failed, without_shell
 from selftest_core.run.conduct.circuit_breaker import find_alarm
 from selftest_core.run.conduct.context import LONGEST_TEXT, short
 from selftest_core.run.conduct.policy import pause_after
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import Fetched, fetch
-from selftest_core.run.outcome import evidence, verdict
+from selftest_core.run.outcome.ends import End
+from selftest_core.run.outcome.outcome import evidence, verdict
 
 if TYPE_CHECKING:
     from selftest_core.run.conduct.context import Context
     from selftest_core.run.conduct.policy import Advice
     from selftest_core.run.crew.crew import Seen
     from selftest_core.run.fold import Member, RunRow
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.outcome import Outcome
 
 
 class Finisher:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from selftest_core.run.ends import End
 from selftest_core.run.fold import apply, fold
+from selftest_core.run.outcome.ends import End
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

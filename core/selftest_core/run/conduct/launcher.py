@@ -18,9 +18,9 @@ from selftest_core.run.conduct.context import evidence_of, short, words_of
 from selftest_core.run.conduct.throttle import Throttle
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.crew.crew import PRESENT, Heard, Life, Seen, SetupError
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import refuse_own_disk
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.prompt import PROMPT_LINE
 from selftest_core.run.spending import Affordable, affordable
 

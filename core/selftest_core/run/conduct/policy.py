@@ -14,8 +14,8 @@ from selftest_core.agent_types.condition import Kind
 from selftest_core.fleet.attention import AFTER_REMINDER
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew.crew import Life
-from selftest_core.run.ends import End
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.prompt import PROMPT_LINE
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from selftest_core.run.conduct.context import evidence_of
 from selftest_core.run.conduct.unexpected import is_fatal
-from selftest_core.run.ends import End
 from selftest_core.run.events import RUNNING, Event, Phase
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind
 
 if TYPE_CHECKING:

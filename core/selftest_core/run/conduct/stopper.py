@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import ToolError
 from selftest_core.run.conduct.context import evidence_of
 from selftest_core.run.crew.crew import PRESENT
-from selftest_core.run.ends import End
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.ends import End
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

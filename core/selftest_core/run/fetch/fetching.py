@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from selftest_core.run.crew.crew import Crew
     from selftest_core.run.fetch.bundles import Bundles
     from selftest_core.run.fold import Member
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.outcome import Outcome
     from selftest_core.run.store import RunFolder
 
 _LONGEST_SCREEN = 64 * 1024

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME
-from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
+from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.outcome import Outcome
 
 LARGEST_FILE = 64 * 1024 * 1024
 """Bytes of one file; a recording of hours stays below."""

@@ -27,8 +27,8 @@ from selftest_core.paths import runs_registry
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.mngr_commands import places, providers_of
 from selftest_core.run.crew.upload import carried_files
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.choosing import TUTORIAL, Asked, Chosen, choose
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.estimates import estimate

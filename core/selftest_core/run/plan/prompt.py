@@ -19,8 +19,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import ConfigError
-from selftest_core.run.outcome import ChangeKind
-from selftest_core.run.outcome_file import outcome_schema
+from selftest_core.run.outcome.outcome import ChangeKind
+from selftest_core.run.outcome.outcome_file import outcome_schema
 from selftest_core.run.smoke import report_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.agents_branches import choose
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.session import ReviewSession
-from selftest_core.run.ends import End
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import register
 from selftest_core.schema.review import review_document
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from core.run.rehearsals import Rehearsal, a_rehearsal, assert_told_rightly
 from selftest_core.journal import read
 from selftest_core.run.conduct.policy import Policy
-from selftest_core.run.ends import End
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind, RunRequest
 from simulated.crew import Role
 

@@ -22,9 +22,9 @@ from selftest_core.fleet.sources.probe import Probe
 from selftest_core.journal import Journal, read
 from selftest_core.run.conduct.conductor_session import ConductorError, find_conductor, last_words, start_conductor
 from selftest_core.run.conduct.policy import Policy
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.bundles import agent_ref
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import make_run_folder
 from tui.cli.programs import ours
 from worlds import a_world, eventually

@@ -19,9 +19,9 @@ from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
-from selftest_core.run.ends import End
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.bundles import GitBundles, agent_ref
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.source import fingerprint
 from selftest_core.run.store import RequestKind, RunRequest, make_run_folder

@@ -16,7 +16,7 @@ from selftest_core.run.conduct.smoke_agents import ASKED_TO_STOP
 from selftest_core.run.crew.mngr_commands import place_of
 from selftest_core.run.events import Event
 from selftest_core.run.fold import Member
-from selftest_core.run.outcome_file import parse_outcome
+from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.run.plan.plan import plan_from_json, plan_json
 from selftest_core.run.plan.prompt import render_smoke_prompt
 from selftest_core.run.smoke import nonce_of, report_of, smoke_of

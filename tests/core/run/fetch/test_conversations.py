@@ -19,12 +19,12 @@ from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
-from selftest_core.run.ends import End
 from selftest_core.run.fetch import conversations
 from selftest_core.run.fetch.bundles import GitBundles
 from selftest_core.run.fetch.conversations import NO_CONVERSATION, Conversation, conversation_of, keep_conversation
 from selftest_core.run.fetch.far_transcript import LARGEST_FAR, parse_transcript_answer, transcript_script
 from selftest_core.run.fetch.mngr_conversations import local_transcript
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import RequestKind, RunFolder, RunRequest, make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr

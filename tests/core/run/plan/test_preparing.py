@@ -11,8 +11,8 @@ from core.run.shop import ANSWERS, TESTS, commit, make_shop
 from selftest_core.config import load_config
 from selftest_core.errors import ConfigError, RefusedError, SelftestError, ToolError, UsageError
 from selftest_core.git.command import find_place
-from selftest_core.run.ends import End
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.preparing import Prepared, Wanted, begin, prepare
 from selftest_core.run.plan.source import fingerprint
 from standins import calls, mngr_that

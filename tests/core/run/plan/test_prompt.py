@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from selftest_core.errors import ConfigError
-from selftest_core.run.outcome import verdict
-from selftest_core.run.outcome_file import outcome_schema, parse_outcome
+from selftest_core.run.outcome.outcome import verdict
+from selftest_core.run.outcome.outcome_file import outcome_schema, parse_outcome
 from selftest_core.run.plan.plan import PlannedTest, RunPlan
 from selftest_core.run.plan.prompt import (
     ENVIRONMENT,

@@ -16,8 +16,8 @@ from selftest_core.run.conduct.conductor import Conductor
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.crew import SetupError
 from selftest_core.run.crew.mngr_crew import MngrCrew
-from selftest_core.run.ends import End
 from selftest_core.run.fetch.bundles import GitBundles
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.programs import pytest_commands
 from selftest_core.run.plan.setting_up import (

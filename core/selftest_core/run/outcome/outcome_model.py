@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from selftest_core.run.outcome import ChangeKind, ChangeStatus, EscalationKind
+from selftest_core.run.outcome.outcome import ChangeKind, ChangeStatus, EscalationKind
 
 _REASONS = {
     "missing": "is missing",

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from selftest_core.errors import SelftestError
-from selftest_core.run.outcome import Change, Escalation, Importance, Location, Outcome, TestRun
+from selftest_core.run.outcome.outcome import Change, Escalation, Importance, Location, Outcome, TestRun
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of an outcome file. Real ones have some kilobytes; recordings and logs belong beside it."""
@@ -30,7 +30,7 @@ def parse_outcome(data: bytes) -> Outcome:
         _refuse(f"it has {len(data):,} bytes, and {LARGEST:,} are read at most")
     if not data.strip():
         _refuse("it is empty")
-    from selftest_core.run.outcome_model import OutcomeShape, complaint  # importing pydantic takes 0.1 s
+    from selftest_core.run.outcome.outcome_model import OutcomeShape, complaint  # importing pydantic takes 0.1 s
 
     try:
         document = _load(data)
@@ -68,7 +68,7 @@ def parse_outcome(data: bytes) -> Outcome:
 
 def outcome_schema() -> dict[str, Any]:
     """Make the JSON Schema of an outcome file, from the model that reads it: for the prompt and the docs."""
-    from selftest_core.run.outcome_model import OutcomeShape
+    from selftest_core.run.outcome.outcome_model import OutcomeShape
 
     schema: dict[str, Any] = _without_titles(OutcomeShape.model_json_schema())
     return schema

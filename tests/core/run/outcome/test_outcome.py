@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftest_core.run.outcome import ChangeKind, Importance, Location, Outcome, verdict
-from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, outcome_schema, parse_outcome
+from selftest_core.run.outcome.outcome import ChangeKind, Importance, Location, Outcome, verdict
+from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, outcome_schema, parse_outcome
 
 THEIRS: dict[str, Any] = {
     "changes": {

@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from selftest_core.errors import UsageError
-from selftest_core.run.ends import End
-from selftest_core.run.foreign import read_foreign
-from selftest_core.run.outcome_file import LARGEST
+from selftest_core.run.outcome.ends import End
+from selftest_core.run.outcome.foreign import read_foreign
+from selftest_core.run.outcome.outcome_file import LARGEST
 from selftest_core.schema.registry import schema
 from selftest_core.schema.run_detail import foreign_document
 from selftest_tui.cli.run_table import foreign_lines
@@ -20,7 +20,7 @@ from selftest_tui.cli.run_table import foreign_lines
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from selftest_core.run.foreign import ForeignRun
+    from selftest_core.run.outcome.foreign import ForeignRun
 
 FIXED: dict[str, Any] = {
     "changes": {"FIX_IMPL": {"status": "SUCCEEDED", "summary_markdown": "the flag was ignored"}},

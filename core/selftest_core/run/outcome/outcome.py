@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
-from selftest_core.run.ends import End
+from selftest_core.run.outcome.ends import End
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

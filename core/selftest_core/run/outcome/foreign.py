@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.errors import UsageError
 from selftest_core.fleet.clusters import Failure, cluster
 from selftest_core.frozen import dataclass
-from selftest_core.run.ends import End
-from selftest_core.run.outcome import verdict
-from selftest_core.run.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
+from selftest_core.run.outcome.ends import End
+from selftest_core.run.outcome.outcome import verdict
+from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from selftest_core.fleet.clusters import Cluster
-    from selftest_core.run.outcome import Outcome
+    from selftest_core.run.outcome.outcome import Outcome
 
 OUTCOME = "outcome.json"
 MOST_FILES = 20_000
