@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 from selftest_core.config import CONFIG_KEYS, shown_agent_keys
 from selftest_core.schema.registry import schema
-from selftest_tui.app.key_tables import readme_table
+from selftest_tui.app.key_tables import all_keys, most_used_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+KEYS = ROOT / "docs" / "keys.md"
 SETTINGS = ROOT / "docs" / "settings.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 SCHEMA = ROOT / "docs" / "schema.json"
@@ -61,7 +62,8 @@ def _first_line(package: str, room: str) -> str:
 
 
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
-    README: {"keys": readme_table},
+    README: {"keys": most_used_keys},
+    KEYS: {"keys": all_keys},
     SETTINGS: {"settings": config_table},
     ARCHITECTURE: {"rooms": rooms_picture},
 }

@@ -139,7 +139,7 @@ async def _draw(*, is_check: bool) -> list[str]:
             await keep("filter", one)
         async with driven(few, size=(80, 24)) as one:
             await keep("small", one)
-            await one.press("x")
+            await one.press("3")
             await keep("small-explain", one)
         async with driven(hundred, size=(200, 50), sockets=sockets) as one:
             await one.until(lambda: question in one.preview, "a terminal")

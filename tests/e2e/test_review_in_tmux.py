@@ -79,11 +79,11 @@ def test_three_agents_are_reviewed_through_a_kill_to_a_published_branch() -> Non
             session.send_keys("Home")
             session.type_text("y")
             session.wait_for("1 of 3 decided")
-            session.type_text("jd")
+            session.type_text("jx")
             session.wait_for("2 of 3 decided")
             session.type_text("z")
             session.wait_for("1 of 3 decided")
-            session.type_text("jd")
+            session.type_text("jx")
             # A decision shows at once, and as what the log has when its line is laid: only that outlives a kill.
             screen = session.wait_until(
                 lambda screen: "2 of 3 decided" in screen and len(dropped(screen)) == 1, "the second decision, laid"

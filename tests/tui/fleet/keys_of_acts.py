@@ -103,7 +103,7 @@ async def _(one: Driven, key: str) -> None:
     await one.until(lambda: one.toasts, "a terminal that cannot be handed over, or a folder that is not there")
 
 
-@does("copy_branch")
+@does("copy")
 async def _(one: Driven, key: str) -> None:
     await one.press(key)
     await one.until(lambda: one.app.clipboard == f"mngr/{one.name}", "the branch on the clipboard")
@@ -238,7 +238,7 @@ async def _(one: Driven, key: str) -> None:
     await one.press(key)
     assert isinstance(one.app.screen, Page)
     assert one.app.screen.sections[0].heading == "▲ modal is down"
-    assert one.app.screen.sections[0].lines == (("what", "why"), ("to mend it", "mend it"))
+    assert one.app.screen.sections[0].lines == (("what", "why"), ("solution", "mend it"))
 
 
 @does("theme")

@@ -133,7 +133,7 @@ async def _(one: Driven, key: str) -> None:
     await one.until(lambda: "could not be searched" in one.toasts, "the search's answer, of panes that are not there")
 
 
-@does("only_me")
+@does("only_needing")
 async def _(one: Driven, key: str) -> None:
     await one.press(key)
     assert all(row.attention for row in one.table.shown_rows())
@@ -189,7 +189,7 @@ async def _(one: Driven, key: str) -> None:
     assert len(one.table.marks) == 3
 
 
-@does("clear")
+@does("back")
 async def _(one: Driven, key: str) -> None:
     await one.press("space", "slash", *"cart", "enter", "V")
     layers = []

@@ -44,7 +44,7 @@ async def test_x_shows_the_evidence_of_what_is_selected(world: World) -> None:
     seats.stopped("two")
     async with driven(seats) as it:
         await it.go_to("one")
-        await it.press("x")
+        await it.press("3")
         shown = it.app.fleet.query_one(Explain).query_one("#evidence")
         await it.until(lambda: "▶ probe" in str(shown.render()))
         assert "its process lives" in str(shown.render())

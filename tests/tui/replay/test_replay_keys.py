@@ -78,7 +78,7 @@ async def check_key(one: Replayed, action: str, name: str) -> None:
             await press("slash", *"bye", "enter")
             await one.until(lambda: player.time == 200.0, "the hit")
             await press(name)
-            assert "No hit comes earlier" in one.toasts
+            assert "This is the first match" in one.toasts
         case "fit":
             await press(name)
             assert view.is_small
@@ -98,7 +98,7 @@ async def check_key(one: Replayed, action: str, name: str) -> None:
         case "follow_cursor":
             await press("j", name)
             assert view.corner == (0, 0)
-        case "full_screen":
+        case "zoom":
             height = view.size.height
             await press(name)
             assert view.size.height == height + 4
@@ -112,7 +112,7 @@ async def check_key(one: Replayed, action: str, name: str) -> None:
             assert not one.screen.prompt.is_open
             assert player.searching.needle == ""
         case "back":
-            await press("slash", *"bye", "enter", "f", name)
+            await press("slash", *"bye", "enter", "plus", name)
             assert not one.screen.has_class("-full")
             assert player.searching.needle == "bye"
             await press(name)
@@ -155,7 +155,7 @@ async def test_every_key_does_what_the_table_says(tmp_path: Path) -> None:
 async def test_keys_that_refuse_say_why_and_keys_before_it_is_open_wait_for_it(tmp_path: Path) -> None:
     path = write_story(tmp_path / "a.cast")
     async with replayed(path, tmp_path) as one:
-        await one.press("comma", "z", "n", "end", "full_stop")
+        await one.press("comma", "underscore", "n", "end", "full_stop")
         for why in ("This is the beginning", "All of the recorded terminal", "Nothing was searched", "This is the end"):
             assert why in one.toasts
         one.player.open(path)

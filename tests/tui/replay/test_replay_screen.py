@@ -141,7 +141,7 @@ async def test_nothing_of_a_recording_reaches_the_persons_terminal(tmp_path: Pat
         assert "[red]agent" in one.title
         assert "▾[red]mark" in one.bar.render().plain
         assert all(one.view.render_line(y).cell_length == one.view.size.width for y in range(one.view.size.height))
-        await one.press("end", "y")
+        await one.press("end", "c")
         assert one.app.clipboard == "\n\n  end"
 
 
@@ -156,7 +156,7 @@ async def test_what_is_no_recording_is_said_on_the_screen(tmp_path: Path, conten
     async with replayed(path, tmp_path) as one:
         assert says in "\n".join(one.lines)
         assert "cannot be read" in one.title
-        await one.press("space", "end", "slash", "x", "enter", "y")
+        await one.press("space", "end", "slash", "x", "enter", "c")
         assert "No recording is open" in one.toasts
 
 
@@ -167,7 +167,7 @@ async def test_damage_is_told_of_with_its_lines_and_odd_sizes_are_shown(tmp_path
     ]  # fmt: skip
     path.write_bytes("\n".join(map(json.dumps, lines)).encode() + b'\nnonsense\n[2.0, "o", " cut')
     async with replayed(path, tmp_path) as one:
-        await one.press("end", "z", "z", "h", "j", "k", "l", "c")
+        await one.press("end", "underscore", "underscore", "h", "j", "k", "l", "semicolon")
         assert "lines skipped or mended (e)" in one.title
         await one.press("e")
         page = one.app.screen
@@ -224,6 +224,6 @@ async def test_pictures(tmp_path: Path, name: str, size: tuple[int, int], at: fl
 
 async def test_picture_of_a_terminal_drawn_small(tmp_path: Path) -> None:
     async with replayed(write_story(tmp_path / "a.cast", 200, 60), tmp_path, size=(80, 24), at=150.0) as one:
-        await one.press("z")
+        await one.press("underscore")
         assert one.view.is_small
         compare("replay-fit", one.picture())

@@ -76,7 +76,7 @@ async def _(one: Reviewing, key: str) -> None:
     assert len(one.table.shown.lines) == lines
 
 
-@does("next_open", "previous_open")
+@does("next_needing", "previous_needing")
 async def _(one: Reviewing, key: str) -> None:
     await one.press("end", "home", key)
     assert one.table.row is not None
@@ -102,7 +102,7 @@ async def _(one: Reviewing, key: str) -> None:
     assert one.screen.query_text == "is:held"
 
 
-@does("only_open")
+@does("only_needing")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
     assert len(one.table.shown.rows) == 8
@@ -202,6 +202,14 @@ async def _(one: Reviewing, key: str) -> None:
         assert one.diff.pan == 0
     else:
         await one.press("shift+left")
+
+
+@does("zoom")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.screen.is_zoomed
+    await one.press(key)
+    assert not one.screen.is_zoomed
 
 
 @does("open")

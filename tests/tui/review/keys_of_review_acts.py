@@ -56,8 +56,8 @@ async def _(one: Reviewing, key: str) -> None:
 @does("undo")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert "nothing to take back" in one.toasts
-    await one.press("y", "d", key)
+    assert "nothing to undo" in one.toasts
+    await one.press("y", "x", key)
     assert one.row("Guard").decision is Decision.KEEP
     await one.press(key)
     assert one.row("Guard").decision is Decision.UNDECIDED
@@ -71,7 +71,7 @@ async def _(one: Reviewing, key: str) -> None:
 
 @does("keep_many", "revert_many", "undecide_many")
 async def _(one: Reviewing, key: str) -> None:
-    wanted = {"Y": Decision.KEEP, "D": Decision.REVERT, "U": Decision.UNDECIDED}[key]
+    wanted = {"Y": Decision.KEEP, "X": Decision.REVERT, "U": Decision.UNDECIDED}[key]
     if wanted is Decision.UNDECIDED:
         await one.press("y")
     await one.press(key)
@@ -121,7 +121,7 @@ async def _(one: Reviewing, key: str) -> None:
     assert subject(one) == "[FIX_IMPL] Round taxes to cents", "the cursor goes with it"
 
 
-@does("resolve")
+@does("edit")
 async def _(one: Reviewing, key: str) -> None:
     await one.go_to("Round taxes up")
     await one.press(key)
@@ -129,10 +129,16 @@ async def _(one: Reviewing, key: str) -> None:
     assert "terminal" in one.toasts
 
 
-@does("relay")
+@does("rebase")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert "has not moved" in one.toasts or "Re-laid" in one.toasts
+    assert "has not moved" in one.toasts or "Rebased" in one.toasts
+
+
+@does("copy")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.fleet.app.clipboard == one.row("Guard").oid
 
 
 @does("publish")

@@ -28,18 +28,18 @@ assert tui.review.keys_of_review_acts, "its checks register themselves"
 
 TOGETHER: dict[str, tuple[str, ...]] = {
     "moving": (
-        "down", "up", "page_down", "page_up", "first", "last", "close_group", "open_group", "next_open",
-        "previous_open", "filter", "filter_by", "only_open", "prompt_up", "prompt_down", "prompt_cancel", "back",
+        "down", "up", "page_down", "page_up", "first", "last", "close_group", "open_group", "next_needing",
+        "previous_needing", "filter", "filter_by", "only_needing", "prompt_up", "prompt_down", "prompt_cancel", "back",
     ),
     "the diff": (
         "next_hunk", "previous_hunk", "next_file", "previous_file", "fold_hunk", "fold_file", "sides", "pan_right",
-        "pan_left", "scroll_down", "scroll_up", "open", "show_diff", "show_members", "show_evidence", "show_needs",
-        "show_alternatives", "next_tab", "previous_tab", "replay", "conflicts",
+        "pan_left", "zoom", "scroll_down", "scroll_up", "open", "show_diff", "show_members", "show_evidence",
+        "show_needs", "show_alternatives", "next_tab", "previous_tab", "replay", "conflicts",
     ),
     "deciding": (
         "keep", "revert", "undecide", "undo", "redo", "keep_many", "revert_many", "undecide_many", "pick", "note",
     ),
-    "the line": ("move_down", "move_up", "resolve", "relay", "publish", "pull_request", "refresh", "message"),
+    "the line": ("move_down", "move_up", "edit", "rebase", "copy", "publish", "pull_request", "refresh", "message"),
     "pages": ("problems", "theme", "help", "palette", "no_quit"),
     "to the fleet": ("fleet",),
     "leaving": ("leave",),

@@ -28,7 +28,7 @@ async def test_the_text_is_shown_then_gh_opens_it_for_what_was_published(shop: R
     async with reviewing(shop, environ=environ_of(shop, PATH=path, CALL=str(call))) as one:
         await one.go_to("Guard the empty cart")
         await one.press("y")
-        await pressed_w(one)
+        await pressed_pull_request(one)
         await one.press("o")
         assert isinstance(one.top, PullRequestPage), "what is not published yet has no pull request"
         assert not call.exists()
@@ -40,7 +40,7 @@ async def test_the_text_is_shown_then_gh_opens_it_for_what_was_published(shop: R
         await one.until(lambda: "published as reviewed" in one.head, "published")
         text = await one.screen.ask(lambda session: session.pull_request(), "the text")
         assert "Guard the empty cart" in text.body
-        await pressed_w(one)
+        await pressed_pull_request(one)
         await one.press("o")
         await one.until(lambda: "https://example.org/pull/7" in one.toasts, "its address")
     said = json.loads(call.read_text())
@@ -62,7 +62,7 @@ async def test_what_gh_says_is_told_and_the_review_goes_on(shop: Repository, tmp
         await one.until(lambda: one.top is not one.screen, "the question")
         await one.press("y")
         await one.until(lambda: "published as reviewed" in one.head, "published")
-        await pressed_w(one)
+        await pressed_pull_request(one)
         await one.press("o")
         await one.until(lambda: "not logged in" in one.toasts, "why")
         assert one.top is one.screen
@@ -71,7 +71,7 @@ async def test_what_gh_says_is_told_and_the_review_goes_on(shop: Repository, tmp
         assert "the published branch is behind" in one.head
 
 
-async def pressed_w(one: Reviewing) -> None:
+async def pressed_pull_request(one: Reviewing) -> None:
     """The page with the text."""
-    await one.press("w")
+    await one.press("O")
     await one.until(lambda: isinstance(one.top, PullRequestPage), "the text")

@@ -38,7 +38,7 @@ def bare_fleet(shop: Repository) -> AbstractAsyncContextManager[Driven]:
 
 async def test_deciding(shop: Repository) -> None:
     async with reviewing(shop) as one:
-        await one.press("y", "j", "j", "d")
+        await one.press("y", "j", "j", "x")
         await one.go_to("Retry a payment")
         assert "6 of 12 decided" in one.head
         assert "safe to publish" in one.head
@@ -107,17 +107,17 @@ async def test_what_is_held(shop: Repository) -> None:
         await one.go_to("Round taxes up")
         assert one.row("Round taxes up").status is Status.HELD
         assert "2 held" in one.head
-        await one.press("c")
+        await one.press("C")
         await one.until(lambda: "ours: the line so far" in one.pane.text_of("needs"), "both sides")
         assert any("↯" in line and "held" in line for line in one.lines)
         compare("review-held", await one.picture())
         await one.go_to("Round taxes to cents")
-        await one.press("d")
+        await one.press("x")
         options = one.top
         assert isinstance(options, Options), "what it would let in is said first"
         assert any(line.startswith("let in:") for line in options.listed)
         compare("review-revert", await one.picture_of_all())
-        await one.press("d")
+        await one.press("x")
         await one.until(lambda: one.top is one.screen, "reverted")
         await one.settled()
         assert one.row("Round taxes, in cents").status is Status.LAID
@@ -143,7 +143,7 @@ async def test_empty_and_alternatives(shop: Repository) -> None:
         await one.press("5")
         assert "3 ways to do nearly the same" in one.pane.text_of("alternatives")
         compare("review-alternatives", await one.picture())
-        await one.press("p")
+        await one.press("b")
         taxes = {row.change.subject: row.decision for row in one.screen.rows if "Round taxes" in row.change.subject}
         assert taxes == {
             "[FIX_IMPL] Round taxes up": Decision.KEEP,
@@ -181,7 +181,7 @@ async def test_what_cannot_be_opened_is_said_where_one_was(shop: Repository) -> 
 
 async def test_leaving_and_coming_back_finds_everything(shop: Repository) -> None:
     async with reviewing(shop, size=(100, 24)) as one:
-        await one.press("y", "j", "j", "d")
+        await one.press("y", "j", "j", "x")
     async with reviewing(shop, size=(100, 24)) as one:
         assert one.row("Guard").decision is Decision.KEEP
         assert one.row("Keep the query").decision is Decision.REVERT
@@ -208,19 +208,19 @@ async def test_what_is_laid_together_is_seen_together(shop: Repository) -> None:
         assert any("tests/test_login.py" in line for line in one.diff_lines), one.diff_lines
         # Without one of its members it is another commit.
         await one.go_to("Test redirects")
-        await one.press("d")
+        await one.press("x")
         assert one.table.go_to_key("group joint")
         await one.press()
         assert "tests/test_login.py" not in {file.path for file in one.diff.layout_of_rows.files}
         assert len(one.diff.layout_of_rows.files) == len(files) - 1
-        await one.press("d")
+        await one.press("x")
         assert one.diff.layout_of_rows.files == ()
         assert any("✗ Tell of taxes" in line for line in one.diff_lines), "nothing of it is laid"
 
 
 async def test_what_commits_say_is_text_and_a_group_is_decided_as_one(shop: Repository) -> None:
     async with reviewing(shop, size=(110, 24)) as one:
-        await one.press("home", "d")
+        await one.press("home", "x")
         assert {row.decision for row in one.screen.rows if not row.number} == {Decision.REVERT}
         await one.press("z")
         assert {row.decision for row in one.screen.rows if not row.number} == {Decision.KEEP}, "one act, one undo"
@@ -254,9 +254,9 @@ async def test_main_moves_and_one_key_lays_the_line_anew(shop: Repository) -> No
     async with reviewing(shop, Request(targets=ALL.targets, base="main"), size=(110, 24)) as one:
         shop.commit("Keep the query", {"src/login.py": QUERY})
         await one.press("R")
-        await one.until(lambda: "main +1 (O re-lay)" in one.head, "that main has moved")
-        await one.press("O")
-        await one.until(lambda: "Re-laid" in one.toasts, "laid anew")
+        await one.until(lambda: "main +1 (B rebase)" in one.head, "that main has moved")
+        await one.press("B")
+        await one.until(lambda: "Rebased" in one.toasts, "laid anew")
         assert one.row("Keep the query").status is Status.VOID
         assert "main +1" not in one.head
 

@@ -182,7 +182,7 @@ async def test_a_small_terminal_has_the_right_pane_a_key_away(tmp_path: Path) ->
         assert "? help" in one.key_line
         assert "launched 81/96" in one.head
         compare("run-small", await one.picture())
-        await one.press("o")
+        await one.press("1")
         assert one.screen.pane_is_open
         await one.press("d", "d")
         assert not one.screen.is_zoomed, "asking again for what is shown closes it"
@@ -222,7 +222,7 @@ async def test_hostile_words_are_shown_and_not_obeyed(tmp_path: Path) -> None:
         for name in one.story.run.rows:
             await one.go_to(name)
             await one.until(lambda: one.screen.right.is_read, "what came back")
-        await one.press("A", "p", "d", "o")
+        await one.press("4", "p", "d", "1")
         svg = await one.picture()
         assert not [character for character in svg if ord(character) < 32 and character != "\n"]
         assert "\u202e" not in svg
@@ -303,7 +303,7 @@ async def test_a_run_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         await fleet.until(lambda: screen.problems, "why")
         assert "cannot be read" in screen.problems[0].title
         assert any("cannot be read" in line for line in screen.table.placeholder)
-        await press(fleet.app, "down", "enter", "m", "r", "P", "E", "o", "d", "A", "p", "slash", "escape", "tab")
+        await press(fleet.app, "down", "enter", "m", "r", "H", "Q", "1", "d", "4", "p", "slash", "escape", "tab")
         assert fleet.app.is_running
 
 

@@ -66,29 +66,29 @@ async def check_key(it: Shown, action: str, name: str) -> None:
         case "open_group":
             await press("left", name)
             assert isinstance(table.lines[1], BlockLine)
-        case "next_open":
+        case "next_needing":
             await press(name)
             assert identity_of(it) == "stale tests/test_pay.py::test_refund"
-        case "previous_open":
+        case "previous_needing":
             await press(name)
             assert identity_of(it) == "stale tests/test_pay.py::test_loan"
         case "filter":
             await press(name, *"cart")
             assert screen.prompt.is_open
             assert all("cart" in line.view.block.text for line in table.lines if isinstance(line, BlockLine))
-        case "only_open":
+        case "only_needing":
             await press(name)
             assert "only what is open" in str(screen.query_one("#blocks").border_title)
             await press(name)
             assert "open ones first" in str(screen.query_one("#blocks").border_title)
-        case "order":
+        case "sort":
             await press(name)
             assert "▾ The cart  3" in it.lines[1]
             assert identity_of(it) == "shop refund last --reason damaged", "the cursor stays on its block"
         case "open" | "zoom":
             await press(name)
             assert screen.has_class("-zoomed")
-            await press("z")
+            await press("plus")
             assert not screen.has_class("-zoomed")
         case "scroll_down" | "scroll_up":
             pane = screen.query_one(TutorialDetails)
@@ -119,7 +119,7 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             assert (screen.prompt.is_open, screen.layout_of_lines.query) == (False, "")
             assert screen.focused is table
         case "back":
-            await press("z", "slash", *"pay", "enter", name)
+            await press("plus", "slash", *"pay", "enter", name)
             assert not screen.has_class("-zoomed")
             await press(name)
             assert screen.layout_of_lines.query == ""

@@ -102,7 +102,7 @@ async def test_without_a_tutorial_it_says_so_until_there_is_one(tmp_path: Path) 
     (tmp_path / "shop").mkdir()
     async with shown(tmp_path / "shop", environ_of(tmp_path), (100, 30)) as it:
         assert any("No tutorial at" in line for line in it.lines)
-        for action in ("open", "copy", "edit", "next_open"):
+        for action in ("open", "copy", "edit", "next_needing"):
             await it.press(TUTORIAL.row(action).keys[0])
         assert "Nothing is shown here" in it.toasts
         write_project(tmp_path / "shop")

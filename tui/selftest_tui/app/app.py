@@ -189,6 +189,8 @@ class FleetApp(HoldingApp):
             self._help(main)
         elif action == "palette":
             self._palette()
+        elif action == "theme":
+            self.action_change_theme()
         elif action == "no_quit":
             main.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
         if BY_APP_ACTION[action].opens and self.screen is not top:
@@ -198,7 +200,7 @@ class FleetApp(HoldingApp):
         from selftest_tui.shared.dialogs.help import Page, help_page  # not needed for the first frame
 
         if not isinstance(self.screen, Page):
-            self.push_screen(help_page(main.KEYS, main.symbols()))
+            self.push_screen(help_page(main.KEYS, main.symbols(), main.filter_forms()))
 
     def _palette(self) -> None:
         from textual.command import CommandPalette

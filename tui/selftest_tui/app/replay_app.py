@@ -59,6 +59,8 @@ class ReplayApp(HoldingApp):
             self.push_screen(help_page(self.replay.KEYS, self.replay.symbols()))
         elif action == "palette":
             self.push_screen(CommandPalette(providers=[Actions], placeholder="What shall be done?"))
+        elif action == "theme":
+            self.action_change_theme()
         elif action == "no_quit":
             self.replay.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
 

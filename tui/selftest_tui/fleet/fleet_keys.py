@@ -103,7 +103,7 @@ class FleetKeys(TableMoves):
             self._screen.table.arrange_by(arrangement)
             self._screen.show_frame()
 
-    def only_me(self) -> None:
+    def only_needing(self) -> None:
         """Show only what needs a person, or all again."""
         how = self._screen.table.arrangement
         self._arrange(replace(how, only_me=not how.only_me))
@@ -148,7 +148,7 @@ class FleetKeys(TableMoves):
         """Mark what is shown."""
         self._screen.table.mark(row.key for row in self._screen.table.shown_rows())
 
-    def clear(self) -> None:
+    def back(self) -> None:
         """Peel off one layer: the zoomed pane, the range, the filter, the restriction, the marks."""
         table, how = self._screen.table, self._screen.table.arrangement
         if self._screen.is_zoomed:
@@ -158,7 +158,7 @@ class FleetKeys(TableMoves):
         elif how.query:
             self._filter_by("")
         elif how.only_me:
-            self.only_me()
+            self.only_needing()
         else:
             table.mark(())
 
@@ -203,7 +203,7 @@ class FleetKeys(TableMoves):
         """Open a shell where the agent works."""
         return self._acting.shell(self._row)
 
-    def copy_branch(self) -> object:
+    def copy(self) -> object:
         """Copy the agent's branch."""
         return self._acting.copy_branch(self._row)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agents import State
 from selftest_core.frozen import dataclass
 from selftest_tui.shared import present
-from selftest_tui.shared.keys import APP, Key, KeyTable, Topic, Where, move
+from selftest_tui.shared.keys import SCROLLBACK, SPLIT, Key, KeyTable, Topic, Where
 
 if TYPE_CHECKING:
     from selftest_core.fleet.observations import TmuxSession
@@ -137,29 +137,11 @@ def clear_disabled_reason(now: Situation) -> str | None:
     return None if now.to_clear else "Nothing to clear: no filter, no marks."
 
 
-def problems_disabled_reason(now: Situation) -> str | None:
-    """The list of problems and of what was said must not be empty."""
-    return None if now.problems else "No problem is known: everything answers."
-
-
-def scroll_disabled_reason(now: Situation) -> str | None:
-    """The right pane must be on the screen."""
-    return None if now.pane_is_open else "The right pane is closed: p opens it."
-
-
 def _named(rows: tuple[Row, ...]) -> str:
     return present.clean(rows[0].agent.name) if len(rows) == 1 else f"all {len(rows)} agents"
 
 
 MOVE = (
-    move("down j", "↓ j", "down", "one line down"),
-    move("up k", "↑ k", "up", "one line up"),
-    move("pagedown ctrl+f", "PgDn ^f", "page_down", "one page down"),
-    move("pageup ctrl+b", "PgUp ^b", "page_up", "one page up"),
-    move("home", "Home", "first", "to the first line"),
-    move("end G", "End G", "last", "to the last line"),
-    move("left h", "← h", "close_group", "close this group"),
-    move("right l", "→ l", "open_group", "open this group"),
     Key(("tab",), "tab", "next_needing", "next ◆", "to the next agent that needs you",
         Topic.MOVE, line=5, disabled_reason=next_needing_disabled_reason),
     Key(("shift+tab",), "shift+tab", "previous_needing", "previous ◆",
@@ -168,11 +150,11 @@ MOVE = (
 
 FIND = (
     Key(("slash",), "/", "filter", "filter",
-        "show only agents whose name, test, branch, host or labels have these words, as you type", Topic.FIND, line=3),
+        "show only agents that match: words, is:STATE, label:NAME, re:PATTERN; ! inverts", Topic.FIND, line=3),
     Key(("tilde",), "~", "search_text", "text in panes",
-        "search all panes (^r: their scrollback too) and what agents said and did; the hits become the marked ones",
+        "search all terminals (^r: their scrollback too) and conversations; agents with matches become the marked ones",
         Topic.FIND, line=7, disabled_reason=search_disabled_reason),
-    Key(("a",), "a", "only_me", "only ◆", "show only what needs you, or all again", Topic.FIND, line=6),
+    Key(("a",), "a", "only_needing", "only ◆", "show only agents that need you, or all again", Topic.FIND, line=6),
     Key(("g",), "g", "group", "group", "group by attention, state, host, project, run or a label",
         Topic.FIND, line=11, opens=True),
     Key(("o",), "o", "sort", "sort", "sort by urgency, name, running time, idle time or newest",
@@ -186,7 +168,7 @@ MARK = (
         Topic.MARK, Where.TABLE, disabled_reason=mark_disabled_reason),
     Key(("ctrl+a",), "^a", "mark_all", "mark all shown", "mark all agents that are shown",
         Topic.MARK, Where.TABLE, disabled_reason=mark_disabled_reason),
-    Key(("escape",), "esc", "clear", "clear", "clear the range, then the filter, then the marks; close a zoomed pane",
+    Key(("escape",), "esc", "back", "clear", "close a zoomed pane, then clear the range, the filter, the marks",
         Topic.MARK, disabled_reason=clear_disabled_reason),
 )  # fmt: skip
 
@@ -194,9 +176,9 @@ ACT = (
     Key(("enter",), "⏎", "attach", "attach",
         "attach to its terminal (on a group: open or close it); detach brings you back here",
         Topic.ACT, Where.TABLE, line=1, disabled_reason=attach_disabled_reason),
-    Key(("i",), "i", "type", "type", "type into its terminal from here, in the preview",
+    Key(("i",), "i", "type", "type", "type into its terminal from here",
         Topic.ACT, line=2, disabled_reason=type_disabled_reason),
-    Key(("I",), "I", "type_many", "type into many", "type the same into all marked agents, targets shown first",
+    Key(("I",), "I", "type_many", "type into many", "type the same into all marked agents; lists them first",
         Topic.ACT, disabled_reason=type_many_disabled_reason, opens=True),
     Key(("m",), "m", "message", "message", "send a message to one or many agents",
         Topic.ACT, line=4, disabled_reason=targets_disabled_reason, opens=True),
@@ -204,53 +186,39 @@ ACT = (
         Topic.ACT, line=13, disabled_reason=stop_disabled_reason, opens=True),
     Key(("S",), "S", "start", "start", "start stopped agents, or ended ones again; asks first",
         Topic.ACT, disabled_reason=start_disabled_reason, opens=True),
-    Key(("D",), "D", "destroy", "destroy", "destroy agents and their work; names each one first and defaults to No",
+    Key(("D",), "D", "destroy", "destroy", "destroy agents and their work; lists them first, the default is No",
         Topic.ACT, disabled_reason=targets_disabled_reason, opens=True),
     Key(("exclamation_mark",), "!", "shell", "shell", "open a shell in its work folder",
         Topic.ACT, disabled_reason=shell_disabled_reason),
-    Key(("y",), "y", "copy_branch", "copy branch", "copy the name of its branch",
+    Key(("c",), "c", "copy", "copy branch", "copy the name of its branch",
         Topic.ACT, disabled_reason=copy_disabled_reason),
 )  # fmt: skip
 
 LOOK = (
-    Key(("p",), "p", "preview", "preview", "its terminal, live", Topic.LOOK),
-    Key(("d",), "d", "details", "details", "all that is known about it", Topic.LOOK),
-    Key(("x",), "x", "explain", "explain", "why it has this state: who said what, and when",
+    Key(("p", "1"), "p 1", "preview", "preview", "its terminal, live", Topic.LOOK),
+    Key(("d", "2"), "d 2", "details", "details", "all that is known about it", Topic.LOOK),
+    Key(("3",), "3", "explain", "explain", "why it has this state: each source with its time",
         Topic.LOOK, line=9, disabled_reason=agent_disabled_reason),
-    Key(("M",), "M", "messages", "messages", "its last messages and tool calls",
+    Key(("M", "4"), "M 4", "messages", "messages", "its last messages and tool calls",
         Topic.LOOK, disabled_reason=agent_disabled_reason),
-    Key(("z",), "z", "zoom", "zoom", "the right pane over the whole screen, and back", Topic.LOOK, line=10),
-    Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down",
-        Topic.LOOK, disabled_reason=scroll_disabled_reason),
-    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up",
-        Topic.LOOK, disabled_reason=scroll_disabled_reason),
 )  # fmt: skip
 
-PROGRAM = (
+GO = (
     Key(("w",), "w", "run", "run", "the run that this agent belongs to, else the newest run of this repository",
-        Topic.PROGRAM, line=14),
+        Topic.GO, line=14),
     Key(("v",), "v", "review", "review", "review the commits of the marked agents, or of the one under the cursor",
-        Topic.PROGRAM, line=10, disabled_reason=targets_disabled_reason),
-    Key(("r",), "r", "replay", "replay", "play the recording of its terminal, from its end back", Topic.PROGRAM,
+        Topic.GO, line=10, disabled_reason=targets_disabled_reason),
+    Key(("r",), "r", "replay", "replay", "play the recording of its terminal, from its end back", Topic.GO,
         line=11, disabled_reason=agent_disabled_reason),
-    Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and how these ended",
-        Topic.PROGRAM, line=15),
+    Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and results", Topic.GO, line=15),
     Key(("R",), "R", "refresh", "refresh", "ask mngr and tmux again, now", Topic.PROGRAM),
-    Key(("e",), "e", "problems", "problems", "what does not work right now, what mends it, and what was said last",
-        Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True),
-    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
 )  # fmt: skip
 
-PROMPT = (
-    Key(("up",), "↑", "prompt_up", "up", "filter: the cursor one line up", Topic.PROMPT, Where.PROMPT),
-    Key(("down",), "↓", "prompt_down", "down", "filter: the cursor one line down", Topic.PROMPT, Where.PROMPT),
-    Key(("ctrl+r",), "^r", "prompt_history", "scrollback", "search: whether the scrollback is searched too",
-        Topic.PROMPT, Where.PROMPT),
-    Key(("escape",), "esc", "prompt_cancel", "cancel", "leave the prompt and clear the filter",
-        Topic.PROMPT, Where.PROMPT),
-    Key(("ctrl+right_square_bracket",), "^]", "leave_typing", "leave", "stop typing into an agent: all other keys, "
-        "esc and ^c too, go to it", Topic.PROMPT, Where.TYPING),
+TYPING = (
+    SCROLLBACK,
+    Key(("ctrl+right_square_bracket",), "^]", "leave_typing", "leave", "stop typing into an agent; all other keys go "
+        "to it, esc and ^c too", Topic.PROMPT, Where.TYPING),
 )  # fmt: skip
 
 
-FLEET = KeyTable("Fleet", MOVE + FIND + MARK + ACT + LOOK + PROMPT + PROGRAM + APP)
+FLEET = KeyTable("Fleet", MOVE + FIND + MARK + ACT + LOOK + GO + TYPING, SPLIT)

@@ -17,7 +17,7 @@ from selftest_core.fleet.attention import is_plain_command
 from selftest_core.fleet.view import FleetView, Problem
 from selftest_tui.fleet import feed
 from selftest_tui.fleet.agent_table import AgentTable
-from selftest_tui.fleet.arrangement import Group, is_same
+from selftest_tui.fleet.arrangement import FILTER, Group, is_same
 from selftest_tui.fleet.feed import Feed
 from selftest_tui.fleet.keys import FLEET, Situation
 from selftest_tui.fleet.pane.side_pane import SidePane
@@ -25,6 +25,7 @@ from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.fleet.status_bar import StatusBar
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
+from selftest_tui.shared.filter import help_lines
 from selftest_tui.shared.keys import Topic, Where
 from selftest_tui.shared.own_session import without_own_session
 from selftest_tui.shared.split import SplitScreen
@@ -354,6 +355,10 @@ class FleetScreen(SplitScreen):
     def do(self, action: str) -> object:
         """Do it."""
         return self._acts.do(action)
+
+    def filter_forms(self) -> tuple[tuple[str, str], ...]:
+        """Those of its table."""
+        return help_lines(FILTER)
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of agents."""

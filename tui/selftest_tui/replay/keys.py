@@ -6,7 +6,7 @@ Keys are those of asciinema's player, mpv and less, so that fingers know them.
 from __future__ import annotations
 
 from selftest_core.frozen import dataclass
-from selftest_tui.shared.keys import APP, Key, KeyTable, Topic, Where
+from selftest_tui.shared.keys import APP, PROBLEMS, Key, KeyTable, Topic, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,11 @@ def pan_disabled_reason(now: ReplaySituation) -> str | None:
     return recording_disabled_reason(now) or (None if now.is_cut else "All of the recorded terminal is on the screen.")
 
 
-def problems_disabled_reason(now: ReplaySituation) -> str | None:
-    """Something must have been said."""
-    return None if now.problems else "All of it could be read, and nothing was said yet."
-
-
 TIME, JUMP, SEE = "Time", "Go to", "See"
 TENTHS = tuple(f"tenth_{number}" for number in range(10))
 
 PLAY = (
-    Key(("space",), "space", "play", "play", "play, or stand still", TIME, line=1,
+    Key(("space",), "space", "play", "play", "play, or pause", TIME, line=1,
         disabled_reason=recording_disabled_reason),
     Key(("left",), "←", "back_little", "5 s", "5 seconds back", TIME, line=2,
         disabled_reason=recording_disabled_reason),
@@ -82,17 +77,17 @@ PLAY = (
         disabled_reason=recording_disabled_reason),
     Key(("shift+right", "pagedown"), "shift+→ PgDn", "on_minute", "a minute on", "a minute on", TIME,
         disabled_reason=recording_disabled_reason),
-    Key(("comma",), ",", "step_back", "step back", "to the event before, and stand still", TIME,
+    Key(("comma",), ",", "step_back", "step back", "to the previous event, and pause", TIME,
         disabled_reason=step_back_disabled_reason),
-    Key(("full_stop",), ".", "step_on", "step", "to the next event, and stand still", TIME, line=5,
+    Key(("full_stop",), ".", "step_on", "step", "to the next event, and pause", TIME, line=5,
         disabled_reason=step_on_disabled_reason),
-    Key(("less_than_sign", "minus"), "< -", "slower", "slower", "slower, down to a quarter", TIME,
+    Key(("less_than_sign",), "<", "slower", "slower", "slower, down to a quarter", TIME,
         disabled_reason=recording_disabled_reason),
-    Key(("greater_than_sign", "plus"), "> +", "faster", "speed", "faster, up to 16 times", TIME, line=6,
+    Key(("greater_than_sign",), ">", "faster", "speed", "faster, up to 16 times", TIME, line=6,
         disabled_reason=recording_disabled_reason),
-    Key(("equals_sign",), "=", "plain_speed", "plain speed", "as fast as it was", TIME,
+    Key(("equals_sign",), "=", "plain_speed", "normal speed", "normal speed", TIME,
         disabled_reason=recording_disabled_reason),
-    Key(("i",), "i", "skip_idle", "skip idle", "skip what is longer than two seconds without anything new, or not",
+    Key(("a",), "a", "skip_idle", "skip idle", "skip idle stretches of more than two seconds, or play all of it",
         TIME, line=11, disabled_reason=recording_disabled_reason),
 )  # fmt: skip
 
@@ -106,43 +101,37 @@ GO = (
     Key(("end", "G"), "End G", "last", "end", "to the end", JUMP, disabled_reason=recording_disabled_reason),
     Key(("right_square_bracket",), "]", "next_marker", "marker", "to the next marker", JUMP, line=4,
         disabled_reason=marker_disabled_reason),
-    Key(("left_square_bracket",), "[", "previous_marker", "marker before", "to the marker before", JUMP,
+    Key(("left_square_bracket",), "[", "previous_marker", "previous marker", "to the previous marker", JUMP,
         disabled_reason=marker_disabled_reason),
-    Key(("g",), "g", "go_to", "go to", "to a time: 134, 2:14, 1:02:14, 50%, or -30 for so long before the end", JUMP,
+    Key(("at",), "@", "go_to", "go to", "to a time: 134, 2:14, 1:02:14, 50%, or -30: 30 seconds before the end", JUMP,
         line=9),
     Key(("slash",), "/", "search", "search", "search for a text in all that was on the screen", JUMP, line=7),
-    Key(("n",), "n", "next_hit", "hit", "to the next moment at which it came", JUMP, line=8,
+    Key(("n",), "n", "next_hit", "next match", "to the next match", JUMP, line=8,
         disabled_reason=match_disabled_reason),
-    Key(("N",), "N", "previous_hit", "hit before", "to the moment before at which it came", JUMP,
+    Key(("N",), "N", "previous_hit", "previous match", "to the previous match", JUMP,
         disabled_reason=match_disabled_reason),
     Key(("L",), "L", "live", "live", "to the end, and stay there while the recording is written", JUMP, line=10,
         disabled_reason=live_disabled_reason),
 )  # fmt: skip
 
 LOOK = (
-    Key(("z",), "z", "fit", "fit", "all of a terminal that does not fit, drawn small; and back", SEE, line=13,
+    Key(("underscore",), "_", "fit", "fit", "all of a terminal that does not fit, drawn small; and back", SEE, line=13,
         disabled_reason=pan_disabled_reason),
     Key(("h",), "h", "pan_left", "left", "see what lies further left", SEE, disabled_reason=pan_disabled_reason),
     Key(("j",), "j", "pan_down", "down", "further down", SEE, disabled_reason=pan_disabled_reason),
     Key(("k",), "k", "pan_up", "up", "further up", SEE, disabled_reason=pan_disabled_reason),
     Key(("l",), "l", "pan_right", "right", "further right", SEE, disabled_reason=pan_disabled_reason),
-    Key(("c",), "c", "follow_cursor", "cursor", "see where the cursor is again, and follow it", SEE,
+    Key(("semicolon",), ";", "follow_cursor", "cursor", "show the cursor again, and follow it", SEE,
         disabled_reason=pan_disabled_reason),
-    Key(("f",), "f", "full_screen", "full screen", "the terminal alone, or with the lines around it", SEE, line=14),
-    Key(("y",), "y", "copy", "copy", "copy the text that is shown", SEE, line=12,
+    Key(("plus",), "+", "zoom", "full screen", "the terminal alone, or with the lines around it", SEE, line=14),
+    Key(("c",), "c", "copy", "copy", "copy the text that is shown", SEE, line=12,
         disabled_reason=recording_disabled_reason),
 )  # fmt: skip
 
-PROMPT = (
-    Key(("escape",), "esc", "prompt_cancel", "cancel", "leave the prompt", Topic.PROMPT, Where.PROMPT),
-)  # fmt: skip
-
 PROGRAM = (
+    Key(("escape",), "esc", "prompt_cancel", "cancel", "while typing: leave the prompt", Topic.PROMPT, Where.PROMPT),
     Key(("escape",), "esc", "back", "back", "end the full screen, then the search, then back to where this was opened",
         Topic.PROGRAM, line=15),
-    Key(("e",), "e", "problems", "problems", "what of the recording could not be read, and what was said last",
-        Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True),
-    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
 )  # fmt: skip
 
-REPLAY = KeyTable("Replay", PLAY + GO + LOOK + PROMPT + PROGRAM + APP)
+REPLAY = KeyTable("Replay", PLAY + GO + LOOK + PROGRAM, (PROBLEMS, *APP))

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 LITTLE, MINUTE = 5.0, 60.0
 PAN_COLUMNS, PAN_ROWS = 8, 4
-_OF_THE_PROMPT = ("prompt_up", "prompt_down", "prompt_history")
-"""Keys of the field that mean nothing here."""
-_AT_ONCE = frozenset({"go_to", "search", "prompt_cancel", "full_screen", "back", "problems", "theme"})
+_AT_ONCE = frozenset({"go_to", "search", "prompt_cancel", "zoom", "back", "problems"})
 """What needs no recording."""
 
 
@@ -226,9 +224,7 @@ class ReplayScreen(KeyedScreen):
         )
 
     def action_press(self, action: str) -> None:
-        """A key of the table; the field of the prompt has keys for lists, which are not for this screen."""
-        if action in _OF_THE_PROMPT:
-            return
+        """Press a key of the table; until the recording is open, what needs it waits."""
         if action in _AT_ONCE:
             super().action_press(action)
         else:
@@ -309,11 +305,11 @@ class ReplayScreen(KeyedScreen):
 
     def _do_next_hit(self) -> None:
         if not self.player.to_hit(1):
-            raise RefusedError("No hit comes later", "", "N goes back.")
+            raise RefusedError("This is the last match", "", "N goes back.")
 
     def _do_previous_hit(self) -> None:
         if not self.player.to_hit(-1):
-            raise RefusedError("No hit comes earlier", "", "n goes on.")
+            raise RefusedError("This is the first match", "", "n goes on.")
 
     def _do_live(self) -> None:
         self.player.go_live()
@@ -342,7 +338,7 @@ class ReplayScreen(KeyedScreen):
         self.player.view.make_small(False)
         self.player.view.follow_cursor()
 
-    def _do_full_screen(self) -> None:
+    def _do_zoom(self) -> None:
         self.toggle_class("-full")
 
     def _do_copy(self) -> None:
@@ -369,6 +365,3 @@ class ReplayScreen(KeyedScreen):
             detail += f"\n… and {len(found[200:]) + more} more"
         shown = [Problem("recording", "Not all of the recording could be read", detail, "")] if found else []
         self.app.push_screen(problems_page(shown, self.said))
-
-    def _do_theme(self) -> None:
-        self.app.action_change_theme()

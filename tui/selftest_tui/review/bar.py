@@ -59,7 +59,7 @@ def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]
     if says:
         right = [(f"{review_words.SETTLING} {says} ", _MUTED)]
     elif state.main_moved:
-        right = [(f"{present.clean(state.main)} +{state.main_moved} (O re-lay) ", "bold $text-warning")]
+        right = [(f"{present.clean(state.main)} +{state.main_moved} (B rebase) ", "bold $text-warning")]
     counts: list[Piece] = [
         (f"{done:>{digits}} of {state.total} decided", "bold $text-success" if not opens else "bold"),
         (f" · {state.held:>{digits}} held", "bold $text-warning" if state.held else _MUTED),

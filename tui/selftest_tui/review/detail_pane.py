@@ -88,7 +88,7 @@ class ReviewSight:
     def _show_group(self, group: ReviewGroup) -> None:
         pane = self._screen.pane
         pane.show_title(f"{present.clean(group.title)} · {present.plural(len(group.members), 'change')}")
-        hint = "y keeps them all, d reverts them all; → opens the group"
+        hint = "y keeps them all, x reverts them all; → opens the group"
         pane.show_text("headline", Content.styled(hint, "$foreground-muted"))
         pane.show_text("members", review_facts.group_members(group))
         one = Content.styled("This is a group: move to one of its changes.", "$foreground-muted")

@@ -102,7 +102,7 @@ def group_members(group: ReviewGroup) -> Content:
     for row in group.members[:MOST_LISTED]:
         pieces += [*_named(row), "\n"]
     _rest(pieces, len(group.members))
-    pieces += ["\n", ("y, d and space decide on all of them; each can be decided by itself, too.", MUTED)]
+    pieces += ["\n", ("y, x and u decide on all of them; each can be decided by itself, too.", MUTED)]
     return Content.assemble(*pieces)
 
 
@@ -169,7 +169,7 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
         for conflict in placed.conflicts[:MOST_LISTED]:
             pieces.append(f"{present.clean(conflict.path)}\n")
             pieces += [(f"  {present.clean(words)}\n", MUTED) for words in conflict.messages]
-        pieces += [("E resolves it in your editor; ^j ^k try another order; d drops it.\n", MUTED)]
+        pieces += [("E resolves it in your editor; ^j ^k try another order; x reverts it.\n", MUTED)]
         if conflicts is None:
             pieces += [("\nReading both sides …", MUTED)]
         else:
@@ -228,7 +228,7 @@ def alternatives(row: ReviewRow, others: Sequence[ReviewRow]) -> Content:
     for one in (row, *others):
         size = f"{present.plural(len(one.change.paths), 'file')}, {present.plural(len(one.change.agents), 'agent')}"
         pieces += [*_named(one), (f"  {size}{'  ← this one' if one is row else ''}\n", MUTED)]
-    pieces += ["\n", ("p keeps this one and reverts the others; nothing is dropped by itself.", MUTED)]
+    pieces += ["\n", ("b keeps this one and reverts the others; nothing is dropped by itself.", MUTED)]
     return Content.assemble(*pieces)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Decision, Status
-from selftest_tui.shared.keys import APP, Key, KeyTable, Topic, Where, move
+from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where
 
 if TYPE_CHECKING:
     from selftest_tui.review.lines import ReviewRow
@@ -70,14 +70,12 @@ def _none_shown(now: ReviewSituation) -> str | None:
 
 def keep_disabled_reason(now: ReviewSituation) -> str | None:
     """Something must change by it."""
-    return targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: space makes it undecided again")
+    return targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: u makes it undecided again")
 
 
 def revert_disabled_reason(now: ReviewSituation) -> str | None:
     """Something must change by it."""
-    return targets_disabled_reason(now) or _is_so(
-        now, Decision.REVERT, "reverted already: space makes it undecided again"
-    )
+    return targets_disabled_reason(now) or _is_so(now, Decision.REVERT, "reverted already: u makes it undecided again")
 
 
 def undecide_disabled_reason(now: ReviewSituation) -> str | None:
@@ -107,13 +105,13 @@ def next_open_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def undo_disabled_reason(now: ReviewSituation) -> str | None:
-    """There must be something to take back."""
-    return None if now.undo_says else "Nothing was decided yet, so there is nothing to take back."
+    """There must be a decision to undo."""
+    return None if now.undo_says else "Nothing was decided yet, so there is nothing to undo."
 
 
 def redo_disabled_reason(now: ReviewSituation) -> str | None:
-    """Something must have been taken back."""
-    return None if now.redo_says else "Nothing was taken back since the last decision."
+    """Something must have been undone."""
+    return None if now.redo_says else "Nothing was undone since the last decision."
 
 
 def move_disabled_reason(now: ReviewSituation) -> str | None:
@@ -181,142 +179,112 @@ def hunk_disabled_reason(now: ReviewSituation) -> str | None:
     return diff_disabled_reason(now) or (None if now.hunks else "This diff has no hunk.")
 
 
-def scroll_disabled_reason(now: ReviewSituation) -> str | None:
-    """The right pane must be on the screen."""
-    return None if now.pane_is_open else "The right pane is closed: ⏎ opens it."
-
-
-def problems_disabled_reason(now: ReviewSituation) -> str | None:
-    """There must be something to tell."""
-    return None if now.problems else "Nothing is wrong, and nothing was said."
-
-
-_DECIDE = "Decide on the change under the cursor, or on all of its group when the cursor is on the title"
-_LINE = "The line"
+_DECIDE = "Decide on the change under the cursor, or on its whole group when the cursor is on the title"
+_BRANCH = "The branch"
 _DIFF = "The diff"
 
 MOVE = (
-    move("down j", "↓ j", "down", "one line down"),
-    move("up k", "↑ k", "up", "one line up"),
-    move("pagedown ctrl+f", "PgDn ^f", "page_down", "one page down"),
-    move("pageup ctrl+b", "PgUp ^b", "page_up", "one page up"),
-    move("home", "Home", "first", "to the first line"),
-    move("end G", "End G", "last", "to the last line"),
-    move("left h", "← h", "close_group", "close this group"),
-    move("right l", "→ l", "open_group", "open this group"),
-    Key(("tab",), "tab", "next_open", "next open", "to the next change that is undecided or held",
+    Key(("tab",), "tab", "next_needing", "next open", "to the next change that is undecided or in conflict",
         Topic.MOVE, line=5, disabled_reason=next_open_disabled_reason),
-    Key(("shift+tab",), "shift+tab", "previous_open", "previous open", "to the one before", Topic.MOVE,
+    Key(("shift+tab",), "shift+tab", "previous_needing", "previous open", "to the previous one", Topic.MOVE,
         disabled_reason=next_open_disabled_reason),
 )  # fmt: skip
 
 DECIDE = (
-    Key(("y",), "y", "keep", "keep", "keep it: it is published", _DECIDE, line=1,
+    Key(("y",), "y", "keep", "keep", "keep it: it will be published", _DECIDE, line=1,
         disabled_reason=keep_disabled_reason),
-    Key(("d",), "d", "revert", "revert", "revert it: it is dropped from the line; says first what needs it, and what "
-        "it would let in", _DECIDE, line=2, disabled_reason=revert_disabled_reason, opens=True),
-    Key(("space",), "space", "undecide", "undecided", "undecided: it is laid, to be seen and tested, and never "
-        "published", _DECIDE, Where.TABLE, line=3, disabled_reason=undecide_disabled_reason),
-    Key(("Y",), "Y", "keep_many", "keep many", "keep all of its agents, of its kind, all like it, or all that is "
-        "shown; names them first", _DECIDE, disabled_reason=targets_disabled_reason, opens=True),
-    Key(("D",), "D", "revert_many", "revert many", "the same, to revert", _DECIDE,
+    Key(("x",), "x", "revert", "revert", "revert it: drop it from the branch; first lists the changes that need it and "
+        "the conflicts that this unblocks", _DECIDE, line=2, disabled_reason=revert_disabled_reason, opens=True),
+    Key(("u",), "u", "undecide", "undecided", "make it undecided: applied, so that it can be seen and tested, but not "
+        "published", _DECIDE, line=3, disabled_reason=undecide_disabled_reason),
+    Key(("Y",), "Y", "keep_many", "keep many", "keep all of its agents, of its kind, all similar ones, or all that are "
+        "shown; lists them first", _DECIDE, disabled_reason=targets_disabled_reason, opens=True),
+    Key(("X",), "X", "revert_many", "revert many", "revert many: the same choice", _DECIDE,
         disabled_reason=targets_disabled_reason, opens=True),
-    Key(("U",), "U", "undecide_many", "many undecided", "the same, to make undecided", _DECIDE,
+    Key(("U",), "U", "undecide_many", "many undecided", "make many undecided: the same choice", _DECIDE,
         disabled_reason=targets_disabled_reason, opens=True),
-    Key(("p",), "p", "pick", "pick", "keep this one of its alternatives, and revert the others", _DECIDE,
+    Key(("b",), "b", "pick", "pick best", "keep this one of similar changes, and revert the others", _DECIDE,
         disabled_reason=keep_best_disabled_reason),
-    Key(("n",), "n", "note", "note", "write a note about it, which goes into the text of the pull request", _DECIDE,
+    Key(("number_sign",), "#", "note", "note", "write a note about it, for the text of the pull request", _DECIDE,
         line=10, disabled_reason=change_disabled_reason, opens=True),
-    Key(("z",), "z", "undo", "undo", "take the last decision back; every one can be, after a restart too", _DECIDE,
+    Key(("z",), "z", "undo", "undo", "undo the last decision; all of them can be undone, after a restart too", _DECIDE,
         line=4, disabled_reason=undo_disabled_reason),
-    Key(("Z",), "Z", "redo", "redo", "do again what was taken back", _DECIDE, disabled_reason=redo_disabled_reason),
+    Key(("Z",), "Z", "redo", "redo", "redo what was undone", _DECIDE, disabled_reason=redo_disabled_reason),
 )  # fmt: skip
 
-LINE = (
-    Key(("ctrl+j",), "^j", "move_down", "move down", "move it one place down the line", _LINE,
+BRANCH = (
+    Key(("ctrl+j",), "^j", "move_down", "move down", "move the commit one place down", _BRANCH,
         disabled_reason=move_disabled_reason),
-    Key(("ctrl+k",), "^k", "move_up", "move up", "move it one place up the line", _LINE,
+    Key(("ctrl+k",), "^k", "move_up", "move up", "move the commit one place up", _BRANCH,
         disabled_reason=move_disabled_reason),
-    Key(("c",), "c", "conflicts", "conflict", "what it is in conflict with: base, ours and theirs", _LINE, line=8,
+    Key(("C",), "C", "conflicts", "conflict", "its conflict: base, ours and theirs", _BRANCH, line=8,
         disabled_reason=conflict_disabled_reason),
-    Key(("E",), "E", "resolve", "resolve", "resolve its conflicts in your editor (VISUAL or EDITOR), on copies; "
-        "your checkout is not touched", _LINE, line=9, disabled_reason=resolve_disabled_reason),
-    Key(("O",), "O", "relay", "re-lay", "lay the line on what its ground has become, or on its base again", _LINE,
+    Key(("E",), "E", "edit", "resolve", "resolve its conflicts in your editor (VISUAL or EDITOR), on copies; "
+        "your checkout is not touched", _BRANCH, line=9, disabled_reason=resolve_disabled_reason),
+    Key(("B",), "B", "rebase", "rebase", "rebase onto the updated base, or back onto the review's own base", _BRANCH,
         line=12, disabled_reason=rebase_disabled_reason),
-    Key(("P",), "P", "publish", "publish", "publish base plus what is kept as a branch; says first what that is",
-        _LINE, line=6, disabled_reason=publish_disabled_reason),
-    Key(("w",), "w", "pull_request", "PR text", "the text of the pull request; from there gh opens it", _LINE,
+    Key(("P",), "P", "publish", "publish", "publish what is kept as a branch; lists it first",
+        _BRANCH, line=6, disabled_reason=publish_disabled_reason),
+    Key(("O",), "O", "pull_request", "PR text", "the text of the pull request; from there gh opens it", _BRANCH,
         line=13, disabled_reason=publish_disabled_reason, opens=True),
+    Key(("c",), "c", "copy", "copy commit", "copy the id of its commit", _BRANCH,
+        disabled_reason=change_disabled_reason),
+    Key(("m",), "m", "message", "message", "send its author the selected hunk and your note", _BRANCH, line=14,
+        disabled_reason=message_disabled_reason, opens=True),
 )  # fmt: skip
 
 FIND = (
-    Key(("slash",), "/", "filter", "filter", "show only changes that have these words; is:undecided is:held is:new "
-        "is:void kind:test agent:NAME file:PATH narrow it too", Topic.FIND, line=7),
-    Key(("F",), "F", "filter_by", "filter by", "the same, chosen from a list", Topic.FIND,
+    Key(("slash",), "/", "filter", "filter", "show only changes that match: words, is:undecided is:held is:new is:void "
+        "kind:test agent:NAME file:PATH, re:PATTERN; ! inverts", Topic.FIND, line=7),
+    Key(("F",), "F", "filter_by", "filter by", "choose a filter from a list", Topic.FIND,
         disabled_reason=targets_disabled_reason,
         opens=True),
-    Key(("a",), "a", "only_open", "only open", "show only what is undecided or held, or all again", Topic.FIND,
-        line=11),
+    Key(("a",), "a", "only_needing", "only open", "show only what is undecided or in conflict, or all again",
+        Topic.FIND, line=11),
+    Key(("escape",), "esc", "back", "back", "close a zoomed pane, then clear the filter, then back to where you came "
+        "from", Topic.FIND),
 )  # fmt: skip
 
 DIFF = (
-    Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down", _DIFF,
-        disabled_reason=scroll_disabled_reason),
-    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up", _DIFF,
-        disabled_reason=scroll_disabled_reason),
     Key(("full_stop",), ".", "next_hunk", "next hunk", "to the next hunk", _DIFF,
         disabled_reason=hunk_disabled_reason),
-    Key(("comma",), ",", "previous_hunk", "previous hunk", "to the hunk before", _DIFF,
+    Key(("comma",), ",", "previous_hunk", "previous hunk", "to the previous hunk", _DIFF,
         disabled_reason=hunk_disabled_reason),
     Key(("greater_than_sign",), ">", "next_file", "next file", "to the next file", _DIFF,
         disabled_reason=diff_disabled_reason),
-    Key(("less_than_sign",), "<", "previous_file", "previous file", "to the file before", _DIFF,
+    Key(("less_than_sign",), "<", "previous_file", "previous file", "to the previous file", _DIFF,
         disabled_reason=diff_disabled_reason),
-    Key(("o",), "o", "fold_hunk", "fold hunk", "fold this hunk, or open it", _DIFF,
+    Key(("apostrophe",), "'", "fold_hunk", "fold hunk", "fold this hunk, or unfold it", _DIFF,
         disabled_reason=hunk_disabled_reason),
-    Key(("minus",), "-", "fold_file", "fold file", "fold this file, or open it", _DIFF,
+    Key(("quotation_mark",), '"', "fold_file", "fold file", "fold this file, or unfold it", _DIFF,
         disabled_reason=diff_disabled_reason),
-    Key(("u",), "u", "sides", "one/two sides", "one column, or what was beside what is; else by the width", _DIFF,
+    Key(("vertical_line",), "|", "sides", "side by side", "side by side, or in one column; at first the width decides",
+        _DIFF, disabled_reason=diff_disabled_reason),
+    Key(("shift+right",), "shift+→", "pan_right", "pan right", "scroll the diff to the right", _DIFF,
         disabled_reason=diff_disabled_reason),
-    Key(("shift+right",), "shift+→", "pan_right", "pan right", "show what stands further right", _DIFF,
+    Key(("shift+left",), "shift+←", "pan_left", "pan left", "scroll the diff to the left", _DIFF,
         disabled_reason=diff_disabled_reason),
-    Key(("shift+left",), "shift+←", "pan_left", "pan left", "back to the left", _DIFF,
-        disabled_reason=diff_disabled_reason),
-    Key(("m",), "m", "message", "message", "send the author the hunk and your note", _DIFF, line=14,
-        disabled_reason=message_disabled_reason, opens=True),
 )  # fmt: skip
 
 LOOK = (
     Key(("enter",), "⏎", "open", "look", "the right pane over the whole screen, and back (on a group: open or close "
         "it)", Topic.LOOK, Where.TABLE),
     Key(("1",), "1", "show_diff", "diff", "what it changes", Topic.LOOK),
-    Key(("2",), "2", "show_members", "members", "the commits that make this change, and whose they are", Topic.LOOK),
-    Key(("3",), "3", "show_evidence", "evidence", "what its agents said, their tests, transcripts and recordings",
+    Key(("2",), "2", "show_members", "commits", "the commits that make this change, and their agents", Topic.LOOK),
+    Key(("3",), "3", "show_evidence", "evidence", "reports of its agents, tests, conversations and recordings",
         Topic.LOOK),
     Key(("4",), "4", "show_needs", "needs", "what it needs, what needs it, and what it is in conflict with",
         Topic.LOOK),
-    Key(("5",), "5", "show_alternatives", "alternatives", "other changes that are nearly the same", Topic.LOOK),
+    Key(("5",), "5", "show_alternatives", "similar", "other changes that are nearly the same", Topic.LOOK),
     Key(("right_square_bracket",), "]", "next_tab", "next tab", "to the next of these", Topic.LOOK),
-    Key(("left_square_bracket",), "[", "previous_tab", "previous tab", "to the one before", Topic.LOOK),
-    Key(("r",), "r", "replay", "replay", "play the recording of its agent", Topic.LOOK,
+    Key(("left_square_bracket",), "[", "previous_tab", "previous tab", "to the previous one", Topic.LOOK),
+)  # fmt: skip
+
+GO = (
+    Key(("f",), "f", "fleet", "fleet", "to the fleet; decisions are kept", Topic.GO, line=15),
+    Key(("r",), "r", "replay", "replay", "play the recording of its agent", Topic.GO,
         disabled_reason=replay_disabled_reason),
+    Key(("R",), "R", "refresh", "refresh", "look for new commits and moved branches, now", Topic.PROGRAM),
 )  # fmt: skip
 
-PROMPT = (
-    Key(("up",), "↑", "prompt_up", "up", "filter: the cursor one line up", Topic.PROMPT, Where.PROMPT),
-    Key(("down",), "↓", "prompt_down", "down", "filter: the cursor one line down", Topic.PROMPT, Where.PROMPT),
-    Key(("escape",), "esc", "prompt_cancel", "cancel", "leave the prompt; a filter is cleared", Topic.PROMPT,
-        Where.PROMPT),
-)  # fmt: skip
-
-PROGRAM = (
-    Key(("escape",), "esc", "back", "back", "close a zoomed pane, clear the filter; then back to where you came from",
-        Topic.PROGRAM),
-    Key(("f",), "f", "fleet", "fleet", "to the fleet; decisions are kept", Topic.PROGRAM, line=15),
-    Key(("R",), "R", "refresh", "refresh", "look for arrivals and moved branches, now", Topic.PROGRAM),
-    Key(("e",), "e", "problems", "problems", "what does not work right now, what was left out, and what was said "
-        "last", Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True),
-    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
-)  # fmt: skip
-
-REVIEW = KeyTable("Review", MOVE + DECIDE + LINE + FIND + DIFF + LOOK + PROMPT + PROGRAM + APP)
+REVIEW = KeyTable("Review", MOVE + DECIDE + BRANCH + FIND + DIFF + LOOK + GO, SPLIT)

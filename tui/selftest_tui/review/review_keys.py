@@ -95,9 +95,9 @@ class ReviewKeys(ReviewMoves):
             count = len(needing)
             says.append(f"{count} later {'change needs' if count == 1 else 'changes need'} it.")
             ways.append(Way("a", f"Revert it and {'the one' if count == 1 else f'the {count}'} that need it"))
-            ways.append(Way("d", f"Revert it alone; {'the other is' if count == 1 else 'the others are'} then held"))
+            ways.append(Way("x", f"Revert it alone; {'the other is' if count == 1 else 'the others are'} then held"))
         else:
-            ways.append(Way("d", "Revert it"))
+            ways.append(Way("x", "Revert it"))
         if let_in:
             count = len(let_in)
             says.append(f"Without it {count} held {'change' if count == 1 else 'changes'} can be laid.")
@@ -139,7 +139,7 @@ class ReviewKeys(ReviewMoves):
 
     async def revert_many(self) -> None:
         """Revert as many."""
-        await self._decide_many(Decision.REVERT, "D")
+        await self._decide_many(Decision.REVERT, "X")
 
     async def undecide_many(self) -> None:
         """As many, undecided."""
@@ -161,7 +161,7 @@ class ReviewKeys(ReviewMoves):
             return
         rows = named[chosen]
         lines = [f"{f'{row.number:>3}' if row.number else '  ∑'}  {subject_of(row.change)}" for row in rows]
-        says = "z takes it back in one step."
+        says = "z undoes it in one step."
         if decision is Decision.REVERT:
             needing, let_in = await self._consequences(rows) if len(rows) > 1 else ((), ())
             if needing:
@@ -178,7 +178,7 @@ class ReviewKeys(ReviewMoves):
         decisions = dict.fromkeys(self._state.alternatives.get(row.oid, ()), Decision.REVERT) | {row.oid: Decision.KEEP}
         await self._decide_each(decisions)
         self._screen.say(
-            f"{present.plural(len(decisions) - 1, 'other')} like it reverted; z takes it back.",
+            f"{present.plural(len(decisions) - 1, 'other')} like it reverted; z undoes it.",
             subject_of(row.change),
         )
 
@@ -238,19 +238,25 @@ class ReviewKeys(ReviewMoves):
         before = line[after].oid if after < len(line) else None
         await self._screen.act(lambda session: session.move([row.oid], before), says="moving it")
 
-    async def relay(self) -> None:
+    async def rebase(self) -> None:
         """On what the ground has become; else on the review's own base again."""
         state = self._state
         ref = state.main if state.main_moved else None
         ahead = present.plural(state.main_moved, "commit")
-        await self._screen.act(lambda session: session.lay_onto(ref), says="laying the line anew")
+        await self._screen.act(lambda session: session.lay_onto(ref), says="rebasing")
         self.is_relaid = ref is not None
         now = self._state
         void = sum(one.status is Status.VOID for one in now.reviewed.line.items)
         where = f"{present.clean(ref)}, {ahead} further" if ref else "the review's own base"
-        self._screen.say(f"It is laid on {where}. {void} void, {now.held} held. z takes it back.", "Re-laid")
+        self._screen.say(f"Onto {where}. {now.held} in conflict, {void} no longer needed. z undoes it.", "Rebased")
 
-    async def resolve(self) -> None:
+    def copy(self) -> None:
+        """Copy the id of the change's commit."""
+        row = self._row
+        self._screen.app.copy_to_clipboard(row.oid)
+        self._screen.say(f"{row.oid[:12]}  {subject_of(row.change)}", "Copied")
+
+    async def edit(self) -> None:
         """Resolve the conflicts in the person's editor, on copies."""
         from selftest_core.review.conflict_files import read_copies, write_copies
 
@@ -269,7 +275,7 @@ class ReviewKeys(ReviewMoves):
                 raise RefusedError("Nothing was resolved", failed.says or "The editor ended with an error.")
             resolution = await asyncio.to_thread(read_copies, files, paths)
         await screen.act(lambda session: session.resolve(row.oid, resolution), says="laying it as resolved")
-        screen.say("It is remembered, also for the next run. z takes it back.", "Resolved")
+        screen.say("It is remembered, also for the next run. z undoes it.", "Resolved")
 
     # agents
 
@@ -347,7 +353,7 @@ class ReviewKeys(ReviewMoves):
         now = await screen.act(do, says=f"proving and publishing {present.clean(branch)}")
         open_still = f" {now.open} still open." if now.open else " Nothing is open."
         screen.say(
-            f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} w has the text of the pull request.",
+            f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} O shows the text of the pull request.",
             f"Published {present.plural(len(kept), 'change')}",
         )
 

@@ -30,11 +30,11 @@ class ReviewMoves(TableMoves):
         screen.folded = screen.folded | {group.key} if closed else screen.folded - {group.key}
         screen.rearrange()
 
-    def next_open(self) -> None:
+    def next_needing(self) -> None:
         """To the next change that needs a person."""
         self._go_to_open(1)
 
-    def previous_open(self) -> None:
+    def previous_needing(self) -> None:
         """To the one before."""
         self._go_to_open(-1)
 
@@ -71,7 +71,7 @@ class ReviewMoves(TableMoves):
         if chosen is not None:
             self.filter_to(offered[names.index(chosen)][0])
 
-    def only_open(self) -> None:
+    def only_needing(self) -> None:
         """Only what is undecided or held, or all again."""
         self._screen.only_open = not self._screen.only_open
         self._screen.rearrange()
@@ -84,7 +84,7 @@ class ReviewMoves(TableMoves):
         elif screen.query_text:
             self.filter_to("")
         elif screen.only_open:
-            self.only_open()
+            self.only_needing()
         else:
             screen.app.pop_screen()
 

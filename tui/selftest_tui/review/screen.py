@@ -28,7 +28,7 @@ from selftest_tui.review.table import LineTable
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.dialogs.editing import editor_of
-from selftest_tui.shared.filter import Finder
+from selftest_tui.shared.filter import Finder, help_lines
 from selftest_tui.shared.keys import Where
 from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
@@ -288,6 +288,10 @@ class ReviewScreen(SplitScreen):
         """Do it."""
         return self.acts.do(action)
 
+    def filter_forms(self) -> tuple[tuple[str, str], ...]:
+        """Those of its table."""
+        return help_lines(FILTER)
+
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of decisions and of the line."""
         return review_words.MEANINGS
@@ -296,11 +300,6 @@ class ReviewScreen(SplitScreen):
         """What acts on what is shown must show what is under the cursor first."""
         if self.state is not None and self.sight.is_due:
             self.sight.show_now()
-
-    def action_press(self, action: str) -> None:
-        """A key of the table; the field of the filter has a key for searches, which are not for this screen."""
-        if action != "prompt_history":
-            super().action_press(action)
 
     # showing
 

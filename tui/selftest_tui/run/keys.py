@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import unreachable
 from selftest_core.run.events import Phase
-from selftest_tui.shared.keys import APP, Key, KeyTable, Topic, Where, move
+from selftest_tui.shared.keys import APP, SPLIT, Key, KeyTable, Topic, Where
 
 if TYPE_CHECKING:
     from selftest_core.fleet.view import Row
@@ -29,16 +29,13 @@ class RunSituation:
     agent: Row | None = None
     on_group: bool = False
     targets: tuple[RunRow, ...] = ()
-    tests: int = 0
     shown: int = 0
     needing: int = 0
     problems: int = 0
     is_live: bool = False
     is_over: bool = False
-    is_paused: bool = False
     is_halted: bool = False
     is_starting: bool = False
-    to_clear: bool = False
     has_files: bool = False
     pane_is_open: bool = True
     is_filtered: bool = False
@@ -101,7 +98,7 @@ def pause_disabled_reason(now: RunSituation) -> str | None:
     if now.is_starting:
         return "Its conductor is being started."
     if now.is_over and not now.is_live:
-        return "The run is over: R tries tests again."
+        return "The run is over: A tries tests again."
     if now.is_halted and now.is_live:
         return "It is being stopped: what runs is ended first."
     return None
@@ -142,7 +139,7 @@ def conductor_disabled_reason(now: RunSituation) -> str | None:
     """Somebody must be there to do it."""
     if now.is_live:
         return None
-    return "The run is over." if now.is_over else "Nobody conducts this run: P takes it up again."
+    return "The run is over." if now.is_over else "No conductor runs: H resumes it."
 
 
 def end_disabled_reason(now: RunSituation) -> str | None:
@@ -160,33 +157,10 @@ def shell_disabled_reason(now: RunSituation) -> str | None:
     return one_test_disabled_reason(now) or (None if now.has_files else "Nothing has come back for this test yet.")
 
 
-def problems_disabled_reason(now: RunSituation) -> str | None:
-    """There must be something to read."""
-    return None if now.problems else "Nothing was said yet, and no problem is known."
-
-
-def clear_disabled_reason(now: RunSituation) -> str | None:
-    """Escape always leads somewhere: back to the fleet in the end."""
-    return None
-
-
-def scroll_disabled_reason(now: RunSituation) -> str | None:
-    """The right pane must be on the screen."""
-    return None if now.pane_is_open else "The right pane is closed: p opens it."
-
-
-_CONDUCT = "Conduct the run"
-_ACT = "Act on the test under the cursor, or on all of its group when the cursor is on the title"
+_CONDUCT = "The run"
+_ACT = "Act on the test under the cursor, or on its whole group when the cursor is on the title"
 
 MOVE = (
-    move("down j", "↓ j", "down", "one line down"),
-    move("up k", "↑ k", "up", "one line up"),
-    move("pagedown ctrl+f", "PgDn ^f", "page_down", "one page down"),
-    move("pageup ctrl+b", "PgUp ^b", "page_up", "one page up"),
-    move("home", "Home", "first", "to the first line"),
-    move("end G", "End G", "last", "to the last line"),
-    move("left h", "← h", "close_group", "close this group"),
-    move("right l", "→ l", "open_group", "open this group"),
     Key(("tab",), "tab", "next_needing", "next ◆", "to the next test whose agent needs you",
         Topic.MOVE, line=7, disabled_reason=next_needing_disabled_reason),
     Key(("shift+tab",), "shift+tab", "previous_needing", "previous ◆",
@@ -196,24 +170,19 @@ MOVE = (
 
 FIND = (
     Key(("slash",), "/", "filter", "filter",
-        "show only tests whose name, agent, state or failure has these words, as you type", Topic.FIND, line=9),
-    Key(("a",), "a", "only_open", "only ✗◆", "show only what failed, is blocked or needs you, or all again",
+        "show only tests that match: words of name, agent, state or failure, is:STATE, re:PATTERN; ! inverts",
+        Topic.FIND, line=9),
+    Key(("a",), "a", "only_needing", "only ✗◆", "show only what failed, is blocked or needs you, or all again",
         Topic.FIND, line=10),
-    Key(("escape",), "esc", "clear", "back", "close a zoomed pane, clear the filter; then back to the fleet",
-        Topic.FIND, disabled_reason=clear_disabled_reason),
+    Key(("escape",), "esc", "back", "back", "close a zoomed pane, then clear the filter, then back to the fleet",
+        Topic.FIND),
 )  # fmt: skip
 
 CONDUCT = (
-    Key(("P",), "P", "pause", "pause/go", "pause launching; go on; take the run up again where nobody conducts it",
+    Key(("H",), "H", "pause", "pause/resume", "pause launching, or resume it; start the conductor again where it ended",
         _CONDUCT, line=3, disabled_reason=pause_disabled_reason),
-    Key(("E",), "E", "end_run", "end run", "stop all agents and launch no more; asks first, and P can go on later",
+    Key(("Q",), "Q", "end_run", "end run", "stop all agents and launch no more; asks first; H can resume it later",
         _CONDUCT, line=12, disabled_reason=end_disabled_reason, opens=True),
-    Key(("f",), "f", "fleet", "fleet", "to the fleet, on this agent; the run goes on", _CONDUCT, line=6),
-    Key(("v",), "v", "review", "review", "review what its agents committed; more may arrive meanwhile", _CONDUCT,
-        line=6),
-    Key(("r",), "r", "replay", "replay", "play the recording of its agent: live while it works, else where it failed",
-        _CONDUCT, line=7, disabled_reason=one_test_disabled_reason),
-    Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks with their tests", _CONDUCT, line=13),
 )  # fmt: skip
 
 ACT = (
@@ -224,59 +193,49 @@ ACT = (
         disabled_reason=type_disabled_reason),
     Key(("m",), "m", "message", "message", "send a message to its agent, or to all of a cluster",
         _ACT, line=4, disabled_reason=message_disabled_reason, opens=True),
-    Key(("R",), "R", "retry", "retry", "try it again with a new agent; on a group all that have ended, after asking",
-        _ACT, line=5, disabled_reason=retry_disabled_reason, opens=True),
+    Key(("A",), "A", "retry", "try again", "try it again with a new agent; on a group all that have ended, after "
+        "asking", _ACT, line=5, disabled_reason=retry_disabled_reason, opens=True),
     Key(("minus",), "-", "skip", "skip", "launch no agent for it; on a group all that wait, after asking",
         _ACT, line=14, disabled_reason=skip_disabled_reason, opens=True),
-    Key(("s",), "s", "stop_one", "stop", "stop its agent and take what it has by then; asks first",
+    Key(("s",), "s", "stop", "stop", "stop its agent and fetch what it has by then; asks first",
         _ACT, line=11, disabled_reason=stop_disabled_reason, opens=True),
-    Key(("exclamation_mark",), "!", "shell", "shell", "open a shell in the folder of what came back",
+    Key(("exclamation_mark",), "!", "shell", "shell", "open a shell in the folder of the files that came back",
         _ACT, disabled_reason=shell_disabled_reason),
-    Key(("y",), "y", "copy_test", "copy test", "copy the id of the test", _ACT,
+    Key(("c",), "c", "copy", "copy test", "copy the id of the test", _ACT,
         disabled_reason=one_test_disabled_reason),
 )  # fmt: skip
 
 LOOK = (
-    Key(("o",), "o", "outcome", "outcome", "what its agent reported; of a cluster: its evidence", Topic.LOOK, line=2),
-    Key(("p",), "p", "preview", "terminal", "its agent's terminal, live; once it ended, what was kept of it",
+    Key(("1",), "1", "outcome", "outcome", "the report of its agent; of a cluster: its evidence", Topic.LOOK, line=2),
+    Key(("p", "2"), "p 2", "preview", "terminal", "its agent's terminal, live; the kept screen once it has ended",
         Topic.LOOK, line=8),
-    Key(("d",), "d", "details", "details", "all that is known about it, earlier attempts too", Topic.LOOK),
-    Key(("A",), "A", "artifacts", "artifacts", "the files that came back", Topic.LOOK),
-    Key(("z",), "z", "zoom", "zoom", "the right pane over the whole screen, and back", Topic.LOOK, line=15),
-    Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down",
-        Topic.LOOK, disabled_reason=scroll_disabled_reason),
-    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up",
-        Topic.LOOK, disabled_reason=scroll_disabled_reason),
+    Key(("d", "3"), "d 3", "details", "details", "all that is known about it, earlier attempts too", Topic.LOOK),
+    Key(("4",), "4", "artifacts", "artifacts", "the files that came back", Topic.LOOK),
 )  # fmt: skip
 
-PROMPT = (
-    Key(("up",), "↑", "prompt_up", "up", "filter: the cursor one line up", Topic.PROMPT, Where.PROMPT),
-    Key(("down",), "↓", "prompt_down", "down", "filter: the cursor one line down", Topic.PROMPT, Where.PROMPT),
-    Key(("escape",), "esc", "prompt_cancel", "cancel", "leave the prompt and clear the filter",
-        Topic.PROMPT, Where.PROMPT),
+GO = (
+    Key(("f",), "f", "fleet", "fleet", "to the fleet, on this agent; the run continues", Topic.GO, line=6),
+    Key(("v",), "v", "review", "review", "review what its agents committed; more may arrive meanwhile", Topic.GO,
+        line=6),
+    Key(("r",), "r", "replay", "replay", "play the recording of its agent: live while it works, else where it failed",
+        Topic.GO, line=7, disabled_reason=one_test_disabled_reason),
+    Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and results", Topic.GO, line=13),
 )  # fmt: skip
 
-PROGRAM = (
-    Key(("e",), "e", "problems", "problems", "what does not work right now, and what was said last",
-        Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True),
-    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
-)  # fmt: skip
-
-RUN = KeyTable("Run", MOVE + FIND + CONDUCT + ACT + LOOK + PROMPT + PROGRAM + APP)
+RUN = KeyTable("Run", MOVE + FIND + CONDUCT + ACT + LOOK + GO, SPLIT)
 
 _BEGIN = "Before a run begins"
 
 START = KeyTable(
     "Start of a run",
     (
-        Key(("y", "Y"), "y", "begin", "begin the run", "begin: what is shown here starts, and nothing else",
+        Key(("y", "Y"), "y", "begin", "begin the run", "yes: begin exactly what is shown here",
             _BEGIN, line=1, disabled_reason=lambda now: now),
-        Key(("n", "N", "escape"), "n esc", "refuse", "leave", "leave; nothing was started", _BEGIN, line=2),
+        Key(("n", "N", "escape"), "n esc", "refuse", "leave", "no: leave; nothing was started", _BEGIN, line=2),
         Key(("J", "down", "j"), "↓ j", "scroll_down", "scroll down", "one line down", _BEGIN),
         Key(("K", "up", "k"), "↑ k", "scroll_up", "scroll up", "one line up", _BEGIN),
         Key(("pagedown", "space"), "PgDn", "page_down", "page down", "one page down", _BEGIN),
         Key(("pageup",), "PgUp", "page_up", "page up", "one page up", _BEGIN),
-        Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, opens=True),
-        *APP,
     ),
+    APP,
 )  # fmt: skip

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 type RunTab = Literal["outcome", "terminal", "details", "artifacts"]
 TABS: tuple[RunTab, ...] = get_args(RunTab.__value__)
-KEYS: dict[RunTab, str] = {"outcome": "o", "terminal": "p", "details": "d", "artifacts": "A"}
 
 
 class Report(Static):
@@ -61,7 +60,7 @@ class _TabName(Static):
             self.tab = tab
 
     def __init__(self, tab: RunTab) -> None:
-        super().__init__(Content(f"{KEYS[tab]} {tab}"), id=f"tab-{tab}")
+        super().__init__(Content(f"{TABS.index(tab) + 1} {tab}"), id=f"tab-{tab}")
         self._tab: RunTab = tab
 
     def on_click(self, event: events.Click) -> None:

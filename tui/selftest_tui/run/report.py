@@ -161,7 +161,7 @@ def cluster_markdown(cluster: ClusterRow, now: float) -> str:
             f"on {', '.join(inline(host) for host in cluster.hosts[:8])}{' …' if len(cluster.hosts) > 8 else ''}"
         )
     if cluster.is_pausing:
-        facts.append("**launching rests for it: P goes on**")
+        facts.append("**launching is paused for it: H resumes it**")
     if cluster.is_accepted:
         facts.append("waved through: it pauses the run no more")
     parts.append("\n".join(f"- {fact}" for fact in facts if fact))

@@ -94,7 +94,7 @@ class RunKeys(RunMoves):
         waiting = sum(row.phase is Phase.WAITING for row in run.rows.values())
         says = (
             f"{present.plural(len(running), 'agent')} at work will be stopped, after what they have is fetched; "
-            f"{present.plural(waiting, 'test')} will not be started. P can go on with them later."
+            f"{present.plural(waiting, 'test')} will not be started. H can resume it later."
         )
         lines = _named(running)
         if await self._ask(Question(f"End the run {run.plan.run}?", says, lines, yes="End the run")):
@@ -171,11 +171,11 @@ class RunKeys(RunMoves):
     async def skip(self) -> None:
         """Launch nothing for those that wait."""
         waiting = [row for row in self._screen.targets if row.phase is Phase.WAITING]
-        what = "No agent is made for them in this run, unless R tries them again."
+        what = "No agent is made for them in this run, unless A tries them again."
         if await self._confirm("Skip", waiting, what, "Skip"):
             await self._request_for(RequestKind.SKIP, waiting, "Skipped")
 
-    async def stop_one(self) -> None:
+    async def stop(self) -> None:
         """Stop the agents of these tests."""
         running = [row for row in self._screen.targets if row.phase in _RUNNING]
         what = "What it has by then is fetched, and its agent is stopped. The run goes on."
@@ -229,7 +229,7 @@ class RunKeys(RunMoves):
             plan = AttachPlan(argv, tmux_environment(environ), "window", says, "shell")
         await self._acting.go(plan)
 
-    def copy_test(self) -> None:
+    def copy(self) -> None:
         """The id of the test, to the clipboard."""
         said = present.clean(self._row.planned.node_id)
         self._screen.app.copy_to_clipboard(said)

@@ -53,12 +53,12 @@ class RunMoves(TableMoves):
         """Open the prompt with the filter that holds."""
         self._screen.open_filter(FILTER, self._screen.query_text)
 
-    def only_open(self) -> None:
+    def only_needing(self) -> None:
         """Only what is open, or all again."""
         self._screen.only_open = not self._screen.only_open
         self._screen.rearrange()
 
-    def clear(self) -> None:
+    def back(self) -> None:
         """Peel off one layer: the zoomed pane, the filter, the restriction; then back to the fleet."""
         screen = self._screen
         if screen.is_zoomed:
@@ -66,7 +66,7 @@ class RunMoves(TableMoves):
         elif screen.query_text:
             screen.filter_by("")
         elif screen.only_open:
-            self.only_open()
+            self.only_needing()
         else:
             screen.app.pop_screen()
 

@@ -26,7 +26,7 @@ from selftest_tui.run.state import run_problems, run_way_back, state_of
 from selftest_tui.run.table import RunTable
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.filter import Finder
+from selftest_tui.shared.filter import Finder, help_lines
 from selftest_tui.shared.keys import Where
 from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
@@ -157,16 +157,13 @@ class RunScreen(SplitScreen):
             agent=self.agent_of(row),
             on_group=isinstance(self.table.line, RunGroup),
             targets=self.targets,
-            tests=len(run.rows) if run else 0,
             shown=len(self.table.shown.group_of),
             needing=self._count_needing(),
             problems=len(self.problems) + len(self.said),
             is_live=bool(self.news and self.news.is_live),
             is_over=bool(run and run.is_over),
-            is_paused=bool(run and run.paused),
             is_halted=bool(run and run.is_halted),
             is_starting=self.is_starting,
-            to_clear=bool(self.query_text or self.only_open or self.is_zoomed),
             has_files=self.right.back is not None and self.right.back.folder is not None,
             pane_is_open=self.pane_is_open,
             is_filtered=bool(self.query_text or self.only_open),
@@ -182,6 +179,10 @@ class RunScreen(SplitScreen):
     def do(self, action: str) -> object:
         """Do it."""
         return self.acts.do(action)
+
+    def filter_forms(self) -> tuple[tuple[str, str], ...]:
+        """Those of its table."""
+        return help_lines(FILTER)
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of tests and clusters."""

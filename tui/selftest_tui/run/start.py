@@ -98,8 +98,6 @@ class StartScreen(KeyedScreen):
                     self.toast(problems.refusal("leave", "The run is being made: wait, or quit with q twice."))
                 else:
                     self.app.exit(0)
-            case "theme":
-                self.app.action_change_theme()
             case _:
                 lines = {"scroll_down": 1, "scroll_up": -1, "page_down": 10, "page_up": -10}[action]
                 self.query_one("#offer").scroll_relative(y=lines, animate=False)

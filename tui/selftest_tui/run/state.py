@@ -48,15 +48,17 @@ def run_problems(news: RunNews | None, is_starting: bool) -> tuple[Problem, ...]
     if run.left == "smoke" and failed is not None:
         hint = (
             "`selftest-tui doctor` looks for what is missing. Where a dialog was open, start the program once yourself "
-            "and answer it. Then P takes the run up."
+            "and answer it. Then H resumes the run."
         )
         found.append(Problem("smoke", f"The smoke agent on {failed.place} failed", failed.says, hint))
     elif not news.is_live and not run.is_over:
         left = f"the last conductor left: {run.left}" if run.left else "its conductor ended without a word"
         title = "Nobody conducts this run" if run.conductors else "This run was never begun"
-        found.append(Problem("conductor", title, left if run.conductors else "", "P takes it up."))
+        found.append(Problem("conductor", title, left if run.conductors else "", "H resumes it."))
     if run.paused and not run.is_over:
-        hint = "P goes on, and lets this cluster pass." if run.paused_by == "cluster" else "P goes on."
+        hint = (
+            "H resumes launching, and lets this cluster pass." if run.paused_by == "cluster" else "H resumes launching."
+        )
         found.append(Problem("paused", f"Launching rests: {run.paused}", f"by {run.paused_by}", hint))
     if run.slowed and not run.is_over:
         found.append(Problem("slowed", f"Launching goes slowly: {run.slowed}", "", "It goes on by itself."))

@@ -75,6 +75,10 @@ class KeyedScreen(Screen[None]):
         """The symbols on this screen and what they mean, for its help."""
         return ()
 
+    def filter_forms(self) -> tuple[tuple[str, str], ...]:
+        """The forms of this screen's filter and their meanings, for its help."""
+        return ()
+
     @property
     def field(self) -> Prompt | None:
         """The line that is typed into, where this screen has one."""

@@ -1,15 +1,16 @@
-"""What a row of a table of keys is, and the keys that work on every screen.
+"""Key tables: what a row is, and the rows that several screens share.
 
-Each screen has one table: its bindings, key line, command palette, help and part of the README are all made from it.
-A row says where a key works and why it would not, so that a key that refuses can say so. Rows are grouped and ordered
-as help shows them. `action` is also the name under which a screen does it, and under which tests press it: a test fails
-when a row is never pressed. The tables themselves are in `fleet.keys`, `run.keys`, … and together in `key_tables`.
+Each screen has one table. Its bindings, key line, command palette, help, docs/keys.md and part of the README are made
+from it. A row has the reason why a key is disabled, so that a disabled key can give it. Rows are grouped and ordered
+as help shows them. `action` is the name under which a screen does it, and under which tests press it: a test fails
+when a row is never pressed. A key runs the same action on all screens; tests/tui/test_key_tables.py has the exceptions.
+The tables themselves are in `fleet.keys`, `run.keys`, … and together in `app.key_tables`.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from selftest_core.frozen import dataclass
 
@@ -17,36 +18,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 type Reason = Callable[[Any], str | None]
-"""Why a key cannot do its work, asked with what its screen's `situation()` gave; None where it can."""
+"""Returns the reason why a key is disabled, given the screen's `situation()`; None where the key works."""
 
 
 class Where(StrEnum):
-    """Who has the key: the list that the screen is about (only while it has the focus), the screen, the whole
-
-    application, the prompt line, or the right pane while it is typed into (which has its own binding of it).
-    """
+    """The part of the application that has a key."""
 
     TABLE = "table"
+    """The list that the screen is about, while it has the focus."""
     SCREEN = "screen"
     APP = "app"
     PROMPT = "prompt"
+    """The line that is typed into."""
     TYPING = "typing"
+    """The right pane while it is typed into; it has its own binding."""
 
 
 class Topic(StrEnum):
-    """Headings of the help screen. A screen may have others of its own."""
+    """Headings of help. A screen may have others of its own."""
 
     MOVE = "Move"
     FIND = "Find and arrange"
     MARK = "Mark"
     ACT = "Act on the marked agents, or the one under the cursor"
     LOOK = "The right pane"
+    GO = "To other screens"
     PROMPT = "While typing"
     PROGRAM = "Program"
 
 
 def always(_: object) -> str | None:
-    """It works anywhere."""
+    """Disable nothing."""
     return None
 
 
@@ -55,7 +57,7 @@ class Key:
     """One row. `keys` as Textual names them; `shows` as people write them; `label` for the key line, `help` in full.
 
     `line`: its place in the key line, lowest first and kept longest when space is short; 0 for none.
-    `opens`: it opens a dialog, and what is typed behind it is for that.
+    `opens`: it opens a dialog, which gets the keys that are typed behind it.
     """
 
     keys: tuple[str, ...]
@@ -71,17 +73,18 @@ class Key:
     opens: bool = False
 
 
-def move(keys: str, shows: str, action: str, text: str) -> Key:
-    """A row that moves the cursor of a list."""
-    return Key(tuple(keys.split()), shows, action, action.replace("_", " "), text, Topic.MOVE, Where.TABLE)
-
-
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """All keys of one screen, those of the application included. `screen`: its name, as a heading."""
+    """All keys of one screen. `screen`: its name, as a heading. `shared`: the rows that other screens have too."""
 
     screen: str
-    rows: tuple[Key, ...]
+    own: tuple[Key, ...]
+    shared: tuple[Key, ...]
+
+    @property
+    def rows(self) -> tuple[Key, ...]:
+        """Its own rows, then the shared ones."""
+        return self.own + self.shared
 
     def row(self, action: str) -> Key:
         """The row of that action. Raises KeyError where there is none."""
@@ -95,28 +98,97 @@ class KeyTable:
         return tuple(key for key in self.rows if key.where is where)
 
     def line(self) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-        """What the bottom line offers, the most wanted first: acts (left), and the program's own (right)."""
+        """The keys of the bottom line, the most wanted first: those of the screen (left), and of the app (right)."""
         wanted = sorted((key for key in self.rows if key.line), key=lambda key: key.line)
         return (
             tuple(key for key in wanted if key.where is not Where.APP),
             tuple(key for key in wanted if key.where is Where.APP),
         )
 
-    def by_topic(self) -> tuple[tuple[str, tuple[Key, ...]], ...]:
-        """The whole table under its headings, in the order in which they come."""
-        topics = dict.fromkeys(key.topic for key in self.rows)
-        return tuple((str(topic), tuple(key for key in self.rows if key.topic == topic)) for topic in topics)
+    def own_by_topic(self) -> tuple[tuple[str, tuple[Key, ...]], ...]:
+        """Its own rows under their headings, in the order in which they come."""
+        topics = dict.fromkeys(key.topic for key in self.own)
+        return tuple((str(topic), tuple(key for key in self.own if key.topic == topic)) for topic in topics)
+
+
+class HasProblems(Protocol):
+    """A situation that counts problems, and messages that were shown."""
+
+    @property
+    def problems(self) -> int: ...
+
+
+class HasPane(Protocol):
+    """A situation with a right pane."""
+
+    @property
+    def pane_is_open(self) -> bool: ...
+
+
+def problems_disabled_reason(now: HasProblems) -> str | None:
+    """There must be a problem or a message to read."""
+    return None if now.problems else "No problem is known, and nothing was said yet."
+
+
+def scroll_disabled_reason(now: HasPane) -> str | None:
+    """The right pane must be on the screen."""
+    return None if now.pane_is_open else "The right pane is closed: + opens it."
 
 
 APP = (
-    Key(("question_mark",), "?", "help", "help", "this help", Topic.PROGRAM, Where.APP, line=1, opens=True),
+    Key(("question_mark",), "?", "help", "help", "this help; / searches it", Topic.PROGRAM, Where.APP, line=1,
+        opens=True),
     Key(("ctrl+p",), "^p", "palette", "palette", "all actions by name", Topic.PROGRAM, Where.APP, line=2, opens=True),
-    Key(("q",), "q", "leave", "quit", "quit; the agents go on", Topic.PROGRAM, Where.APP, line=3),
+    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM, Where.APP,
+        opens=True),
+    Key(("q",), "q", "leave", "quit", "quit; the agents continue", Topic.PROGRAM, Where.APP, line=3),
     Key(("ctrl+c",), "^c", "interrupt", "quit", "close what lies on top; else quit", Topic.PROGRAM, Where.APP,
         priority=True),
     Key(("ctrl+q",), "^q", "no_quit", "nothing", "does nothing here, on purpose: inside an agent's terminal mngr's "
         "ctrl+q destroys the agent, so no finger should learn it", Topic.PROGRAM, Where.APP),
 )  # fmt: skip
-"""What works on every screen; the last rows of each screen's table."""
+"""The keys of every screen."""
 
 BY_APP_ACTION = {key.action: key for key in APP}
+
+PROBLEMS = Key(
+    ("e",), "e", "problems", "problems", "the problems of now with their solutions, and the last messages",
+    Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True,
+)  # fmt: skip
+
+PROMPT = (
+    Key(("up",), "↑", "prompt_up", "up", "while typing a filter: one line up", Topic.PROMPT, Where.PROMPT),
+    Key(("down",), "↓", "prompt_down", "down", "while typing a filter: one line down", Topic.PROMPT, Where.PROMPT),
+    Key(("escape",), "esc", "prompt_cancel", "cancel", "while typing: leave the prompt, and clear the filter",
+        Topic.PROMPT, Where.PROMPT),
+)  # fmt: skip
+SCROLLBACK = Key(
+    ("ctrl+r",), "^r", "prompt_history", "scrollback", "while typing a search: search the scrollback too, or not",
+    Topic.PROMPT, Where.PROMPT,
+)  # fmt: skip
+"""A key of the prompt, for the screen that searches terminals."""
+
+
+def _move(keys: str, shows: str, action: str, text: str) -> Key:
+    return Key(tuple(keys.split()), shows, action, action.replace("_", " "), text, Topic.MOVE, Where.TABLE)
+
+
+SPLIT = (
+    _move("down j", "↓ j", "down", "one line down"),
+    _move("up k", "↑ k", "up", "one line up"),
+    _move("pagedown ctrl+f", "PgDn ^f", "page_down", "one page down"),
+    _move("pageup ctrl+b", "PgUp ^b", "page_up", "one page up"),
+    _move("home", "Home", "first", "to the first line"),
+    _move("end G", "End G", "last", "to the last line"),
+    _move("left h", "← h", "close_group", "close this group"),
+    _move("right l", "→ l", "open_group", "open this group"),
+    Key(("plus",), "+", "zoom", "zoom", "the right pane over the whole screen, and back", Topic.LOOK, line=16),
+    Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down", Topic.LOOK,
+        disabled_reason=scroll_disabled_reason),
+    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up", Topic.LOOK,
+        disabled_reason=scroll_disabled_reason),
+    PROBLEMS,
+    *PROMPT,
+    *APP,
+)  # fmt: skip
+"""The keys of every screen with a list and a right pane."""

@@ -1,4 +1,4 @@
-"""What the keys of every main screen do alike: the cursor, the prompt, scrolling the right pane, problems, colours."""
+"""What the keys of every main screen do alike: the cursor, the prompt, scrolling the right pane, problems."""
 
 from __future__ import annotations
 
@@ -112,7 +112,3 @@ class TableMoves:
     def problems(self) -> None:
         """What does not work."""
         self._screen.app.push_screen(problems_page(self._screen.problems, self._screen.said))
-
-    def theme(self) -> None:
-        """Choose the colours."""
-        self._screen.app.action_change_theme()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_tui.shared.keys import APP, Key, KeyTable, Topic, Where, move
+from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where
 from selftest_tui.tutorial.view import BlockLine, NoteLine, Section, StaleLine, TestLine
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ class TutorialSituation:
     problems: int = 0
     pane_is_open: bool = True
     editor: str = ""
-    has_run: bool = False
 
 
 def open_disabled_reason(now: TutorialSituation) -> str | None:
@@ -52,71 +51,35 @@ def edit_disabled_reason(now: TutorialSituation) -> str | None:
     return None if now.editor else "Neither VISUAL nor EDITOR says what to edit with."
 
 
-def problems_disabled_reason(now: TutorialSituation) -> str | None:
-    """The list of problems and of what was said must not be empty."""
-    return None if now.problems else "No problem is known, and nothing was said yet."
-
-
-def scroll_disabled_reason(now: TutorialSituation) -> str | None:
-    """The right pane must be on the screen."""
-    return None if now.pane_is_open else "The right pane is closed: ⏎ opens it."
-
-
 MOVE = (
-    move("down j", "↓ j", "down", "one line down"),
-    move("up k", "↑ k", "up", "one line up"),
-    move("pagedown ctrl+f", "PgDn ^f", "page_down", "one page down"),
-    move("pageup ctrl+b", "PgUp ^b", "page_up", "one page up"),
-    move("home", "Home", "first", "to the first line"),
-    move("end G", "End G", "last", "to the last line"),
-    move("left h", "← h", "close_group", "close this section"),
-    move("right l", "→ l", "open_group", "open this section"),
-    Key(("tab",), "tab", "next_open", "next open", "to the next block that no test cites, or stale citation",
+    Key(("tab",), "tab", "next_needing", "next open", "to the next block that no test cites, or stale citation",
         Topic.MOVE, line=2, disabled_reason=next_open_disabled_reason),
-    Key(("shift+tab",), "shift+tab", "previous_open", "previous open", "to the one before", Topic.MOVE,
+    Key(("shift+tab",), "shift+tab", "previous_needing", "previous open", "to the previous one", Topic.MOVE,
         disabled_reason=next_open_disabled_reason),
 )  # fmt: skip
 
 FIND = (
     Key(("slash",), "/", "filter", "filter",
-        "show only blocks that have these words in their text, heading or tests, as you type", Topic.FIND, line=3),
-    Key(("a",), "a", "only_open", "only open", "show only what is open, or all again", Topic.FIND, line=4),
-    Key(("o",), "o", "order", "order", "what is open first, or everything in the order of the file", Topic.FIND,
-        line=5),
+        "show only blocks that match: words of text, heading or tests, is:STATE, re:PATTERN; ! inverts", Topic.FIND,
+        line=3),
+    Key(("a",), "a", "only_needing", "only open", "show only what is open, or all again", Topic.FIND, line=4),
+    Key(("o",), "o", "sort", "order", "open ones first, or all in the order of the file", Topic.FIND, line=5),
+    Key(("escape",), "esc", "back", "back", "close a zoomed pane, then clear the filter, then back to the fleet",
+        Topic.FIND, line=8),
 )  # fmt: skip
 
 LOOK = (
     Key(("enter",), "⏎", "open", "look", "the right pane over the whole screen, and back (on a heading: open or "
         "close it)", Topic.LOOK, Where.TABLE, line=1, disabled_reason=open_disabled_reason),
-    Key(("z",), "z", "zoom", "zoom", "the right pane over the whole screen, and back", Topic.LOOK),
-    Key(("J", "shift+down"), "J", "scroll_down", "scroll down", "scroll the right pane down", Topic.LOOK,
-        disabled_reason=scroll_disabled_reason),
-    Key(("K", "shift+up"), "K", "scroll_up", "scroll up", "scroll the right pane up", Topic.LOOK,
-        disabled_reason=scroll_disabled_reason),
-)  # fmt: skip
-
-ACT = (
     Key(("E",), "E", "edit", "edit", "open the tutorial or the test at this line, in your editor (VISUAL or EDITOR)",
-        "Act", line=6, disabled_reason=edit_disabled_reason),
-    Key(("y",), "y", "copy", "copy", "copy the block's text, or the test's id", "Act", line=7,
+        Topic.LOOK, line=6, disabled_reason=edit_disabled_reason),
+    Key(("c",), "c", "copy", "copy", "copy the block's text, or the test's id", Topic.LOOK, line=7,
         disabled_reason=copy_disabled_reason),
 )  # fmt: skip
 
-PROMPT = (
-    Key(("up",), "↑", "prompt_up", "up", "filter: the cursor one line up", Topic.PROMPT, Where.PROMPT),
-    Key(("down",), "↓", "prompt_down", "down", "filter: the cursor one line down", Topic.PROMPT, Where.PROMPT),
-    Key(("escape",), "esc", "prompt_cancel", "cancel", "leave the prompt and clear the filter",
-        Topic.PROMPT, Where.PROMPT),
-)  # fmt: skip
-
-PROGRAM = (
-    Key(("escape",), "esc", "back", "back", "close a zoomed pane, then clear the filter, then back to the fleet",
-        Topic.PROGRAM, line=8),
-    Key(("f",), "f", "fleet", "fleet", "back to the fleet", Topic.PROGRAM),
+GO = (
+    Key(("f",), "f", "fleet", "fleet", "back to the fleet", Topic.GO),
     Key(("R",), "R", "refresh", "refresh", "read the tutorial, the tests and the run again, now", Topic.PROGRAM),
-    Key(("e",), "e", "problems", "problems", "what does not work right now, what mends it, and what was said last",
-        Topic.PROGRAM, disabled_reason=problems_disabled_reason),
-    Key(("T",), "T", "theme", "theme", "choose the colours: light, dark and others", Topic.PROGRAM),
 )  # fmt: skip
 
-TUTORIAL = KeyTable("Tutorial", MOVE + FIND + LOOK + ACT + PROMPT + PROGRAM + APP)
+TUTORIAL = KeyTable("Tutorial", MOVE + FIND + LOOK + GO, SPLIT)

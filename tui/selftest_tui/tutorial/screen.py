@@ -18,6 +18,7 @@ from selftest_core.fleet.view import Problem
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.dialogs.editing import editor_of
+from selftest_tui.shared.filter import help_lines
 from selftest_tui.shared.keys import Where
 from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
@@ -30,7 +31,7 @@ from selftest_tui.tutorial.lines import MEANINGS
 from selftest_tui.tutorial.status import TutorialStatus
 from selftest_tui.tutorial.table import TutorialTable
 from selftest_tui.tutorial.tutorial_keys import TutorialKeys
-from selftest_tui.tutorial.view import BlockLine, Layout, lay_out
+from selftest_tui.tutorial.view import FILTER, BlockLine, Layout, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -221,14 +222,13 @@ class TutorialScreen(SplitScreen):
             editor=editor_of(self.environ),
         )
 
+    def filter_forms(self) -> tuple[tuple[str, str], ...]:
+        """Those of its table."""
+        return help_lines(FILTER)
+
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of blocks and citations."""
         return MEANINGS
-
-    def action_press(self, action: str) -> None:
-        """A key of the table; the field of the filter has a key for searches, which are not for this screen."""
-        if action != "prompt_history":
-            super().action_press(action)
 
     def do(self, action: str) -> object:
         """Do what the table calls `action`."""

@@ -25,11 +25,11 @@ class TutorialKeys(TableMoves):
 
     # moving
 
-    def next_open(self) -> None:
+    def next_needing(self) -> None:
         """To the next uncited block or stale citation."""
         self._go_to_open(1)
 
-    def previous_open(self) -> None:
+    def previous_needing(self) -> None:
         """To the one before."""
         self._go_to_open(-1)
 
@@ -50,12 +50,12 @@ class TutorialKeys(TableMoves):
         """Open the prompt with the filter that holds."""
         self._screen.open_filter(FILTER, self._screen.layout_of_lines.query)
 
-    def only_open(self) -> None:
+    def only_needing(self) -> None:
         """Only what is open, or all again."""
         how = self._screen.layout_of_lines
         self._screen.lay_out_by(replace(how, only_open=not how.only_open))
 
-    def order(self) -> None:
+    def sort(self) -> None:
         """What is open first, or everything in the order of the file."""
         how = self._screen.layout_of_lines
         self._screen.lay_out_by(replace(how, open_first=not how.open_first, only_open=False))
@@ -124,7 +124,7 @@ class TutorialKeys(TableMoves):
         elif screen.layout_of_lines.query:
             screen.filter_by("")
         elif screen.layout_of_lines.only_open:
-            self.only_open()
+            self.only_needing()
         else:
             self.fleet()
 

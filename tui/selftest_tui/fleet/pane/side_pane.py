@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 type Tab = Literal["preview", "details", "explain", "messages"]
 TABS: tuple[Tab, ...] = get_args(Tab.__value__)
-_KEYS: dict[Tab, str] = {"preview": "p", "details": "d", "explain": "x", "messages": "M"}
 
 
 class _Fleet(Protocol):
@@ -63,7 +62,7 @@ class _TabName(Static):
             self.tab = tab
 
     def __init__(self, tab: Tab) -> None:
-        super().__init__(Content(f"{_KEYS[tab]} {tab}"), id=f"tab-{tab}")
+        super().__init__(Content(f"{TABS.index(tab) + 1} {tab}"), id=f"tab-{tab}")
         self._tab: Tab = tab
 
     def on_click(self, event: events.Click) -> None:

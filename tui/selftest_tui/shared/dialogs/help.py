@@ -1,4 +1,4 @@
-"""Pages to read, over the screen: all keys (made from the screen's table), and all problems. They scroll and close."""
+"""Pages to read, over the screen: help (all keys of the screen), and problems. They scroll, search and close."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.table import Table
 from rich.text import Text
 from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from selftest_core.frozen import dataclass
 from selftest_tui.shared import present
@@ -39,16 +39,22 @@ class Section:
 class Page(ModalScreen[None]):
     """A framed text: headings, and under each its lines of a term and what it means.
 
-    Escape, q, ctrl+c and the keys that open pages close it.
+    `/` opens a search field: only lines that contain its words stay. Escape leaves the search, then the page; q, ctrl+c
+    and the keys that open pages close it.
     """
 
     CSS_PATH = "help.tcss"
+    AUTO_FOCUS = "#page"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,ctrl+c,question_mark,e", "close", show=False),
+        Binding("q,ctrl+c,question_mark,e", "close", show=False),
+        Binding("escape", "back", show=False, priority=True),
+        Binding("slash", "search", show=False),
         Binding("down,j", "scroll(1)", show=False),
         Binding("up,k", "scroll(-1)", show=False),
-        Binding("pagedown,space", "scroll(10)", show=False),
-        Binding("pageup", "scroll(-10)", show=False),
+        Binding("pagedown,ctrl+f,space", "page(1)", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", show=False),
+        Binding("home", "go('home')", show=False),
+        Binding("end,G", "go('end')", show=False),
     ]
 
     def __init__(self, title: str, sections: Sequence[Section]) -> None:
@@ -57,21 +63,74 @@ class Page(ModalScreen[None]):
         self.sections = tuple(sections)
 
     def compose(self) -> ComposeResult:
-        """The frame and the text."""
-        with VerticalScroll(id="page") as page:
-            page.border_title = Content(self._title)
-            page.border_subtitle = Content("↑↓ scroll  esc close")
-            for section in self.sections:
-                yield Static(Content(section.heading), classes="heading")
-                yield Static(_aligned(section.lines), classes="lines")
+        """The frame, the text, and the search field, which is hidden."""
+        with Vertical(id="frame") as frame:
+            frame.border_title = Content(self._title)
+            frame.border_subtitle = Content("↑↓ scroll  / search  esc close")
+            with _Text(id="page"):
+                for section in self.sections:
+                    yield Static(Content(section.heading), classes="heading")
+                    yield Static(_aligned(section.lines), classes="lines")
+                yield Static("No match", id="none")
+            yield Input(id="search", compact=True, placeholder="search")
 
     def action_close(self) -> None:
-        """Back to what is below."""
+        """Return to the screen below."""
         self.dismiss(None)
 
+    def action_search(self) -> None:
+        """Open the search field."""
+        field = self.query_one(Input)
+        field.display = True
+        field.focus()
+
+    def action_back(self) -> None:
+        """Leave the search, else the page."""
+        field = self.query_one(Input)
+        if not field.display:
+            self.dismiss(None)
+            return
+        field.value = ""
+        field.display = False
+        self.query_one("#page").focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show only lines with these words."""
+        lines_found = [matching(section.lines, event.value) for section in self.sections]
+        headings, texts = self.query(".heading"), self.query(".lines").results(Static)
+        for heading, text, lines in zip(headings, texts, lines_found, strict=True):
+            heading.display = text.display = bool(lines)
+            text.update(_aligned(lines))
+        self.query_one("#none").display = not any(lines_found)
+        self.action_go("home")
+
+    def on_input_submitted(self) -> None:
+        """Keep the matches, and scroll through them."""
+        self.query_one("#page").focus()
+
     def action_scroll(self, lines: int) -> None:
-        """Down, or up with a negative number."""
+        """Scroll down, or up with a negative number."""
         self.query_one("#page").scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        """Scroll by pages."""
+        page = self.query_one("#page")
+        page.scroll_relative(y=pages * max(1, page.size.height - 1), animate=False)
+
+    def action_go(self, place: str) -> None:
+        """Scroll to the first line ("home") or the last ("end")."""
+        page = self.query_one("#page")
+        page.scroll_to(y=0 if place == "home" else page.max_scroll_y, animate=False)
+
+
+class _Text(VerticalScroll, inherit_bindings=False):
+    """The text. Without Textual's own keys, which scroll with an animation: `end` took a second."""
+
+
+def matching(lines: Sequence[tuple[str, str]], query: str) -> tuple[tuple[str, str], ...]:
+    """The lines that contain all words of the query, in any case."""
+    words = query.casefold().split()
+    return tuple(line for line in lines if all(word in " ".join(line).casefold() for word in words))
 
 
 def _aligned(lines: Sequence[tuple[str, str]]) -> Table:
@@ -84,16 +143,23 @@ def _aligned(lines: Sequence[tuple[str, str]]) -> Table:
     return table
 
 
-def help_page(table: KeyTable, symbols: Sequence[tuple[str, str]] = ()) -> Page:
-    """All keys of a screen under their headings, and what its symbols mean."""
-    sections = [Section(topic, tuple((key.shows, key.help) for key in members)) for topic, members in table.by_topic()]
+def help_page(
+    table: KeyTable, symbols: Sequence[tuple[str, str]] = (), filter_forms: Sequence[tuple[str, str]] = ()
+) -> Page:
+    """Help of one screen: its own keys, the forms of its filter, its symbols, then the keys of several screens."""
+    sections = [
+        Section(topic, tuple((key.shows, key.help) for key in members)) for topic, members in table.own_by_topic()
+    ]
+    if filter_forms:
+        sections.append(Section("The filter ( / )", tuple(filter_forms)))
     if symbols:
         sections.append(Section("Symbols", tuple(symbols)))
+    sections.append(Section("On other screens too", tuple((key.shows, key.help) for key in table.shared)))
     return Page(f"keys · {table.screen.lower()}", sections)
 
 
 def problems_page(problems: Sequence[Problem], said: Sequence[Toast]) -> Page:
-    """Every problem with its details and what mends it, then what was said last, the newest first."""
+    """Every problem with its details and solution, then the last messages, the newest first."""
     sections = [_section_of(problem) for problem in problems]
     if said:
         lines = [
@@ -101,11 +167,11 @@ def problems_page(problems: Sequence[Problem], said: Sequence[Toast]) -> Page:
             for toast in reversed(said)
             for line in toast.text.splitlines() or [""]
         ]
-        sections.append(Section("What was said last", tuple(lines)))
+        sections.append(Section("The last messages", tuple(lines)))
     return Page("problems", sections)
 
 
 def _section_of(problem: Problem) -> Section:
     lines = [("what", line) for line in problem.detail.splitlines() if line.strip()]
-    lines += [("to mend it", line) for line in problem.hint.splitlines() if line.strip()]
+    lines += [("solution", line) for line in problem.hint.splitlines() if line.strip()]
     return Section(f"▲ {present.clean(problem.title)}", tuple((term, present.clean(line)) for term, line in lines))

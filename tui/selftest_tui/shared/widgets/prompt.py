@@ -12,10 +12,9 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from selftest_tui.fleet.keys import FLEET
 from selftest_tui.shared import present
 from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import PROMPT, SCROLLBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +29,7 @@ class Words(Input):
     """The field itself: the keys that end it are the prompt's, all else edits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings_of(FLEET.of(Where.PROMPT)),
+        *bindings_of((*PROMPT, SCROLLBACK)),
         Binding("ctrl+c", "screen.press('prompt_cancel')", show=False),
     ]
 
