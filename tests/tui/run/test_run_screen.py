@@ -69,7 +69,7 @@ async def test_a_cluster_tells_its_evidence_and_its_tests(tmp_path: Path) -> Non
         said = one.screen.pane.markdown
         assert "127.0.0.1:40005" in said, "the newest, whole"
         assert r"tests/test\_login\.py\:\:test\_redirect" in said
-        assert "P goes on" in said
+        assert "H resumes it" in said
         compare("run-paused", await one.picture())
 
 
