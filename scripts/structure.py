@@ -48,7 +48,6 @@ KNOWN: tuple[str, ...] = (
     "import circle: selftest_core.",
     "import circle: selftest_recorder.",
     "import circle: selftest_tui.",
-    "more than 15 modules in one folder: selftest_core.run.conduct",
     "more than 15 modules in one folder: selftest_tui.cli",
     "more than 15 modules in one folder: selftest_tui.review",
     "more than 15 modules in one folder: selftest_tui.run",

@@ -88,3 +88,24 @@ class ToolFailedError(ToolError):
 
 class ToolOutputError(ToolError):
     """The program printed something else than it promises, or was cut short."""
+
+
+def describe_error(error: BaseException, otherwise: str = "") -> str:
+    """Say what went wrong, without the hint; `otherwise` where the error has no text."""
+    if isinstance(error, SelftestError):
+        return ": ".join(part for part in (error.title, error.detail.strip()[-1500:]) if part)
+    return str(error) or otherwise
+
+
+def describe_unexpected(error: BaseException) -> str:
+    """Put an unexpected error in one line: the last line of its traceback, and the place in the code that raised it."""
+    import traceback  # not needed before the first unexpected error
+    from pathlib import PurePath
+
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
+    if isinstance(error, SelftestError):
+        return f"{describe_error(error)}{place}"
+    return f"{''.join(traceback.format_exception_only(error)).strip().splitlines()[-1]}{place}"

@@ -227,7 +227,7 @@ async def tell(stage: Stage, plan: RunPlan, folder: Path) -> list[str]:
     await telling.look(members, lambda seen: all(one.life is Life.STOPPED for one in seen.values()))
     await telling.screens(members)
     await telling.pull("slow", members["slow"])
-    await telling.refused("telling a stopped one something", lambda: crew.say(members["idle"], "Go on."))
+    await telling.refused("telling a stopped one something", lambda: crew.send(members["idle"], "Go on."))
     return telling.lines
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError
 from selftest_core.fleet.clusters import limit_line
-from selftest_core.run.crew.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
+from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery, DoubtfulMessageError, LaunchError, Life, Seen
 from selftest_core.run.fetch.bundles import Taken, UnusableBundleError
 from selftest_core.run.fetch.conversations import NO_CONVERSATION
 from selftest_core.run.plan.prompt import PROMPT_LINE
@@ -204,7 +204,7 @@ class SimulatedCrew:
             return "> go on\nAPI Error: Rate limit reached\n"
         return f"{agent.role} at 0x{agent.member.agent_id[6:14]}\n"
 
-    async def say(self, member: Member, text: str) -> None:
+    async def send(self, member: Member, text: str) -> None:
         """Give it its prompt, or let it go on."""
         if text == PROMPT_LINE:
             await self._prompt(member)
@@ -237,16 +237,16 @@ class SimulatedCrew:
         if dice.random() < self.world.trouble:
             if dice.random() < 0.5:
                 agent.prompted_at.append(self.clock.passed)
-            raise DoubtfulMessageError("whether the message arrived is not known")
+            raise DoubtfulMessageError("it is not known whether the message arrived")
         agent.prompted_at.append(self.clock.passed)
 
-    async def heard(self, member: Member, text: str) -> Heard:
+    async def check_delivery(self, member: Member, text: str) -> Delivery:
         """Whether it was prompted."""
         await self._take(0.05, 0.5, f"heard {member.agent_id}")
         agent = self.world.agents.get(member.agent_id)
         if agent is None or not self.world.has_transcripts:
-            return Heard.UNKNOWN
-        return Heard.YES if agent.prompted_at else Heard.NO
+            return Delivery.UNKNOWN
+        return Delivery.YES if agent.prompted_at else Delivery.NO
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
         """Stop them; a host that is gone never answers."""
@@ -281,11 +281,11 @@ class SimulatedCrew:
         if agent is None:
             return Seen(Life.ABSENT)
         if self.clock.passed < agent.there_at:
-            return Seen(Life.UNSEEN, says="it is being made")
+            return Seen(Life.UNSEEN, detail="it is being made")
         if self._is_gone(agent) and agent.role is Role.FALLS_SILENT:
-            return Seen(Life.UNSEEN, says=f"host {host} does not answer")
+            return Seen(Life.UNSEEN, detail=f"host {host} does not answer")
         if self._is_gone(agent):
-            return Seen(Life.LOST, says=f"host {host} is gone")
+            return Seen(Life.LOST, detail=f"host {host} is gone")
         written = self._written(agent)
         stamp = "" if written is None else hashlib.sha256(written).hexdigest()[:12]
         return Seen(self._life(agent), stamp, host, "simulated")

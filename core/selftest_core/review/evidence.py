@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.ranking import Claims
 from selftest_core.run.crew.crew import OUTCOME
-from selftest_core.run.fetch.conversations import TEXT
-from selftest_core.run.fetch.kept_conversations import conversation_end
+from selftest_core.run.fetch.conversations import TEXT, conversation_end
 from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:

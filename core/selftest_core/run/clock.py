@@ -1,8 +1,8 @@
-"""Time, as the conductor gets it from outside: so that a test can play an hour in a millisecond.
+"""The clock of a run, passed in so that a test can simulate an hour in a millisecond.
 
-Two kinds, since clocks jump: `now` is for people and for the journal, `elapsed` for every deadline. The journal notes
-both where a deadline begins, with the `boot` in which that `elapsed` counts: so that the next conductor, too, is not
-fooled by a clock that was set meanwhile. Only across a reboot the time of day must do.
+`now` is the time of day, for people and for the journal. `elapsed` is monotonic, for every deadline. The journal notes
+both where a deadline begins, with the `boot` that `elapsed` belongs to, so that the next conductor is right too when
+the clock was set meanwhile. Across a reboot the time of day is used.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Clock(Protocol):
-    """The time of day, the time that passes, and waiting."""
+    """Time of day, monotonic time, and sleep."""
 
     def now(self) -> float:
         """Seconds since the epoch, UTC; may jump."""
         ...
 
     def elapsed(self) -> float:
-        """Seconds since some moment; only ever grows."""
+        """Monotonic seconds."""
         ...
 
     def boot(self) -> str:
-        """What `elapsed` counts in: two processes that say the same here have the same `elapsed`."""
+        """Name the boot of `elapsed`: processes with the same name share the same `elapsed`."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
+        """Sleep."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When something was, as `now`, and as `elapsed` in a `boot`; `boot` is empty where nobody noted it."""
+    """A moment on both clocks; `boot` is empty where only the time of day is known."""
 
     at: float
     elapsed: float = 0.0
@@ -49,12 +49,12 @@ class Moment:
 
 
 def moment(clock: Clock) -> Moment:
-    """Now."""
+    """Return the present moment."""
     return Moment(clock.now(), clock.elapsed(), clock.boot())
 
 
 def seconds_since(then: Moment, clock: Clock) -> float:
-    """How long ago that was, never less than 0. Across a reboot it is what the time of day says."""
+    """Return the seconds since then, at least 0; across a reboot by the time of day."""
     if then.boot and then.boot == clock.boot():
         return max(0.0, clock.elapsed() - then.elapsed)
     return max(0.0, clock.now() - then.at)
@@ -68,15 +68,15 @@ class WallClock:
         return time.time()
 
     def elapsed(self) -> float:
-        """Seconds that never go back, the same for all processes since the machine was started."""
+        """Monotonic seconds, the same for all processes of one boot."""
         return time.monotonic()
 
     def boot(self) -> str:
-        """The kernel's own name of this boot; where it has none, of this process."""
+        """The kernel's id of this boot; without one, an id of this process."""
         return _boot()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long, without holding up the event loop."""
+        """Sleep without blocking the event loop."""
         await asyncio.sleep(seconds)
 
 

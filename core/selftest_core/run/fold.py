@@ -20,7 +20,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
 from selftest_core.run.events import NEXT, RUNNING, Event, Phase
 from selftest_core.run.outcome.ends import End
-from selftest_core.run.smoke import told_smokes
+from selftest_core.run.smoke import apply_smoke
 from selftest_core.usage.tokens import from_fields
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _changes_of_run(run: Run, event: Event, entry: Entry) -> dict[str, Any]:
         case Event.HALTED:
             return {"is_halted": True}
         case Event.SMOKING | Event.SMOKED:
-            return {"smoke": told_smokes(run.smoke, entry, run.plan.agent_type)}
+            return {"smoke": apply_smoke(run.smoke, entry, run.plan.agent_type)}
         case _:
             return {"slowed": _text(fields, "reason")}
 

@@ -1,8 +1,8 @@
-"""Smoke agents: one on each place of a run, with a tiny prompt of its own, before any other agent is made.
+"""Smoke agents: one on each place of a run, with a tiny prompt of its own, before any other agent is made. Pure.
 
-Such an agent proves that its type starts there, gets its prompt, may run a command, writes a file, and that the file is
-fetched. Its id, its name and the word that its outcome must hold follow from the plan, so that a conductor that was
-killed finds it again. Pure.
+A smoke agent proves that its type starts there, receives its prompt, may run a command and write a file, and that the
+file can be fetched. Its id, its name and the nonce of its outcome follow from the plan, so a new conductor finds it
+again after a kill.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.usage.tokens import Usage
 
-_CUT_OFF = "its conductor ended before it was over"
+_CUT_OFF = "the conductor ended before it was done"
 _UNFIT = re.compile(r"[^A-Za-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Smoke:
-    """One smoke agent, as the journal tells. `number`: from 1 on its place. `is_ok` None: it is not over.
+    """One smoke agent, from the journal. `number`: from 1 on its place. `is_ok` None: it is not done.
 
-    `seconds`: how long it took. `says`: why it failed; untrusted. `usage`: what it used, where that was metered.
+    `seconds`: how long it took. `says`: why it failed; untrusted. `usage`: its usage, where that was metered.
     """
 
     place: str
@@ -44,7 +44,7 @@ class Smoke:
 
 
 def smoke_of(plan: RunPlan, place: str, number: int) -> Smoke:
-    """The `number`-th smoke agent of a run on this place."""
+    """Return the `number`-th smoke agent of a run on this place."""
     digest = _digest(f"smoke {plan.repository} {plan.run} {plan.created_at} {place} {number}")
     where = _UNFIT.sub("-", place).strip("-")[:20]
     name = f"smoke-{where}-{digest[:4]}-{plan.run[-4:]}" if where else f"smoke-{digest[:4]}-{plan.run[-4:]}"
@@ -52,24 +52,24 @@ def smoke_of(plan: RunPlan, place: str, number: int) -> Smoke:
 
 
 def nonce_of(agent_id: str) -> str:
-    """The word that a smoke agent's outcome must hold: nobody writes it by chance."""
+    """Return the nonce that the outcome of a smoke agent must contain."""
     return f"smoke {_digest(f'nonce {agent_id}')[:12]}"
 
 
 def report_of(agent_id: str) -> str:
-    """The whole outcome file of a smoke agent."""
+    """Return the outcome file that a smoke agent must write."""
     return json.dumps(
         {"errored": False, "tests_passing_after": None, "changes": {}, "summary_markdown": nonce_of(agent_id)}
     )
 
 
-def still_to_prove(plan: RunPlan, smokes: tuple[Smoke, ...]) -> tuple[str, ...]:
-    """The places on which no smoke agent has succeeded."""
+def unproven_places(plan: RunPlan, smokes: tuple[Smoke, ...]) -> tuple[str, ...]:
+    """Return the places where no smoke agent has succeeded."""
     return tuple(place for place in plan.smoke if not any(one.place == place and one.is_ok for one in smokes))
 
 
-def told_smokes(smokes: tuple[Smoke, ...], entry: Entry, agent_type: str) -> tuple[Smoke, ...]:
-    """The smoke agents after a line `smoking` or `smoked`."""
+def apply_smoke(smokes: tuple[Smoke, ...], entry: Entry, agent_type: str) -> tuple[Smoke, ...]:
+    """Apply a journal line `smoking` or `smoked` to the smoke agents."""
     fields = entry.fields
     place, number = _text(fields.get("place")), fields.get("number")
     if not isinstance(number, int):

@@ -101,7 +101,7 @@ class RunRecorder:
         self._start()
         self._keeping = asyncio.get_running_loop().create_task(self._keep())
 
-    def hear(self, run: Run, entry: Entry) -> None:
+    def handle(self, run: Run, entry: Entry) -> None:
         """Order what a line of the journal means for the recording of its agent."""
         row = run.rows.get(str(entry.fields.get("agent", "")))
         if row is None:

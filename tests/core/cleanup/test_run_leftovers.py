@@ -117,7 +117,7 @@ def test_what_moved_is_checked_out_or_goes_on_is_left_alone_and_told(world: Worl
     assert removed(world, found["refs", DELETED]) != ()
     with Journal(ended.journal) as journal:
         (says,) = removed(world, found["branches", ENDED])
-        assert "has a conductor already" in says
+        assert "already has a conductor" in says
         journal.append("retrying", EPOCH, agent="agent-00", attempt=1, reason="asked", text="")
     (says,) = removed(world, found["branches", ENDED])
     assert says == f"the run {ENDED} goes on: left alone"

@@ -14,8 +14,7 @@ from selftest_core.fleet.sources.mngr_list import parse_listing
 from selftest_core.fleet.view import Category, Row
 from selftest_core.journal import Journal
 from selftest_core.run.events import Event
-from selftest_core.run.fetch.conversations import Conversation, keep_conversation
-from selftest_core.run.fetch.kept_conversations import conversation_end, kept_conversation
+from selftest_core.run.fetch.conversations import Conversation, conversation_end, keep_conversation, kept_conversation
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, MngrProgram
 from worlds import ROOT

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from selftest_core.run.conduct.notifier import Caller
+    from selftest_core.run.conduct.notifier import Notifier
     from selftest_core.run.meter import RunMeter
 
 RUN = "20261121-0931-7f3a"
@@ -103,7 +103,7 @@ class Rehearsal:
     clock_jump: float = 0.0
     booted: str = "simulated"
     is_full: bool = False
-    caller: Caller | None = None
+    notifier: Notifier | None = None
     meter: RunMeter | None = None
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     crew: type[SimulatedCrew] = SimulatedCrew
@@ -131,7 +131,7 @@ class Rehearsal:
             crew = self.crew(self.world, clock)
             conductor = Conductor(
                 self.plan, self.ledger, crew, self.folder, self.bundles(),
-                clock=clock, policy=self.policy, on_change=on_change, caller=self.caller,
+                clock=clock, policy=self.policy, on_change=on_change, notifier=self.notifier,
                 meter=self.meter,
             )  # fmt: skip
             conducting = asyncio.ensure_future(conductor.run())

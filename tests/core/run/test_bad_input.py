@@ -21,7 +21,7 @@ BAD = {
     Role.WRITES_A_GIANT: ("unreadable", "pull", "52,428,800 bytes"),
     Role.BREAKS_ITS_BUNDLE: ("unreadable", "pull", "The bundle cannot be used"),
     Role.CRASHES: ("crash", "work", "its program ended without an outcome"),
-    Role.HANGS: ("timeout", "work", "its time was up"),
+    Role.HANGS: ("timeout", "work", "it timed out"),
     Role.VANISHES: ("lost", "work", "is gone"),
     Role.FALLS_SILENT: ("lost", "work", "does not answer"),
     Role.FAILS_TO_LAUNCH: ("launch", "launch", "quota"),

@@ -49,7 +49,7 @@ def test_a_command_agent_at_a_dialog_needs_a_person_everywhere_and_one_that_wait
     (marks / "permissions_waiting").touch()
     eventually(lambda: look().life is Life.ASKS, "the dialog")
     seen = look()
-    assert (seen.says, seen.needs_you) == ("waits for permission", True)
+    assert (seen.detail, seen.needs_you) == ("waits for permission", True)
     assert shown()[0] == "waits for permission"
     (marks / "permissions_waiting").unlink()
     assert look().life is Life.WORKING

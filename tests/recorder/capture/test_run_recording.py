@@ -76,7 +76,7 @@ class OneAgentRun(Collecting):
                 else:
                     event, fields = step
                     entry = journal.append(event, time.time(), agent=self.test.agent_name, attempt=1, **fields)
-                    recorder.hear(self.folder.read(), entry)
+                    recorder.handle(self.folder.read(), entry)
             await recorder.leave(is_over=is_over)
 
     def kill_collector(self) -> None:

@@ -12,7 +12,8 @@ from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.crew.recording import recording_of
-from selftest_core.run.fetch.kept_conversations import conversation_end
+from selftest_core.run.fetch.conversations import conversation_end
+from selftest_core.run.outcome.outcome import Outcome
 from selftest_core.run.outcome.outcome_file import LARGEST, parse_outcome
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The conductor: launches agents, observes them, decides, stops, and writes the journal."""
+"""The conductor of a run and its parts: it launches, observes, fetches, stops, and writes the journal."""

@@ -1,4 +1,4 @@
-"""When the ground itself is bad: many of the last tests failed alike, so more agents would fail alike too."""
+"""The circuit breaker: pause launching when many of the last tests failed with the same error."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
-    """A cluster that should stop the launching; `says` counts it."""
+class SharedCause:
+    """A cluster of failures that should pause launching. `key`: its `cluster_key`; `text`: one line for a person."""
 
-    signature: str
-    says: str
+    key: str
+    text: str
 
 
 def cluster_key(stage: str, signature: str) -> str:
-    """What a run remembers a cluster by, once it paused for it."""
+    """Return the name under which a run remembers that it paused for a cluster."""
     return f"{stage}: {signature}"
 
 
 def run_clusters(run: Run) -> tuple[Cluster, ...]:
-    """The failures and blocks of the run, those that are alike together."""
+    """Group the failed and blocked tests of a run by cause."""
     return cluster(_failures(run.rows.values()))
 
 
-def find_alarm(run: Run, policy: Policy) -> Alarm | None:
-    """The cluster among the last tests that should stop the launching now, None where there is none."""
+def find_shared_cause(run: Run, policy: Policy) -> SharedCause | None:
+    """Find the cluster among the last tests that should pause launching now; None without one."""
     if run.paused or run.plan.on_cluster == "go" or not any(r.phase is Phase.WAITING for r in run.rows.values()):
         return None
     last = [run.rows[name] for name in run.order[-policy.cluster_window :]]
     for found in cluster(_failures(last)):
         key = cluster_key(found.stage, found.signature)
         if len(found.tests) >= policy.cluster_alike and key not in run.accepted:
-            return Alarm(key, f"{len(found.tests)} of the last {len(last)} failed alike: {found.signature[:200]}")
+            count = f"{len(found.tests)} of the last {len(last)}"
+            return SharedCause(key, f"{count} failed with the same error: {found.signature[:200]}")
     return None
 
 

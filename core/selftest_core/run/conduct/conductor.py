@@ -1,13 +1,14 @@
-"""Conducts one run: launches, looks, fetches before it stops, and writes every step down before and after.
+"""The conductor of one run: launches agents, observes them, fetches their results, stops them, and writes the journal.
 
-One loop decides; whatever may take long (make, fetch, remind, stop, call a person) runs beside it as a task that owns
-one test, or one batch of one host, and ends at a deadline. So one dead host, one hung call or one failing agent is one
-row. The loop keeps nothing that the journal does not hold, apart from pauses: killed at any moment, a new conductor
-folds the journal and goes on. A launch that was begun is looked for before it is begun again, under the same id.
+One loop decides. Whatever may take long (launch, fetch, remind, stop, notify) is a task that owns one test, or one
+batch of one host, and has a deadline: a dead host or a hung call affects one row. The journal holds all state except
+pauses, so a new conductor continues after a kill at any moment. A launch that was begun is looked up under its id
+before it is begun again.
 
     why = await Conductor(plan, journal, crew, folder, bundles).run()      # done, stopped, budget, paused, smoke
-Only what keeps it from writing things down ends it early (JournalError, OwnDiskError): what cannot be written down must
-not be done. Any other error costs one test, or is noted and tried again (`unexpected`).
+
+The run ends early only where nothing can be written (JournalError, OwnDiskError). Any other error costs one test, or is
+noted and retried (`unexpected`).
 """
 
 from __future__ import annotations
@@ -18,21 +19,19 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import ToolError, ToolFailedError
+from selftest_core.errors import ToolError, ToolFailedError, describe_error, describe_unexpected
 from selftest_core.fleet.sources.reminders import note_reminder
 from selftest_core.journal import JournalError
 from selftest_core.run.clock import WallClock, seconds_since
-from selftest_core.run.conduct.context import METERING, Context, evidence_of, short, words_of
+from selftest_core.run.conduct.context import METERING, Context, shorten
 from selftest_core.run.conduct.finisher import Finisher
-from selftest_core.run.conduct.journal_writer import Scribe
 from selftest_core.run.conduct.launcher import Launcher
-from selftest_core.run.conduct.notifier import Calls, call_for
-from selftest_core.run.conduct.observer import LOOKING, Observer
-from selftest_core.run.conduct.policy import Do, Policy, advise
+from selftest_core.run.conduct.notifier import Notifications, notification_for
+from selftest_core.run.conduct.observer import OBSERVING, Observer
+from selftest_core.run.conduct.policy import Action, Policy, advise
 from selftest_core.run.conduct.requests import handle_requests
 from selftest_core.run.conduct.smoke_agents import SmokeAgents
 from selftest_core.run.conduct.stopper import Stopper
-from selftest_core.run.conduct.tasks import Work
 from selftest_core.run.conduct.unexpected import UnexpectedErrors
 from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.outcome.ends import End
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
 
     from selftest_core.journal import Entry
     from selftest_core.run.clock import Clock
-    from selftest_core.run.conduct.journal_writer import RunJournal
-    from selftest_core.run.conduct.notifier import Call, Caller
+    from selftest_core.run.conduct.context import RunJournal
+    from selftest_core.run.conduct.notifier import Notification, Notifier
     from selftest_core.run.conduct.policy import Advice
     from selftest_core.run.crew.crew import Crew, Seen
     from selftest_core.run.fetch.bundles import Bundles
@@ -55,19 +54,17 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 SMOKE = "smoke"
-"""Why a conductor left whose smoke agent failed."""
+"""Returned by `Conductor.run` where a smoke agent failed."""
 REMINDER = (
     f"You ended your turn without an outcome. Read {PROMPT_FILE} again (its path is in $SELFTEST_PROMPT_FILE), finish "
     "your work, write the outcome file that it describes, and say in it what blocks you if something does."
 )
-
-
 _METER_SECONDS = 5.0
-"""Between two readings of what the running agents used."""
+"""Between two readings of the running agents' usage."""
 
 
 class Conductor:
-    """The conductor of one run. `journal` must be open: its lock is what keeps a second conductor out."""
+    """Conducts one run. `journal` must be open: its lock keeps a second conductor out."""
 
     def __init__(
         self,
@@ -80,97 +77,98 @@ class Conductor:
         clock: Clock | None = None,
         policy: Policy | None = None,
         on_change: Callable[[Run, Entry], None] | None = None,
-        caller: Caller | None = None,
+        notifier: Notifier | None = None,
         meter: RunMeter | None = None,
     ) -> None:
-        """`on_change` is called in the event loop after each line with the run as it is then.
+        """`on_change` is called in the event loop after each journal line, with the run after it.
 
-        `caller` is used when the run pauses by itself, and when an agent needs a person. `meter`: what reads what the
-        agents use; without one nothing is metered.
+        `notifier`: notifies a person when the run pauses by itself and when an agent needs a person. `meter`: reads the
+        agents' usage; without one nothing is metered.
         """
         self._on_change = on_change
         self._clock = clock or WallClock()
         self._policy = policy or Policy()
-        self._work = Work()
-        self._scribe = Scribe(plan, journal, self._clock, self._changed)
-        self._context = Context(plan, crew, folder, bundles, self._clock, self._policy, self._scribe, self._work, meter)
-        self._stopper = Stopper(crew, self._policy, self._clock, self._context.meter_now)
-        self._lookout = Observer(self._context, self._stopper)
-        self._ending = Finisher(self._context)
-        self._maker = Launcher(self._context, self._ending)
-        self._smoker = SmokeAgents(self._context)
-        self._errors = UnexpectedErrors(self._context, self._give_up)
-        self._calls = Calls(caller, self._call_failed)
-        self._reminded: dict[str, float] = {}
-        self._before = self._scribe.run
+        self._context = context = Context(
+            plan, journal, crew, folder, bundles, self._clock, self._policy, self._handle_change, meter
+        )
+        self._tasks = context.tasks
+        self._stopper = Stopper(crew, self._policy, self._clock, context.meter_rows)
+        self._observer = Observer(context, self._stopper)
+        self._finisher = Finisher(context)
+        self._launcher = Launcher(context, self._finisher)
+        self._smoke_agents = SmokeAgents(context)
+        self._errors = UnexpectedErrors(context, self._give_up)
+        self._notifications = Notifications(notifier, self._note_failed_notification)
+        self._reminded_at: dict[str, float] = {}
+        self._before = context.run
         self._is_metering = False
         self._metered_at = -_METER_SECONDS
 
     @property
     def run_now(self) -> Run:
-        """The run as the journal has it now."""
-        return self._scribe.run
+        """The run after the last journal line."""
+        return self._context.run
 
     async def run(self) -> str:
-        """Conduct until every test has ended, or the run rests and is left; returns why it was left."""
+        """Conduct until every test has ended or the run pauses for good; return why the conductor left."""
         self._context.note(Event.CONDUCTING, pid=os.getpid())
         why = "interrupted"
         try:
-            self._take_up()
-            why = await self._loop() if await self._prove_places() else SMOKE
-            await self._calls.finish()
+            self._resume()
+            why = await self._loop() if await self._smoke_agents_pass() else SMOKE
+            await self._notifications.finish()
             return why
         except JournalError as error:
-            self._work.fatal = error
+            self._tasks.fatal = error
             raise
         finally:
-            await self._calls.cancel()
-            await self._work.cancel()
+            await self._notifications.cancel()
+            await self._tasks.cancel()
             with suppress(JournalError):
-                if not isinstance(self._work.fatal, JournalError):
+                if not isinstance(self._tasks.fatal, JournalError):
                     self._context.note(Event.LEFT, why=why)
 
-    async def _prove_places(self) -> bool:
-        is_proven = await self._smoker.run()
-        self._heed_failures()
-        return is_proven or self.run_now.is_halted
+    async def _smoke_agents_pass(self) -> bool:
+        has_passed = await self._smoke_agents.run()
+        self._handle_failures()
+        return has_passed or self.run_now.is_halted
 
-    def _take_up(self) -> None:
-        """A run that rested for its budget goes on where there is more of it now; one that was to rest rests."""
+    def _resume(self) -> None:
+        """Resume a run that paused for a budget which has grown; pause one whose tests share a cause of failure."""
         is_affordable = affordable(self.run_now, self._policy) is Affordable.YES
         if self.run_now.paused_by == "budget" and is_affordable:
             self._context.note(Event.RESUMED)
-        # The conductor before may have been killed between the last failure and the line that says so.
-        self._ending.heed_alarm()
+        # The last conductor may have been killed between the last failure and the line that pauses the run.
+        self._finisher.pause_on_shared_cause()
 
     async def _loop(self) -> str:
         while True:
-            self._heed_failures()
-            self._errors.attempt("taking wishes", partial(handle_requests, self._context))
-            self._errors.attempt(LOOKING, self._lookout.start)
+            self._handle_failures()
+            self._errors.attempt("handling requests", partial(handle_requests, self._context))
+            self._errors.attempt(OBSERVING, self._observer.start)
             for row in tuple(self.run_now.rows.values()):
-                if row.name not in self._work.busy:
-                    self._errors.attempt("judging what was seen", partial(self._consider, row), row.name)
-            self._errors.attempt("launching", self._maker.launch)
-            self._errors.attempt("stopping agents", self._stop_some)
-            self._errors.attempt(METERING, self._meter_some)
-            why = self._why_leave()
+                if row.name not in self._tasks.busy:
+                    self._errors.attempt("deciding the next step", partial(self._consider, row), row.name)
+            self._errors.attempt("launching", self._launcher.launch)
+            self._errors.attempt("stopping agents", self._stop_agents)
+            self._errors.attempt(METERING, self._meter_agents)
+            why = self._reason_to_leave()
             if why:
-                self._heed_failures()
+                self._handle_failures()
                 return why
-            await self._rest()
+            await self._sleep()
 
-    def _heed_failures(self) -> None:
-        for failure in self._work.take_failures():
-            self._errors.heed(failure.error, failure.step, failure.test)
-        if self._work.fatal is not None:
-            raise self._work.fatal
+    def _handle_failures(self) -> None:
+        for failure in self._tasks.take_failures():
+            self._errors.handle(failure.error, failure.step, failure.test)
+        if self._tasks.fatal is not None:
+            raise self._tasks.fatal
 
-    def _why_leave(self) -> str:
+    def _reason_to_leave(self) -> str:
         run = self.run_now
         if run.is_over:
             return "" if self._stopper.is_busy else "stopped" if run.is_halted else "done"
-        if run.running or self._work.busy or self._stopper.is_busy or not run.paused:
+        if run.running or self._tasks.busy or self._stopper.is_busy or not run.paused:
             return ""
         if any(row.phase is Phase.STOPPING for row in run.rows.values()):
             return ""
@@ -178,26 +176,28 @@ class Conductor:
             return "budget"
         return "paused" if self._policy.leave_when_paused else ""
 
-    async def _rest(self) -> None:
+    async def _sleep(self) -> None:
+        """Sleep until the next poll, or until a task ends."""
         sleeping = asyncio.ensure_future(self._clock.sleep(self._policy.poll))
-        waking = asyncio.ensure_future(self._work.wake.wait())
+        waking = asyncio.ensure_future(self._tasks.wake.wait())
         try:
             await asyncio.wait((sleeping, waking), return_when=asyncio.FIRST_COMPLETED)
         finally:
             sleeping.cancel()
             waking.cancel()
-        self._work.wake.clear()
+        self._tasks.wake.clear()
 
     def _consider(self, row: RunRow) -> None:
+        """Take the next step of a test whose agent was observed."""
         member = row.member
         if member is None or row.phase not in RUNNING or self._context.is_paused(row):
             return
-        seen = self._lookout.seen(row, member)
+        seen = self._observer.seen(row, member)
         if seen is None:
             return
-        unseen, lost_after = self._lookout.unseen(member), self._lookout.lost_after(member)
+        unseen, lost_after = self._observer.unseen_seconds(member), self._observer.lost_after(member)
         if row.phase is Phase.LAUNCHING:
-            self._maker.find(row, member, seen, lost_after, unseen)
+            self._launcher.check_launch(row, member, seen, lost_after, unseen)
             return
         elapsed = self._clock.elapsed()
         advice = advise(
@@ -206,96 +206,97 @@ class Conductor:
             timeout=self._context.plan.timeout,
             unseen=unseen,
             lost_after=lost_after,
-            reminded=elapsed - self._reminded.setdefault(row.name, elapsed) if row.is_reminded else 0.0,
+            reminded=elapsed - self._reminded_at.setdefault(row.name, elapsed) if row.is_reminded else 0.0,
             is_asked_to_stop=not self._context.may_retry(row),
         )  # fmt: skip
         self._act(row, member, seen, advice)
 
     def _act(self, row: RunRow, member: Member, seen: Seen, advice: Advice) -> None:
-        match advice.do:
-            case Do.PULL:
-                self._work.start(self._ending.pull(row, member, seen, advice), "fetching what it left", row.name)
-            case Do.REMIND:
-                self._work.start(self._remind(row, member), "reminding it", row.name)
-            case Do.NOTICE:
+        match advice.action:
+            case Action.FETCH:
+                self._tasks.start(self._finisher.fetch(row, member, seen, advice), "fetching its results", row.name)
+            case Action.REMIND:
+                self._tasks.start(self._remind(row, member), "reminding it", row.name)
+            case Action.NOTICE:
                 self._context.note_row(Event.NOTICED, row, reason=advice.text, kind=advice.kind or "")
-            case Do.GIVE_UP:
-                self._ending.give_up(row, advice.end or End.LOST, advice.text)
-            case Do.NOTHING:
+            case Action.GIVE_UP:
+                self._finisher.give_up(row, advice.end or End.LOST, advice.text)
+            case Action.NOTHING:
                 pass
 
     async def _remind(self, row: RunRow, member: Member) -> None:
         self._context.note_row(Event.REMINDING, row)
-        with suppress(OSError):  # a full disk: the fleet then tells of its ended turn a little later
+        with suppress(OSError):  # a full disk: the fleet shows the ended turn a little later
             note_reminder(self._context.folder.path, member.agent_id)
-        says = ""
+        failure = ""
         for again in reversed(range(self._policy.remind_tries)):
             try:
                 async with asyncio.timeout(self._policy.remind_deadline):
-                    await self._context.crew.say(member, REMINDER)
-                says = ""
+                    await self._context.crew.send(member, REMINDER)
+                failure = ""
                 break
-            except ToolFailedError as error:  # it did not arrive, so that saying it again is no second reminder
-                says = short(words_of(error))
+            except ToolFailedError as error:  # it did not arrive, so sending it again is no second reminder
+                failure = shorten(describe_error(error))
                 if again:
                     await self._clock.sleep(self._policy.remind_pause)
             except (ToolError, TimeoutError) as error:
-                says = short(words_of(error, "it did not arrive in time"))
+                failure = shorten(describe_error(error, "it did not arrive in time"))
                 break
             except Exception as error:
-                says = short(evidence_of(error))
+                failure = shorten(describe_unexpected(error))
                 break
-        self._reminded[row.name] = self._clock.elapsed()
-        self._context.note_row(Event.REMINDED, row, says=says)
+        self._reminded_at[row.name] = self._clock.elapsed()
+        self._context.note_row(Event.REMINDED, row, says=failure)
 
-    def _stop_some(self) -> None:
+    def _stop_agents(self) -> None:
         for batch in self._stopper.batches(self.run_now, self._clock.elapsed()):
-            self._work.start(self._stop(batch), "stopping agents")
+            self._tasks.start(self._stop(batch), "stopping agents")
 
-    def _meter_some(self) -> None:
+    def _meter_agents(self) -> None:
         elapsed = self._clock.elapsed()
         if self._context.meter is None or self._is_metering or elapsed < self._metered_at + _METER_SECONDS:
             return
         self._is_metering, self._metered_at = True, elapsed
         rows = [row for row in self.run_now.rows.values() if row.phase in RUNNING]
-        self._work.start(self._meter(rows), METERING)
+        self._tasks.start(self._meter(rows), METERING)
 
     async def _meter(self, rows: Sequence[RunRow]) -> None:
         try:
-            await self._context.meter_now(rows)
+            await self._context.meter_rows(rows)
         finally:
             self._is_metering = False
 
     async def _stop(self, batch: Sequence[RunRow]) -> None:
-        for name, says in (await self._stopper.stop(batch)).items():
-            # Its program has written its own figures when it ended.
-            self._context.note_row(Event.STOPPED, self._context.note_usage(self.run_now.rows[name]), says=short(says))
+        for name, failure in (await self._stopper.stop(batch)).items():
+            # The agent's program wrote its final usage when it exited.
+            row = self._context.note_usage(self.run_now.rows[name])
+            self._context.note_row(Event.STOPPED, row, says=shorten(failure))
 
-    def _changed(self, run: Run, entry: Entry) -> None:
+    def _handle_change(self, run: Run, entry: Entry) -> None:
         before, self._before = self._before, run
-        call = call_for(before, run, entry)
-        if call is not None:
-            self._calls.start(call)
-        if self._on_change is not None and self._work.fatal is None:
+        notification = notification_for(before, run, entry)
+        if notification is not None:
+            self._notifications.start(notification)
+        if self._on_change is not None and self._tasks.fatal is None:
             try:
                 self._on_change(run, entry)
-            except Exception as error:  # whoever listens is gone, such as a closed pipe: no test's fault
-                self._work.fatal = error
-                self._work.wake.set()
+            except Exception as error:  # the listener is gone, such as a closed pipe: no test's fault
+                self._tasks.fatal = error
+                self._tasks.wake.set()
 
     def _give_up(self, row: RunRow, text: str) -> None:
-        """End a test over which our own code failed again and again."""
+        """End a test after repeated errors of our own code."""
         match row.phase:
             case Phase.WAITING | Phase.LAUNCHING:
-                self._maker.give_up(row, text)
+                self._launcher.give_up(row, text)
             case Phase.WORKING:
-                self._ending.end(row, End.LOST, "work", text)
+                self._finisher.end(row, End.LOST, "work", text)
             case Phase.PULLING:
-                self._ending.end(row, End.UNREADABLE, "pull", text)
+                self._finisher.end(row, End.UNREADABLE, "pull", text)
             case Phase.STOPPING:
-                self._context.note_row(Event.STOPPED, row, says=short(text))
+                self._context.note_row(Event.STOPPED, row, says=shorten(text))
             case Phase.ENDED:
                 pass
 
-    def _call_failed(self, call: Call, says: str) -> None:
-        self._context.note(Event.CALLED, reason=call.reason, says=short(says))
+    def _note_failed_notification(self, notification: Notification, failure: str) -> None:
+        self._context.note(Event.CALLED, reason=notification.reason, says=shorten(failure))

@@ -1,12 +1,11 @@
-"""Conducts a run in this process: what `run --batch`, `resume`, the demo and a session of its own all do.
+"""Conduct a run in this process: for `run --batch`, `resume`, the demo, and the process in a session of its own.
 
     why = await conduct(folder, environ)           # done, stopped, budget, paused, interrupted
     python -P -m selftest_core.run.conduct.conductor_process FOLDER --from FIFO
 
-The journal's lock is what keeps a second conductor out, so it is opened before anything else is done. Ctrl-C, SIGTERM
-and a closed terminal end a conductor, not its run: agents go on, and the next conductor takes up from the journal.
-What a conductor needs of the environment comes as an argument, never from `os.environ`: the session's process is
-given the person's through a pipe.
+The journal is opened first, since its lock keeps a second conductor out. Ctrl-C, SIGTERM and a closed terminal end the
+conductor, not its run: agents keep running, and the next conductor continues from the journal. The environment is an
+argument, never `os.environ`: the session's process receives the person's through a pipe.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from selftest_core.errors import RefusedError, SelftestError, UsageError
 from selftest_core.journal import Journal
 from selftest_core.run.clock import WallClock
 from selftest_core.run.conduct.conductor import Conductor
-from selftest_core.run.conduct.notifier import PersonCaller
+from selftest_core.run.conduct.notifier import CommandNotifier
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
-from selftest_core.run.crew.trusted_folders import take_back_trust
+from selftest_core.run.crew.trusted_folders import remove_trust
 from selftest_core.run.fetch.bundles import GitBundles
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.plan.clone import make_clone
@@ -51,10 +50,10 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import RunPlan
 
 INTERRUPTED = "interrupted"
-"""Why a conductor left that a signal ended: the run can be taken up again."""
+"""Returned by `conduct` after a signal: the run can be resumed."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STOPPED_EARLY = 3
-_PATIENCE = 60  # seconds for what a starter sends at once
+_STARTER_TIMEOUT = 60  # seconds for what a starter sends at once
 _LONGEST_ENVIRONMENT = 16 * 1024 * 1024
 
 
@@ -68,24 +67,24 @@ async def conduct(
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
 ) -> str:
-    """Conduct the run until it is over or rests, and return why it was left.
+    """Conduct the run until it is over or pauses for good; return why the conductor left.
 
-    `on_change` is called after each line with the run as it is then, `on_begin` once this conductor holds the run.
-    `make_recorder`: what records the agents' terminals, where the setting `record` does not say no.
-    `make_mask`: what masks conversations; without it none is kept.
-    Raises RefusedError where another one does, UsageError where a variable that its agents need is not set,
-    ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError where nothing can be written
-    down (a full disk): all resumable.
+    `on_change` is called after each journal line with the run after it, `on_begin` once this conductor has the lock.
+    `make_recorder` makes the recorder of the agents' terminals, unless the setting `record` is off.
+    `make_mask` makes the mask of conversations; without it none is kept.
+    Raises RefusedError where another conductor has the run, UsageError where a variable that its agents need is not
+    set, ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError where nothing can be
+    written (a full disk). The run can be resumed after each of them.
     """
     plan = folder.plan()
     _refuse_unset(plan, environ)
     repository = Path(plan.repository)
     if not repository.is_dir():
         raise UsageError(
-            "The repository of this run is not there", plan.repository, "Put it back, then `selftest-tui resume`."
+            "The repository of this run does not exist", plan.repository, "Restore it, then `selftest-tui resume`."
         )
     config = load_config(repository, environ)
-    # Our own settings are nothing that the agents' processes should find.
+    # The agents' processes must not get our own settings.
     others = {
         name: value
         for name, value in environ.items()
@@ -100,8 +99,8 @@ async def conduct(
         mask = make_mask(folder, config, environ) if make_mask is not None else None
         conductor = Conductor(
             plan, journal, MngrCrew(plan, mngr, folder, WallClock(), recorder, mask), folder, GitBundles(plan, environ),
-            policy=policy, on_change=_telling(on_change, recorder),
-            caller=PersonCaller(plan.run, repository, config.on_pause_command, environ),
+            policy=policy, on_change=_with_recorder(on_change, recorder),
+            notifier=CommandNotifier(plan.run, repository, config.on_pause_command, environ),
             meter=RunMeter(environ, config.prices),
         )  # fmt: skip
         if on_begin is not None:
@@ -114,41 +113,45 @@ async def conduct(
             if recorder is not None:
                 await recorder.leave(is_over=conductor.run_now.is_over)
             if conductor.run_now.is_over:
-                await asyncio.to_thread(take_back_trust, folder, conductor.run_now, environ)
-            # Once more: an `mngr rsync` of a conductor that was killed makes its folder anew while it goes on.
+                await asyncio.to_thread(remove_trust, folder, conductor.run_now, environ)
+            # Again: an `mngr rsync` that a killed conductor started may have made its folder anew.
             folder.clear_passing()
 
 
-def _telling(
+def _with_recorder(
     on_change: Callable[[Run, Entry], None] | None, recorder: Recorder | None
 ) -> Callable[[Run, Entry], None] | None:
-    """Who is told of each line: the recorder first, then who asked."""
+    """Return a listener that passes each journal line to the recorder first."""
     if recorder is None:
         return on_change
-    hear = recorder.hear
 
-    def tell_both(run: Run, entry: Entry) -> None:
-        hear(run, entry)
+    def pass_to_both(run: Run, entry: Entry) -> None:
+        recorder.handle(run, entry)
         if on_change is not None:
             on_change(run, entry)
 
-    return tell_both
+    return pass_to_both
 
 
 def hold(folder: RunFolder) -> Journal:
-    """Open the run's journal for writing. Raises RefusedError where another conductor has it, JournalError."""
+    """Open and lock the run's journal. Raises RefusedError where another conductor has it, JournalError."""
     try:
         return Journal(folder.journal)
     except RefusedError as error:
-        hint = "Watch it with `selftest-tui`, or end it with `selftest-tui stop`."
-        raise RefusedError(f"The run {folder.run} has a conductor already", str(folder.path), hint) from error
+        raise already_conducted(folder) from error
+
+
+def already_conducted(folder: RunFolder) -> RefusedError:
+    """Make the error for a run that has a conductor."""
+    hint = "Watch it with `selftest-tui`, or end it with `selftest-tui stop`."
+    return RefusedError(f"The run {folder.run} already has a conductor", str(folder.path), hint)
 
 
 def _refuse_unset(plan: RunPlan, environ: Mapping[str, str]) -> None:
     unset = [name for name in plan.env_names if name not in environ]
     if unset:
-        detail = f"Its agents get {', '.join(unset)} from the environment, and no file keeps the values."
-        raise UsageError("Not all that this run's agents need is set", detail, "Set it, and start again.")
+        detail = f"Its agents get {', '.join(unset)} from the environment; the values are kept in no file."
+        raise UsageError("Variables that this run's agents need are not set", detail, "Set them, and start again.")
 
 
 async def _until_signalled(conductor: Conductor) -> str:
@@ -156,7 +159,7 @@ async def _until_signalled(conductor: Conductor) -> str:
     signalled: list[int] = []
 
     def end(number: int) -> None:
-        # Asked once; what follows is the ending itself, which impatience must not cut short.
+        # Cancel once; further signals must not cut the clean-up short.
         if not signalled:
             signalled.append(number)
             task.cancel()
@@ -172,11 +175,11 @@ async def _until_signalled(conductor: Conductor) -> str:
 
 @contextlib.contextmanager
 def _signals_to(end: Callable[[int], None]) -> Iterator[None]:
-    """Have these signals call `end` in the event loop. Ignored ones stay ignored; only a main thread can have any."""
+    """Call `end` in the event loop on these signals. Ignored signals stay ignored; needs the main thread."""
     loop = asyncio.get_running_loop()
     before: dict[signal.Signals, Any] = {}
 
-    def heard(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(end, number)
 
     try:
@@ -185,8 +188,8 @@ def _signals_to(end: Callable[[int], None]) -> Iterator[None]:
             if found is signal.SIG_IGN:
                 continue
             try:
-                signal.signal(number, heard)
-            except ValueError:  # not the main thread: who started us there hears the signals
+                signal.signal(number, handle)
+            except ValueError:  # not the main thread: whoever started us there handles the signals
                 break
             before[number] = found
         yield
@@ -200,67 +203,67 @@ def main(
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
 ) -> int:
-    """The conductor's own process. Its pane shows what happens; whoever started it is told whether it began."""
-    parser = argparse.ArgumentParser(description="Conducts one run. Started by selftest-tui.")
+    """Run the conductor's own process: its pane shows the journal, and its starter learns whether it began."""
+    parser = argparse.ArgumentParser(description="Conduct one run. Started by selftest-tui.")
     parser.add_argument("folder", type=Path, help="the folder of the run")
-    parser.add_argument("--from", dest="source", type=Path, help="a pipe that gives the environment, then says it")
+    parser.add_argument("--from", dest="source", type=Path, help="the pipe from which the environment is read")
     arguments = parser.parse_args(argv)
     folder: RunFolder = RunFolder(arguments.folder)
     starter = _Starter(arguments.source)
     _say(f"conducting {folder.run} in {folder.path}")
     try:
-        environ, policy = starter.take()
+        environ, policy = starter.receive()
         why = asyncio.run(
             conduct(
-                folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.tell({"ok": True}),
+                folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.answer({"ok": True}),
                 make_recorder=make_recorder, make_mask=make_mask,
             )
         )  # fmt: skip
     except SelftestError as error:
-        starter.tell(
+        starter.answer(
             {"title": error.title, "detail": error.detail, "hint": error.hint, "exit_status": error.exit_status}
         )
         _say("\n".join(f"! {plain(line)}" for line in str(error).splitlines()))
         return error.exit_status
     except Exception as error:
-        starter.tell({"title": "The conductor failed", "detail": f"{type(error).__name__}: {error}", "hint": ""})
+        starter.answer({"title": "The conductor failed", "detail": f"{type(error).__name__}: {error}", "hint": ""})
         _say(traceback.format_exc())
         return 2
     for line in summary_lines(folder.read()):
         _say(line)
-    _say({INTERRUPTED: "interrupted: `selftest-tui resume` goes on"}.get(why, why))
+    _say({INTERRUPTED: "interrupted: continue with `selftest-tui resume`"}.get(why, why))
     return _STOPPED_EARLY if why == INTERRUPTED else 0
 
 
 class _Starter:
-    """Who started this process: gives the environment through a pipe, and waits to hear whether it could begin."""
+    """The process that started this one: sends the environment through a pipe, and waits for an answer."""
 
     def __init__(self, source: Path | None) -> None:
         self._source = source
 
-    def take(self) -> tuple[dict[str, str], Policy]:
-        """The environment and the policy; without a pipe, our own and the usual one."""
+    def receive(self) -> tuple[dict[str, str], Policy]:
+        """Read the environment and the policy; without a pipe, return our own and the default."""
         if self._source is None:
             return dict(os.environ), Policy()
-        signal.alarm(_PATIENCE)  # a starter that was killed never opens its end
+        signal.alarm(_STARTER_TIMEOUT)  # a starter that was killed never opens its end
         with self._source.open("rb") as pipe:
             data = pipe.read(_LONGEST_ENVIRONMENT)
         signal.alarm(0)
         try:
-            said = json.loads(data)
-            environ = {str(name): str(value) for name, value in said["environ"].items()}
+            message = json.loads(data)
+            environ = {str(name): str(value) for name, value in message["environ"].items()}
             fields: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in said["policy"].items()
+                name: tuple(value) if isinstance(value, list) else value for name, value in message["policy"].items()
             }
             policy = Policy(**fields)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError("What this conductor was given cannot be read", str(error)) from error
+            raise UsageError("The environment that this conductor received cannot be read", str(error)) from error
         os.environ.clear()
         os.environ.update(environ)
         return environ, policy
 
-    def tell(self, answer: Mapping[str, Any]) -> None:
-        """Say once how it began. Nobody may be there any more."""
+    def answer(self, answer: Mapping[str, Any]) -> None:
+        """Answer once: began, or the error. The starter may be gone."""
         if self._source is None:
             return
         place = self._source.with_name("answer.json")
@@ -271,20 +274,20 @@ class _Starter:
         self._source = None
 
 
-def given(environ: Mapping[str, str], policy: Policy | None) -> bytes:
-    """What a starter sends through the pipe."""
+def starter_message(environ: Mapping[str, str], policy: Policy | None) -> bytes:
+    """Encode the environment and the policy for the pipe."""
     own = {name: value for name, value in environ.items() if name not in ("TMUX", "TMUX_PANE")}
     return json.dumps({"environ": own, "policy": dataclasses.asdict(policy or Policy())}).encode()
 
 
 def _show(run: Run, entry: Entry) -> None:
-    said = tell(run, entry)
-    if said:
-        _say(f"{time.strftime('%H:%M:%S', time.localtime(entry.at))}  {said}")
+    line = tell(run, entry)
+    if line:
+        _say(f"{time.strftime('%H:%M:%S', time.localtime(entry.at))}  {line}")
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # a pane that is gone is no reason to end a run
+    with contextlib.suppress(OSError):  # the pane may be gone
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 

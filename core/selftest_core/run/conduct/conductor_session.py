@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import RefusedError, SelftestError, ToolError, ToolTimeoutError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.run.conduct.conductor_process import given
+from selftest_core.run.conduct.conductor_process import already_conducted, starter_message
 from selftest_core.tools import process
 from selftest_core.tools.tmux import (
     SEPARATOR,
@@ -112,7 +112,7 @@ def start_conductor(
         os.mkfifo(pipe, 0o600)
         home = Path(plan.repository)
         _open_session(session, folder, home if home.is_dir() else Path("/"), pipe, environ, program)
-        _send(pipe, given(environ, policy), session, environ, deadline)
+        _send(pipe, starter_message(environ, policy), session, environ, deadline)
         _await_begin(place / "answer.json", session, environ, deadline)
         return session
     finally:
@@ -131,8 +131,7 @@ def _make_room(folder: RunFolder, environ: Mapping[str, str], deadline: float) -
             if old.is_dead:
                 close_session(old, environ)
         if folder.is_conducted():
-            hint = "Watch it with `selftest-tui`, or end it with `selftest-tui stop`."
-            raise RefusedError(f"The run {folder.run} has a conductor already", str(folder.path), hint)
+            raise already_conducted(folder)
         if all(old.is_dead for old in found) or time.monotonic() > deadline:
             return
         time.sleep(_STEP)

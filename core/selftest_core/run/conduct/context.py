@@ -1,27 +1,27 @@
-"""What the parts of one conductor share: its ports, its pen, and the little that no journal line holds.
+"""State and ports that all parts of a conductor share: the journal, the tasks, the crew, pauses of single tests.
 
-Each part does one thing of a run (`making`, `looking`, `ending`, `stopping`, `wishing`) and may only write lines and
-start work; `conductor` alone decides the order. What is lost when the conductor is killed must cost a pause at most.
+Each part (launcher, observer, finisher, stopper, requests) writes journal lines and starts tasks through the context;
+`conductor` alone decides the order. State that is here and not in the journal may cost a pause when it is lost.
 """
 
 from __future__ import annotations
 
-import traceback
+import asyncio
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass as frozen_dataclass
 from selftest_core.run.events import NEXT, Event
+from selftest_core.run.fold import apply, fold
+from selftest_core.run.outcome.ends import End
 from selftest_core.usage.tokens import as_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
+    from selftest_core.journal import Entry
     from selftest_core.run.clock import Clock
-    from selftest_core.run.conduct.journal_writer import Scribe
     from selftest_core.run.conduct.policy import Policy
-    from selftest_core.run.conduct.tasks import Work
     from selftest_core.run.crew.crew import Crew
     from selftest_core.run.fetch.bundles import Bundles
     from selftest_core.run.fold import Member, Run, RunRow
@@ -32,58 +32,137 @@ if TYPE_CHECKING:
 
 METERING = "metering agents"
 LONGEST_TEXT = 4000
-"""Characters of an evidence in the journal."""
+"""Characters of one text in the journal."""
+
+
+class RunJournal(Protocol):
+    """The part of `journal.Journal` that a conductor uses."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """All lines so far."""
+        ...
+
+    def append(self, event: str, at: float, **fields: Any) -> Entry:
+        """Write one line; it is on the disk on return. Raises JournalError."""
+        ...
+
+
+@frozen_dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """An error that no part of a conductor handled. `step`: its task; `test`: the planned name, empty for none."""
+
+    error: BaseException
+    step: str
+    test: str = ""
+
+
+class Tasks:
+    """Tasks that run beside a conductor's loop. `busy`: the tests that a task owns. `fatal`: the error that ends it."""
+
+    def __init__(self) -> None:
+        self.busy: set[str] = set()
+        self.fatal: BaseException | None = None
+        self.wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failures: list[TaskFailure] = []
+
+    def start(self, coroutine: Coroutine[Any, Any, None], step: str, owns: str | None = None) -> None:
+        """Start a task that owns a test until it ends, and wake the loop then. `step` names it in errors."""
+
+        def finish(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if owns is not None:
+                self.busy.discard(owns)
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self.report(error, step, owns or "")
+            self.wake.set()
+
+        if owns is not None:
+            self.busy.add(owns)
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(finish)
+
+    def report(self, error: BaseException, step: str, test: str = "") -> None:
+        """Pass an error to the loop."""
+        self._failures.append(TaskFailure(error, step, test))
+        self.wake.set()
+
+    def take_failures(self) -> tuple[TaskFailure, ...]:
+        """Return the errors since the last call."""
+        failures, self._failures = tuple(self._failures), []
+        return failures
+
+    async def cancel(self) -> None:
+        """Cancel all tasks and wait for their end."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @dataclass(slots=True)
 class Context:
-    """One conductor's time at a run. `asked_to_stop`: tests whose agents a person wants stopped."""
+    """The shared state of one conductor. Used in its event loop only.
+
+    `on_change`: called after each journal line. `asked_to_stop`: tests that a person wants stopped. `changed_at`: when
+    a line about a test was last written, in `Clock.elapsed` seconds. `run`: the fold of the journal so far.
+    """
 
     plan: RunPlan
+    journal: RunJournal
     crew: Crew
     folder: RunFolder
     bundles: Bundles
     clock: Clock
     policy: Policy
-    scribe: Scribe
-    work: Work
+    on_change: Callable[[Run, Entry], None]
     meter: RunMeter | None = None
+    tasks: Tasks = field(default_factory=Tasks)
     asked_to_stop: set[str] = field(default_factory=set)
-    _not_before: dict[str, float] = field(default_factory=dict)
+    changed_at: dict[str, float] = field(default_factory=dict)
+    run: Run = field(init=False)
+    _paused_until: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def run(self) -> Run:
-        """The run as the journal has it now."""
-        return self.scribe.run
+    def __post_init__(self) -> None:
+        self.run = fold(self.plan, self.journal.entries)
 
     def note(self, event: Event, **fields: Any) -> None:
         """Write a line about the run. Raises JournalError."""
-        self.scribe.note(event, **fields)
+        entry = self.journal.append(str(event), self.clock.now(), **fields)
+        self.run = apply(self.run, entry)
+        self.on_change(self.run, entry)
 
     def note_row(self, event: Event, row: RunRow, ahead: int = 0, **fields: Any) -> RunRow:
-        """Write a line about a test; returns the test as it is then. Raises JournalError."""
-        return self.scribe.note_row(event, row, ahead, **fields)
+        """Write a line about a test and return its new row. `ahead`: added to its attempt. Raises JournalError."""
+        plain = {name: str(value) if isinstance(value, End) else value for name, value in fields.items()}
+        self.note(event, agent=row.name, attempt=row.attempt + ahead, **plain)
+        self.changed_at[row.name] = self.clock.elapsed()
+        return self.run.rows[row.name]
 
     @property
-    def live(self) -> Mapping[str, Usage]:
-        """The last figures of what agents used, by agent id."""
+    def live_usage(self) -> Mapping[str, Usage]:
+        """The last metered usage by agent id."""
         return {} if self.meter is None else self.meter.latest
 
     def note_usage(self, row: RunRow) -> RunRow:
-        """Write down what its agent used, where that is known and new; returns the test as it is then."""
-        usage = None if row.member is None else self.live.get(row.member.agent_id)
+        """Write the usage of the test's agent where it is known and new; return the new row."""
+        usage = None if row.member is None else self.live_usage.get(row.member.agent_id)
         if usage is None or usage == row.usage or (row.phase, Event.METERED) not in NEXT:
             return row
         return self.note_row(Event.METERED, row, usage=as_fields(usage))
 
-    async def meter_now(self, rows: Iterable[RunRow]) -> None:
-        """Read what the agents of these tests used until now. An error is noted, and fails nothing else."""
+    async def meter_rows(self, rows: Iterable[RunRow]) -> None:
+        """Read the usage of these tests' agents. An error is reported and fails nothing else."""
         await self._meter([row.member for row in rows if row.member is not None])
 
     async def usage_of(self, member: Member) -> Usage | None:
-        """Read what an agent used until now; None where it is not metered."""
+        """Read the usage of one agent; None where it is not metered."""
         await self._meter([member])
-        return self.live.get(member.agent_id)
+        return self.live_usage.get(member.agent_id)
 
     async def _meter(self, members: Sequence[Member]) -> None:
         if self.meter is None:
@@ -91,39 +170,21 @@ class Context:
         try:
             await self.meter.read(members, self.folder)
         except Exception as error:
-            self.work.report(error, METERING)
+            self.tasks.report(error, METERING)
 
     def pause(self, row: RunRow, seconds: float) -> None:
-        """Leave the test alone for so long."""
-        self._not_before[row.name] = self.clock.elapsed() + seconds
+        """Take no step for the test until that many seconds have passed."""
+        self._paused_until[row.name] = self.clock.elapsed() + seconds
 
     def is_paused(self, row: RunRow) -> bool:
-        """True while the test is to be left alone."""
-        return self.clock.elapsed() < self._not_before.get(row.name, -1.0)
+        """True while the test is paused."""
+        return self.clock.elapsed() < self._paused_until.get(row.name, -1.0)
 
     def may_retry(self, row: RunRow) -> bool:
         """False where a person wants no further agent for this test."""
         return not self.run.is_halted and row.name not in self.asked_to_stop
 
 
-def short(text: str) -> str:
-    """Text for the journal: its end says most, and JSON cannot hold halves of characters."""
+def shorten(text: str) -> str:
+    """Cut a text for the journal to its end, which says most; replace lone surrogates, which JSON cannot hold."""
     return text[-LONGEST_TEXT:].encode("utf-8", "replace").decode()
-
-
-def words_of(error: BaseException, otherwise: str = "") -> str:
-    """What went wrong, without what to do about it."""
-    if isinstance(error, SelftestError):
-        return ": ".join(part for part in (error.title, error.detail.strip()[-1500:]) if part)
-    return str(error) or otherwise
-
-
-def evidence_of(error: BaseException) -> str:
-    """An unexpected error in one line: the last line of its traceback, and the place in the code that raised it."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
-    if isinstance(error, SelftestError):
-        return f"{words_of(error)}{place}"
-    return f"{''.join(traceback.format_exception_only(error)).strip().splitlines()[-1]}{place}"

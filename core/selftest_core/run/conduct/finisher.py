@@ -1,6 +1,6 @@
-"""How a test ends: by what was fetched, or by being given up; and whether the run should pause over it.
+"""The finisher: fetches results, ends tests by their outcome or by giving up, and pauses the run for a shared cause.
 
-An end is written down once, after its files are in place, with the evidence that tells which failures are alike.
+An end is written once, after its files are in place, with the signature that groups failures by cause.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from selftest_core.fleet.clusters import signature, where_failed, without_shell
-from selftest_core.run.conduct.circuit_breaker import find_alarm
-from selftest_core.run.conduct.context import LONGEST_TEXT, short
-from selftest_core.run.conduct.policy import pause_after
+from selftest_core.run.conduct.circuit_breaker import find_shared_cause
+from selftest_core.run.conduct.context import LONGEST_TEXT, shorten
+from selftest_core.run.conduct.policy import fetch_backoff
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import Fetched, fetch
 from selftest_core.run.outcome.ends import End
@@ -26,88 +26,88 @@ if TYPE_CHECKING:
 
 
 class Finisher:
-    """Fetches and ends; remembers which fetches that should have been the last brought nothing."""
+    """Fetches and ends. Counts the fetches of each ended agent that brought no usable outcome."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._pulling = asyncio.Semaphore(context.policy.pulls_at_once)
-        self._vain: dict[str, int] = {}
+        self._fetching = asyncio.Semaphore(context.policy.pulls_at_once)
+        self._misses_after_end: dict[str, int] = {}  # by agent id
 
-    async def pull(self, row: RunRow, member: Member, seen: Seen, advice: Advice) -> None:
-        """Fetch what the agent left, and end its test if that is enough, or if no more can come."""
+    async def fetch(self, row: RunRow, member: Member, seen: Seen, advice: Advice) -> None:
+        """Fetch what the agent left; end its test where the outcome is complete or nothing more can come."""
         context, policy = self._context, self._context.policy
         if row.phase is not Phase.PULLING or row.stamp != seen.outcome:
             row = context.note_row(Event.PULLING, row, stamp=seen.outcome)
-        vain = self._vain.get(member.agent_id, 0)
-        is_last = advice.end is not None and vain + 1 >= policy.last_looks
-        async with self._pulling:
-            got = await fetch(member, context.crew, context.folder, context.bundles, policy, is_last=is_last)
-        await context.meter_now((row,))
-        if got.outcome is not None and not got.reason and not got.failure:
-            self._end_by_outcome(row, got.outcome, got)
+        misses = self._misses_after_end.get(member.agent_id, 0)
+        is_last = advice.end is not None and misses + 1 >= policy.last_looks
+        async with self._fetching:
+            fetched = await fetch(member, context.crew, context.folder, context.bundles, policy, is_last=is_last)
+        await context.meter_rows((row,))
+        if fetched.outcome is not None and not fetched.reason and not fetched.failure:
+            self._end_by_outcome(row, fetched.outcome, fetched)
             return
-        if advice.end is not None:
-            self._vain[member.agent_id] = vain = vain + 1
-        if advice.end is None or not (is_last or vain >= policy.failed_pulls):
-            self._missed(row, got)
-        elif got.failure:
-            if vain >= policy.failed_pulls:
-                self.give_up(row, End.LOST, f"what it left could not be fetched: {got.failure}", stage="pull")
-            else:
-                self._missed(row, got)
-        elif got.reason:
-            self.end(row, End.UNREADABLE, "pull", got.reason, got)
+        if advice.end is None:
+            self._note_miss(row, fetched)
+            return
+        self._misses_after_end[member.agent_id] = misses = misses + 1
+        is_exhausted = misses >= policy.failed_pulls
+        if fetched.failure and is_exhausted:
+            self.give_up(row, End.LOST, f"its results could not be fetched: {fetched.failure}", stage="pull")
+        elif fetched.failure or not (is_last or is_exhausted):
+            self._note_miss(row, fetched)
+        elif fetched.reason:
+            self.end(row, End.UNREADABLE, "pull", fetched.reason, fetched)
         else:
-            screen = without_shell(got.screen)[-LONGEST_TEXT:]
-            error = got.error.says if got.error is not None else ""
-            says = "\n".join(part for part in (advice.text, error, screen) if part)
-            self.end(row, advice.end, where_failed(screen), says, got, evidence=error or screen)
+            screen = without_shell(fetched.screen)[-LONGEST_TEXT:]
+            error = fetched.error.says if fetched.error is not None else ""
+            text = "\n".join(part for part in (advice.text, error, screen) if part)
+            self.end(row, advice.end, where_failed(screen), text, fetched, evidence=error or screen)
 
     def give_up(self, row: RunRow, end: End, text: str, stage: str = "work") -> None:
-        """End a test whose agent is out of reach, or try another agent where the policy says so."""
+        """End a test whose agent cannot be reached, or retry it with another agent where the policy allows."""
         context = self._context
         if end is End.LOST and row.retried("lost") < context.policy.lost_retries and context.may_retry(row):
             context.pause(row, context.policy.launch_pause)
             row = context.note_usage(row)
-            context.note_row(Event.RETRYING, row, reason="lost", text=short(text))
+            context.note_row(Event.RETRYING, row, reason="lost", text=shorten(text))
         else:
             self.end(row, end, stage, text)
 
     def end(
-        self, row: RunRow, end: End, stage: str, text: str, got: Fetched | None = None, *, evidence: str = ""
+        self, row: RunRow, end: End, stage: str, text: str, fetched: Fetched | None = None, *, evidence: str = ""
     ) -> None:
-        """Write down how it ended, and pause the run where too many of the last ended alike."""
+        """Write how the test ended, and pause the run where many of the last tests share a cause."""
         row = self._context.note_usage(row)
-        tip, commits = (got.taken.tip, got.taken.commits) if got is not None else ("", 0)
+        tip, commits = (fetched.taken.tip, fetched.taken.commits) if fetched is not None else ("", 0)
         self._context.note_row(
-            Event.ENDED, row, end=end, stage=stage, text=short(text), signature=signature(evidence or text),
+            Event.ENDED, row, end=end, stage=stage, text=shorten(text), signature=signature(evidence or text),
             tip=tip, commits=commits,
         )  # fmt: skip
-        self.heed_alarm()
+        self.pause_on_shared_cause()
 
-    def heed_alarm(self) -> None:
-        """Let the run rest where many of its last tests failed alike."""
-        alarm = find_alarm(self._context.run, self._context.policy)
-        if alarm is not None:
-            self._context.note(Event.PAUSED, reason=alarm.says, by="cluster", signature=alarm.signature)
+    def pause_on_shared_cause(self) -> None:
+        """Pause the run where many of its last tests failed with the same error."""
+        cause = find_shared_cause(self._context.run, self._context.policy)
+        if cause is not None:
+            self._context.note(Event.PAUSED, reason=cause.text, by="cluster", signature=cause.key)
 
-    def _end_by_outcome(self, row: RunRow, outcome: Outcome, got: Fetched) -> None:
-        end = verdict(outcome, got.taken.commits > 0)
-        told = evidence(outcome, end)
-        match end:
-            case End.BLOCKED:
-                stage = "blocked"
-            case End.RED:
-                stage = "work" if outcome.errored else where_failed(told)
-                stage = "test" if stage == "work" and not outcome.errored else stage
-            case _:
-                stage = "work"
-        text = told if told == outcome.summary or not told else f"{told}\n\n{outcome.summary}".rstrip()
-        self.end(row, end, stage, text[:LONGEST_TEXT], got, evidence=told)
+    def _end_by_outcome(self, row: RunRow, outcome: Outcome, fetched: Fetched) -> None:
+        end = verdict(outcome, fetched.taken.commits > 0)
+        reported = evidence(outcome, end)
+        stage = "work"
+        if end is End.BLOCKED:
+            stage = "blocked"
+        elif end is End.RED and not outcome.errored:
+            stage = where_failed(reported)
+            stage = "test" if stage == "work" else stage
+        is_all = reported == outcome.summary or not reported
+        text = reported if is_all else f"{reported}\n\n{outcome.summary}".rstrip()
+        self.end(row, end, stage, text[:LONGEST_TEXT], fetched, evidence=reported)
 
-    def _missed(self, row: RunRow, got: Fetched) -> None:
-        says = short(got.failure or got.reason or "there was no outcome")
-        # What could not be fetched is asked for again; what was fetched and is not whole, when it has changed.
-        whole = got.outcome is not None and not got.failure
-        row = self._context.note_row(Event.MISSED, row, says=says, whole=whole, again=bool(got.failure))
-        self._context.pause(row, pause_after(row.misses, self._context.policy))
+    def _note_miss(self, row: RunRow, fetched: Fetched) -> None:
+        """Note a fetch without a usable outcome, and pause the test before the next fetch."""
+        text = shorten(fetched.failure or fetched.reason or "there was no outcome")
+        # A failed fetch is repeated; a fetched but incomplete outcome only once it has changed.
+        is_whole = fetched.outcome is not None and not fetched.failure
+        row = self._context.note_row(Event.MISSED, row, says=text, whole=is_whole, again=bool(fetched.failure))
+        self._context.pause(row, fetch_backoff(row.misses, self._context.policy))

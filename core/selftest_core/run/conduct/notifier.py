@@ -1,12 +1,12 @@
-"""Calls the person when a run needs one: it paused for a cluster, its budget is used up, or an agent asks.
+"""Notifications of a person: the run paused for a shared cause or its budget, or an agent needs a person.
 
-The bell rings, and the person's own command (`on_pause_command`) runs, once for each occasion and not for each agent:
-forty agents that ask one thing are one call. What agents wrote reaches the command in its environment alone, where no
-shell reads it. A command that fails or hangs costs the run nothing; how it went is written down.
+A notification rings the terminal's bell and runs the person's command (`on_pause_command`), once for each occasion:
+forty agents with the same question are one notification. Text of agents reaches the command in its environment only,
+where no shell parses it. A command that fails or hangs does not affect the run; the journal has the failure.
 
-    SELFTEST_RUN         the run's id                          SELFTEST_REASON     cluster, budget or person
-    SELFTEST_REPOSITORY  where it is, also the work dir        SELFTEST_SAYS       why, one line
-    SELFTEST_TEST        the test that asks, where one does
+    SELFTEST_RUN         the run's id                       SELFTEST_REASON     cluster, budget or person
+    SELFTEST_REPOSITORY  the path, also the work dir        SELFTEST_SAYS       the reason in one line
+    SELFTEST_TEST        the test whose agent asks, or empty
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from selftest_core.errors import ToolError
+from selftest_core.errors import ToolError, describe_unexpected
 from selftest_core.frozen import dataclass
-from selftest_core.run.conduct.context import evidence_of
 from selftest_core.run.events import Event
 from selftest_core.tools.process import run_async
 
@@ -35,38 +34,38 @@ _DEADLINE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Why a person is called. `reason`: cluster, budget or person; `test`: whose agent asks, empty where none does."""
+class Notification:
+    """One occasion. `reason`: cluster, budget or person. `test`: the node id of the test whose agent asks, or empty."""
 
     reason: str
-    says: str
+    text: str
     test: str = ""
 
 
-class Caller(Protocol):
-    """Reaches the person."""
+class Notifier(Protocol):
+    """Notifies a person."""
 
-    async def call(self, call: Call) -> str:
-        """Call once; why that did not work, empty where it did."""
+    async def notify(self, notification: Notification) -> str:
+        """Notify once; return why that failed, empty for success."""
         ...
 
 
-def call_for(before: Run, after: Run, entry: Entry) -> Call | None:
-    """The call that a line of the journal is worth, the run being so before and after it."""
+def notification_for(before: Run, after: Run, entry: Entry) -> Notification | None:
+    """Return the notification for a journal line, given the run before and after it; None where it needs none."""
     if after.last == before.last:
         return None
     if entry.event == Event.PAUSED and after.paused_by in ("cluster", "budget"):
-        return Call(after.paused_by, after.paused)
+        return Notification(after.paused_by, after.paused)
     if entry.event == Event.NOTICED:
         asked = {row.name for row in before.rows.values() if row.attention}
         row = next((row for row in after.rows.values() if row.attention), None)
         if row is not None and not asked:
-            return Call(PERSON, row.attention, row.planned.node_id)
+            return Notification(PERSON, row.attention, row.planned.node_id)
     return None
 
 
-class PersonCaller:
-    """Rings the bell of this process's terminal, and runs the person's command."""
+class CommandNotifier:
+    """Rings the bell of this process's terminal and runs the person's command."""
 
     def __init__(
         self,
@@ -76,24 +75,24 @@ class PersonCaller:
         environ: Mapping[str, str],
         ring: Callable[[], None] | None = None,
     ) -> None:
-        """`command` is a line for `sh`, empty for none. `ring`: instead of the bell of the terminal at stderr."""
+        """`command` is a line for `sh`, empty for none. `ring` replaces the bell of the terminal at stderr."""
         self._run = run
         self._repository = repository
         self._command = command
         self._environ = dict(environ)
         self._ring = ring or ring_bell
 
-    async def call(self, call: Call) -> str:
-        """Ring, and wait for the command, half a minute at most."""
+    async def notify(self, notification: Notification) -> str:
+        """Ring, then wait for the command, at most 30 seconds."""
         self._ring()
         if not self._command.strip():
             return ""
         values = {
             "SELFTEST_RUN": self._run,
             "SELFTEST_REPOSITORY": str(self._repository),
-            "SELFTEST_REASON": call.reason,
-            "SELFTEST_SAYS": _one_line(call.says),
-            "SELFTEST_TEST": _one_line(call.test),
+            "SELFTEST_REASON": notification.reason,
+            "SELFTEST_SAYS": _one_line(notification.text),
+            "SELFTEST_TEST": _one_line(notification.test),
         }
         try:
             done = await run_async(
@@ -108,47 +107,47 @@ class PersonCaller:
 
 
 def ring_bell() -> None:
-    """Ring the bell of the terminal that stderr is; tmux shows it at the window's name."""
+    """Ring the bell of the terminal at stderr; tmux shows it at the window's name."""
     with suppress(OSError, ValueError):
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\a")
             sys.stderr.flush()
 
 
-class Calls:
-    """The calls of one conductor: they run beside its loop, and are waited for when it leaves."""
+class Notifications:
+    """The notification tasks of one conductor. The conductor waits for them before it leaves."""
 
-    def __init__(self, caller: Caller | None, told: Callable[[Call, str], None]) -> None:
-        """`told` is called after each call that failed, with why."""
-        self._caller = caller
-        self._told = told
+    def __init__(self, notifier: Notifier | None, note_failure: Callable[[Notification, str], None]) -> None:
+        """`note_failure` is called with the reason after each notification that failed."""
+        self._notifier = notifier
+        self._note_failure = note_failure
         self._running: set[asyncio.Task[None]] = set()
 
-    def start(self, call: Call) -> None:
-        """Call, now and beside everything else."""
-        if self._caller is not None:
-            task = asyncio.ensure_future(self._call(self._caller, call))
+    def start(self, notification: Notification) -> None:
+        """Notify in a task."""
+        if self._notifier is not None:
+            task = asyncio.ensure_future(self._notify(self._notifier, notification))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
     async def finish(self) -> None:
-        """Wait until all have been made."""
+        """Wait for all tasks."""
         if self._running:
             await asyncio.gather(*self._running, return_exceptions=True)
 
     async def cancel(self) -> None:
-        """End those that run."""
+        """Cancel all tasks and wait for their end."""
         for task in tuple(self._running):
             task.cancel()
         await self.finish()
 
-    async def _call(self, caller: Caller, call: Call) -> None:
+    async def _notify(self, notifier: Notifier, notification: Notification) -> None:
         try:
-            says = await caller.call(call)
+            failure = await notifier.notify(notification)
         except Exception as error:
-            says = evidence_of(error)
-        if says:
-            self._told(call, says)
+            failure = describe_unexpected(error)
+        if failure:
+            self._note_failure(notification, failure)
 
 
 def _one_line(text: str) -> str:

@@ -1,8 +1,8 @@
-"""What is to be done about one test, given what was seen of its agent: the rules of the issue as one pure function.
+"""The rules of a run as one pure function: the next step of a test, given the last observation of its agent.
 
-State alone is never the end: a plain command agent is WAITING all its life, and an interactive one waits when it is
-done. So an end comes only from files that were fetched, or from a last fetch that found none after the agent had
-ended or its time was up. A file that is not there, or not whole, is asked for again until then.
+A state alone never ends a test: a command agent is WAITING all its life, and an interactive agent waits when it is
+done. An end requires fetched files, or a last fetch without an outcome after the agent ended or its time was up. Until
+then a missing or incomplete file is fetched again.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from selftest_core.run.crew.crew import Seen
     from selftest_core.run.fold import RunRow
 
-UNSURE = f"it may not have got its prompt: where it waits, tell it “{PROMPT_LINE}”"
+UNSURE = f"it may not have its prompt; if it waits, send it “{PROMPT_LINE}”"
 TURN_ENDED = AFTER_REMINDER
 ASKS = "it asks something that only a person can answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a run is conducted. All times in seconds.
+    """Limits and deadlines of a run. Times are seconds.
 
-    `last_looks`: fetches that must find no file before an ended agent is called crashed. `lost_after`: how long one
-    may be unseen while others are seen, `outage_after` while nobody is. `screen_pause`: between two looks at the
-    screens. `remind_tries`: how often a reminder that did not arrive is sent; `prompt_tries`: a prompt, before another
-    agent is made. `limited_many`: so many agents that a service turns away, and a third of all, slow the launching.
-    `smoke_deadline`: how long a smoke agent may take, `smoke_idle` of it with its turn ended. `error_tries`: a test
-    that meets the same unexpected error of ours so often is given up. `leave_when_paused`: where nobody is there to say
-    go (batch), a run that rests is left. `budget_usd` overrules the plan's.
+    `last_looks`: fetches without a file before an ended agent counts as crashed. `lost_after`: how long an agent may be
+    unseen while others are seen; `outage_after`: while none is. `screen_pause`: between two checks of rate limits.
+    `remind_tries`: sends of a reminder that did not arrive; `prompt_tries`: of a prompt, before another agent is made.
+    `limited_many`: so many rate-limited agents, and a third of all, slow the launches. `smoke_deadline`: for a smoke
+    agent; `smoke_idle`: of that with its turn ended. `error_tries`: equal unexpected errors before a test is given up.
+    `leave_when_paused`: a paused run ends its conductor, since nobody is there to resume it (batch). `budget_usd`
+    overrides the plan's.
     """
 
     poll: float = 1.0
@@ -80,11 +80,11 @@ class Policy:
     budget_usd: float | None = None
 
 
-class Do(StrEnum):
-    """What to do now."""
+class Action(StrEnum):
+    """The next step of a test."""
 
     NOTHING = "nothing"
-    PULL = "pull"
+    FETCH = "fetch"
     REMIND = "remind"
     NOTICE = "notice"
     GIVE_UP = "give up"
@@ -92,83 +92,87 @@ class Do(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do about a test. `end`: how it ends if a fetch finds no outcome; None while it may still come.
+    """The next step of a test. `end`: how it ends if a fetch finds no outcome; None while one may still come.
 
-    `text`: the reason of a notice, or why it is given up. `kind`: what a noticed agent waits for.
+    `text`: the reason of a notice or an end. `kind`: what a noticed agent waits for.
     """
 
-    do: Do
+    action: Action
     end: End | None = None
     text: str = ""
     kind: Kind | None = None
 
 
-_NOTHING = Advice(Do.NOTHING)
+_NOTHING = Advice(Action.NOTHING)
 
 
 def advise(
     row: RunRow, seen: Seen, policy: Policy, *, worked: float, timeout: float, unseen: float, lost_after: float,
     reminded: float, is_asked_to_stop: bool,
 ) -> Advice:  # fmt: skip
-    """What to do about a test that is worked on. `worked`, `unseen`, `reminded`: seconds since launch, sight, words.
+    """Decide the next step of a test that runs.
 
-    `lost_after`: how long it may be unseen.
+    `worked`, `unseen`, `reminded`: seconds since its launch, since it was last seen, since its reminder. `timeout`,
+    `lost_after`: the limits of the first two.
     """
     end, text = _end(seen, worked >= timeout, is_asked_to_stop)
     match seen.life:
         case Life.LOST:
-            return Advice(Do.GIVE_UP, End.LOST, seen.says or "its host is gone")
+            return Advice(Action.GIVE_UP, End.LOST, seen.detail or "its host is gone")
         case Life.UNSEEN:
             if unseen >= lost_after:
-                return Advice(Do.GIVE_UP, End.LOST, seen.says or f"nothing was seen of it for {lost_after:g} s")
+                return Advice(Action.GIVE_UP, End.LOST, seen.detail or f"it was not seen for {lost_after:g} s")
             if is_asked_to_stop and unseen >= policy.look_deadline:
-                return Advice(Do.GIVE_UP, End.STOPPED, f"it was stopped as asked, out of sight: {seen.says}")
+                return Advice(
+                    Action.GIVE_UP, End.STOPPED, f"it was stopped on request while unreachable: {seen.detail}"
+                )
             return _NOTHING
         case Life.ABSENT:
-            return Advice(Do.GIVE_UP, End.STOPPED, "it was destroyed by somebody else")
+            return Advice(Action.GIVE_UP, End.STOPPED, "it was destroyed by someone else")
         case _:
             pass
     if end is not None:
-        return Advice(Do.PULL, end, text)
-    # A fetch that a conductor began and did not live to judge is begun again.
+        return Advice(Action.FETCH, end, text)
+    # A fetch that an earlier conductor began is begun again.
     if row.phase is Phase.PULLING or (seen.outcome and seen.outcome != row.stamp):
-        return Advice(Do.PULL)
+        return Advice(Action.FETCH)
     if row.is_whole:
-        return Advice(Do.PULL, End.UNREADABLE)  # its outcome is whole, and its branch still cannot be used
+        return Advice(Action.FETCH, End.UNREADABLE)  # the outcome is complete, but its branch cannot be used
     return _attend(row, seen, policy, reminded)
 
 
 def _end(seen: Seen, is_late: bool, is_asked_to_stop: bool) -> tuple[End | None, str]:
-    """How it ends if no outcome is found now, None while it may still write one."""
+    """Return the end and its reason if no outcome is found now; None while the agent may still write one."""
     if seen.life is Life.EXITED:
         return End.CRASH, "its program ended without an outcome"
     if seen.life is Life.STOPPED:
-        return End.STOPPED, "it was stopped by somebody else"
+        return End.STOPPED, "it was stopped by someone else"
     if is_asked_to_stop:
-        return End.STOPPED, "it was stopped as asked"
+        return End.STOPPED, "it was stopped on request"
     if is_late:
-        return End.TIMEOUT, "its time was up"
+        return End.TIMEOUT, "it timed out"
     return None, ""
 
 
 def _attend(row: RunRow, seen: Seen, policy: Policy, reminded: float) -> Advice:
+    """Remind an agent that waits, or notify a person about it."""
     kind: Kind | None
     match seen.life:
         case Life.ASKS:
-            reason, kind = seen.says or ASKS, seen.kind or Kind.QUESTION
-        case _ if row.unsure:  # a reminder must not be the first words that it gets
+            reason, kind = seen.detail or ASKS, seen.kind or Kind.QUESTION
+        case _ if row.unsure:  # a reminder must not be its first message
             reason, kind = UNSURE, Kind.TURN_ENDED
         case Life.TURN_ENDED if not row.is_reminded:
-            return Advice(Do.REMIND)
+            return Advice(Action.REMIND)
         case Life.TURN_ENDED if reminded < policy.reminder_patience and not seen.needs_you:
             return _NOTHING
         case Life.TURN_ENDED:
-            reason, kind = seen.says or TURN_ENDED, seen.kind or Kind.TURN_ENDED
+            reason, kind = seen.detail or TURN_ENDED, seen.kind or Kind.TURN_ENDED
         case _:
             reason, kind = "", None
-    return _NOTHING if row.attention == reason else Advice(Do.NOTICE, text=reason, kind=kind)
+    return _NOTHING if row.attention == reason else Advice(Action.NOTICE, text=reason, kind=kind)
 
 
-def pause_after(misses: int, policy: Policy) -> float:
-    """How long to wait before the next fetch, after so many that brought nothing."""
+def fetch_backoff(misses: int, policy: Policy) -> float:
+    """Return the seconds before the next fetch after `misses` without a usable outcome."""
     return min(policy.pull_pause * 2.0 ** min(misses - 1, 16), policy.longest_pull_pause)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, assert_never
 
-from selftest_core.run.conduct.context import evidence_of
+from selftest_core.errors import describe_unexpected
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.outcome.ends import End
@@ -30,7 +30,7 @@ def handle_requests(context: Context) -> None:
         except Exception as error:
             if is_fatal(error):
                 raise
-            reason = evidence_of(error)
+            reason = describe_unexpected(error)
         if reason == _LATER:
             continue
         if reason:
@@ -40,13 +40,13 @@ def handle_requests(context: Context) -> None:
 
 
 def _handle(context: Context, request: RunRequest) -> str:
-    """Do it. Return why it is declined, `_LATER` where it must wait, empty where it is done."""
+    """Handle one; return the reason why it is declined, `_LATER` where it must wait, empty where it is done."""
     run = context.run
     match request.kind:
         case RequestKind.PAUSE:
             if run.paused:
-                return f"it is paused already: {run.paused}"
-            context.note(Event.PAUSED, reason="as asked", by="person", signature="")
+                return f"it is already paused: {run.paused}"
+            context.note(Event.PAUSED, reason="on request", by="person", signature="")
         case RequestKind.GO:
             # Sent with every resume, so there may be nothing to resume.
             if run.paused or run.is_halted:
@@ -66,9 +66,9 @@ def _handle(context: Context, request: RunRequest) -> str:
 
 def _stop_one(context: Context, row: RunRow) -> str:
     """Skip a waiting test or stop a running one: both requests mean the same."""
-    if row.phase is Phase.WAITING and row.name not in context.work.busy:
+    if row.phase is Phase.WAITING and row.name not in context.tasks.busy:
         end = End.STOPPED if row.retries else End.NOT_STARTED
-        context.note_row(Event.ENDED, row, end=end, stage="launch", text="skipped as asked", signature="")
+        context.note_row(Event.ENDED, row, end=end, stage="launch", text="it was skipped on request", signature="")
         context.asked_to_stop.discard(row.name)
         return ""
     if row.phase is Phase.WAITING or row.phase in RUNNING:
@@ -77,7 +77,7 @@ def _stop_one(context: Context, row: RunRow) -> str:
     if row.name in context.asked_to_stop:
         context.asked_to_stop.discard(row.name)
         return ""
-    return "it has ended already"
+    return "it has already ended"
 
 
 def _retry(context: Context, row: RunRow) -> str:
@@ -88,5 +88,5 @@ def _retry(context: Context, row: RunRow) -> str:
     if context.run.is_halted:
         context.note(Event.RESUMED)
     context.asked_to_stop.discard(row.name)
-    context.note_row(Event.RETRYING, row, reason="asked", text="as asked")
+    context.note_row(Event.RETRYING, row, reason="asked", text="on request")
     return ""

@@ -1,8 +1,7 @@
-"""When the next agent may be made: by how many run, the rate, the budget, and how the last launches went.
+"""The throttle: when the next agent may be launched, by the number that run, the rate, and backoff after failures.
 
-Launches that fail alike share a reason that more launches do not mend (a full disk, a quota, an expired token), so
-each one doubles the distance to the next, and the first that succeeds takes it back. Agents that a service turns away
-share one too: the more of them there are, the longer the next launch waits.
+Launches that fail with the same error probably share a cause (a full disk, a quota, an expired token), so each doubles
+the interval, and the first success resets it. Rate-limited agents double it too, the more of them there are.
 """
 
 from __future__ import annotations
@@ -17,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Throttle:
-    """Remembers the last launches; all times are `Clock.elapsed` seconds."""
+    """Remembers the last launches. Times are `Clock.elapsed` seconds; `rate` is launches a second.
+
+    `alike`: launches in a row that failed with `signature`. `refused`: launches since the last success that failed for
+    good.
+    """
 
     rate: float
     policy: Policy
@@ -26,19 +29,18 @@ class Throttle:
     alike: int = 0
     signature: str = ""
     refused: int = 0
-    """Launches refused for good since the last one that succeeded."""
 
     @property
     def interval(self) -> float:
         """Seconds between two launches now."""
-        slow = self.policy.launch_pause * 2.0 ** min(self.alike - 2, 16) if self.alike > 1 else 0.0
-        return max(1.0 / self.rate, min(slow, self.policy.longest_launch_interval))
+        backoff = self.policy.launch_pause * 2.0 ** min(self.alike - 2, 16) if self.alike > 1 else 0.0
+        return max(1.0 / self.rate, min(backoff, self.policy.longest_launch_interval))
 
-    def slowness(self, run: Run) -> str:
-        """Why launching goes slowly now, empty where it does not."""
+    def slow_reason(self, run: Run) -> str:
+        """Say why launching is slower than its rate; empty where it is not."""
         if self.alike > 1:
-            return f"launches fail alike: {self.signature}"
-        return "many agents are turned away by a service that takes no more for now" if self._is_limited(run) else ""
+            return f"launches fail with the same error: {self.signature}"
+        return "many agents are rate limited" if self._is_limited(run) else ""
 
     def _is_limited(self, run: Run) -> bool:
         return run.limited >= self.policy.limited_many and run.limited * 3 >= run.running
@@ -46,40 +48,40 @@ class Throttle:
     def _limited_interval(self, run: Run) -> float:
         if not self._is_limited(run):
             return 0.0
-        slow = self.policy.launch_pause * 2.0 ** min(run.limited - self.policy.limited_many + 1, 16)
-        return min(slow, self.policy.longest_launch_interval)
+        backoff = self.policy.launch_pause * 2.0 ** min(run.limited - self.policy.limited_many + 1, 16)
+        return min(backoff, self.policy.longest_launch_interval)
 
-    def is_open(self, run: Run, making: int, elapsed: float) -> bool:
-        """True when another agent may be made now. `making`: how many are being made."""
+    def may_launch(self, run: Run, launching: int, elapsed: float) -> bool:
+        """True when another launch may begin now. `launching`: how many are under way."""
         return (
             not run.paused
             and not run.is_halted
             and run.running < run.plan.max_running
-            and making < self._most_at_once(run)
+            and launching < self._most_at_once(run)
             and elapsed >= max(self.next_at, self.last_at + self._limited_interval(run))
         )
 
     def _most_at_once(self, run: Run) -> int:
-        """How many may be made at once: never more than a pause for failures that are alike still lets through."""
+        """Limit parallel launches after refusals to as many as the circuit breaker still allows to fail."""
         most = self.policy.creates_at_once
         if not self.refused or run.plan.on_cluster == "go":
             return most
         return max(1, min(most, self.policy.cluster_alike - self.refused))
 
-    def launched(self, elapsed: float) -> None:
-        """A launch begins."""
+    def note_launch(self, elapsed: float) -> None:
+        """Note that a launch begins."""
         self.next_at, self.last_at = elapsed + self.interval, elapsed
 
-    def succeeded(self) -> None:
-        """A launch succeeded."""
+    def note_success(self) -> None:
+        """Note that a launch succeeded: the backoff ends."""
         self.alike, self.signature, self.refused = 0, "", 0
 
-    def refuse(self) -> None:
-        """A launch failed in a way that no other try mends."""
+    def note_refusal(self) -> None:
+        """Note that a launch failed for good."""
         self.refused += 1
 
-    def failed(self, signature: str, elapsed: float) -> None:
-        """A launch failed; `signature` is the same for failures that are alike."""
+    def note_failure(self, signature: str, elapsed: float) -> None:
+        """Note that a launch failed; failures with one cause have the same `signature`."""
         self.alike = self.alike + 1 if signature == self.signature else 1
         self.signature = signature
         self.next_at = max(self.next_at, elapsed + self.interval)

@@ -1,1 +1,1 @@
-"""The crew: the port through which a conductor makes and stops agents, and mngr behind it."""
+"""The crew: the port through which a conductor makes and stops agents, and its implementation with mngr."""

@@ -1,9 +1,9 @@
-"""What conducting a run needs of whoever makes and keeps agents: the port `Crew`, and the values that pass it.
+"""The port `Crew`: how a conductor makes, observes and stops agents, and the values that pass it.
 
-`run.crew.mngr_crew` does it with the real mngr; the tests have a simulated one. One contract test
-holds both to the same answers. A crew knows nothing of a run's rules: it is asked, and tells what it sees.
+`run.crew.mngr_crew` implements it with mngr; the tests have a simulated crew. One contract test holds both to the same
+answers. A crew knows no rules of a run: it reports what it sees.
 
-Every method may take long and may fail: it raises ToolError, which costs the agents that were asked for and no other.
+Every method may take long and may raise ToolError, which affects only the agents that it was called for.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ BUNDLE = "branch.bundle"
 
 
 class Life(StrEnum):
-    """What an agent is doing, as far as a run cares.
+    """The states of an agent that a run distinguishes.
 
-    `WORKING`: it is there (a command agent that mngr calls WAITING works all its life). `TURN_ENDED`: an interactive
-    agent waits for words. `ASKS`: a dialog holds it up. `EXITED`: its program ended. `STOPPED`: its session is gone.
-    `ABSENT`: a whole answer does not have it. `LOST`: its host is gone. `UNSEEN`: nobody can tell just now, or it is
-    being made.
+    `WORKING`: it runs (a command agent that mngr calls WAITING works all its life). `TURN_ENDED`: an interactive agent
+    waits for a message. `ASKS`: a dialog or a question blocks it. `EXITED`: its program ended. `STOPPED`: its session
+    is gone. `ABSENT`: a complete listing does not have it. `LOST`: its host is gone. `UNSEEN`: its state is not known
+    now, or it is being made.
     """
 
     WORKING = "working"
@@ -46,34 +46,33 @@ class Life(StrEnum):
 
 
 PRESENT = (Life.WORKING, Life.TURN_ENDED, Life.ASKS, Life.EXITED)
-"""Of an agent that has something to stop."""
+"""States of an agent that can be stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of one agent. `outcome`: a stamp of its outcome file, that changes with it; empty without one.
+    """One observation of an agent. `outcome`: a stamp that changes with its outcome file; empty without one.
 
-    `host_id` and `provider` where it was found. `says`: words beside it, such as why it is unseen, or what it asks.
-    `kind`: what it waits for (`condition.Kind`), None where nothing tells. `needs_you`: it needs a person by the
-    judgement of the fleet. `setup`: seconds that the setup of its copy took, of one that was
-    made just now.
+    `host_id`, `provider`: where it was found. `detail`: why it is unseen, or what it asks. `kind`: what it waits for;
+    None where that is not known. `needs_you`: the fleet would show that it needs a person. `setup`: seconds that the
+    setup of its copy took, right after it was made.
     """
 
     life: Life
     outcome: str = ""
     host_id: str = ""
     provider: str = ""
-    says: str = ""
+    detail: str = ""
     setup: float | None = None
     kind: Kind | None = None
     needs_you: bool = False
 
 
-class Heard(StrEnum):
-    """Whether an agent has got a message, by its own transcript.
+class Delivery(StrEnum):
+    """Whether a message reached an agent, by its own transcript.
 
-    `YES`: it is there. `NO`: the transcript can be read, and does not have it. `UNKNOWN`: no transcript can be read.
-    `PENDING`: somebody is sending it just now.
+    `YES`: it is there. `NO`: the transcript can be read and does not have it. `UNKNOWN`: no transcript can be read.
+    `PENDING`: a message to the agent is being sent now.
     """
 
     YES = "yes"
@@ -87,48 +86,48 @@ class LaunchError(ToolError):
 
 
 class SetupError(LaunchError):
-    """The command that makes a copy's environment failed; it would fail in another copy alike."""
+    """The setup command of a copy failed; it would fail in another copy too."""
 
 
 class DoubtfulMessageError(ToolError):
-    """A message that may have arrived all the same: it must not be sent again before the agent was looked at."""
+    """A message that may have arrived: check its delivery before sending it again."""
 
 
 class Crew(Protocol):
-    """Makes, sees, empties and stops the agents of one run."""
+    """Makes, observes, fetches from and stops the agents of one run."""
 
     async def create(self, member: Member) -> Seen:
-        """Make the agent, without a prompt. Raises ToolError; whether it is there then, only `look` can tell."""
+        """Make the agent without a prompt. Raises ToolError; then only `look` tells whether it is there."""
         ...
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
-        """What is to be seen of these agents, by agent id; all of them are in the answer."""
+        """Observe these agents; the answer has all of them, by agent id."""
         ...
 
     async def pull(self, member: Member, staging: Path) -> None:
-        """Copy what the agent left in its out folder into `staging` (which is there and empty), and its branch."""
+        """Copy the agent's out folder, with the bundle of its branch, into the empty folder `staging`."""
         ...
 
     async def conversation(self, member: Member) -> Conversation:
-        """Its conversation so far, masked; one that cannot be had says why. Raises ToolError."""
+        """Return its conversation so far, masked, or the reason why there is none. Raises ToolError."""
         ...
 
     async def limits(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """The words with which a service turns each away, by agent id; empty where it does not. Without the unknown."""
+        """Return the rate-limit message of each agent, by agent id; empty for no limit, missing where unknown."""
         ...
 
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """The texts of their screens, by agent id, without those that have none any more. Never starts one."""
+        """Return the screens' texts by agent id, without those of gone sessions. Never starts an agent."""
         ...
 
-    async def say(self, member: Member, text: str) -> None:
-        """Send it a message. Raises ToolFailedError where it did not arrive, another ToolError where that is open."""
+    async def send(self, member: Member, text: str) -> None:
+        """Send a message. Raises ToolFailedError where it did not arrive, another ToolError where it may have."""
         ...
 
-    async def heard(self, member: Member, text: str) -> Heard:
-        """Whether it has got this message."""
+    async def check_delivery(self, member: Member, text: str) -> Delivery:
+        """Look in the agent's transcript for this message."""
         ...
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """Stop these agents, all of one host; by agent id why one could not be stopped, empty where it is stopped."""
+        """Stop these agents, all of one host; return the failure by agent id, empty for stopped."""
         ...

@@ -1,9 +1,8 @@
-"""Whether an agent has got a message, read from its own transcript.
+"""Delivery of a message, checked in the agent's own transcript.
 
-Claude Code writes a message into its session's file the moment it takes it, and mngr itself goes by that. So a message
-that is not in there was not taken: it was not typed, or stands in the input line. Of a type whose transcript comes late
-or not at all, the absence of a message says nothing. Everything here was written by an agent: only compared, and
-nothing is followed.
+Claude Code writes a message into its session file the moment it takes it, and mngr relies on that too. So a message
+that is not there was not taken: it was not typed, or stands in the input line. For types whose transcript comes late or
+never, a missing message proves nothing. The transcript was written by an agent: it is only compared.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.conversation.appended_lines import BEGINNING, read_appended
 from selftest_core.conversation.common_transcript import parse_object, read_transcript, text_of, transcript_of
-from selftest_core.run.crew.crew import Heard
+from selftest_core.run.crew.crew import Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,22 +26,22 @@ _NOTHING_TYPED = re.compile(
 )
 
 
-def is_doubtful(says: str) -> bool:
-    """True where mngr's words of a failure leave it open whether the message was typed: all but the known ones."""
-    return not _NOTHING_TYPED.search(says)
+def may_have_arrived(error: str) -> bool:
+    """True where mngr's error does not exclude that the message was typed: all but the known errors."""
+    return not _NOTHING_TYPED.search(error)
 
 
-def has_heard(agent_folder: Path, text: str) -> Heard:
-    """Look for a message of a person with this text; `agent_folder` is mngr's folder agents/ID of a local agent."""
+def find_message(agent_folder: Path, text: str) -> Delivery:
+    """Look for a user's message with this text; `agent_folder` is mngr's folder agents/ID of a local agent."""
     try:
         if (agent_folder / _CLAUDE).is_dir():
-            return Heard.YES if _is_in_sessions(agent_folder, text) else Heard.NO
+            return Delivery.YES if _is_in_sessions(agent_folder, text) else Delivery.NO
         transcript = transcript_of(agent_folder)
         if transcript is not None and _is_in_transcript(agent_folder, transcript, text):
-            return Heard.YES
+            return Delivery.YES
     except (OSError, ValueError):
-        return Heard.UNKNOWN
-    return Heard.UNKNOWN
+        return Delivery.UNKNOWN
+    return Delivery.UNKNOWN
 
 
 def _is_in_sessions(agent_folder: Path, text: str) -> bool:
@@ -52,7 +51,7 @@ def _is_in_sessions(agent_folder: Path, text: str) -> bool:
         place = BEGINNING
         for _ in range(_MOST_READINGS):
             read = read_appended(agent_folder, relative, place)
-            if any(text in _said(document) for line in read.lines if (document := parse_object(line)) is not None):
+            if any(text in _user_text(document) for line in read.lines if (document := parse_object(line)) is not None):
                 return True
             place = read.place
             if not read.has_more:
@@ -60,8 +59,8 @@ def _is_in_sessions(agent_folder: Path, text: str) -> bool:
     return False
 
 
-def _said(document: Mapping[str, object]) -> str:
-    """What a person said in this line of Claude's: at once, or while it was busy."""
+def _user_text(document: Mapping[str, object]) -> str:
+    """Return the user's text in this line of Claude Code's: sent at once, or queued while it was busy."""
     kind = document.get("type")
     if kind == "queue-operation" and document.get("operation") == "enqueue":
         return text_of(document.get("content"))

@@ -1,10 +1,9 @@
-"""Which variables of this machine an agent must not have: all that nobody named and that may say something of a person.
+"""Variables of this machine that an agent does not get: all that the person did not name and that may be private.
 
-A remote agent inherits nothing from here. A local one is born inside the person's tmux server, whose environment
-(tokens, the ssh agent, keyrings) every pane inherits, and mngr can give a session a variable but take none away: so
-what is not to be had is given empty. What programs need to run at all stays: paths, places of toolchains, the
-language and the terminal. This keeps secrets out of an agent's environment, not out of its reach: it is the person's
-own user, and their files are not hidden from it.
+A remote agent inherits nothing from here. A local one starts in the person's tmux server and inherits its environment
+(tokens, the ssh agent, keyrings). mngr can set a variable of a session but not unset one, so a withheld variable is set
+to empty. Variables that programs need stay: paths, toolchains, language, terminal. This keeps secrets out of an agent's
+environment, not out of its reach: it runs as the person's user and can read their files.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ _KEPT = frozenset({
     "LANG", "LANGUAGE", "LIBRARY_PATH", "LINES", "LOGNAME", "MANPATH", "NODE_PATH", "NO_COLOR", "OLDPWD", "PAGER",
     "PATH", "PKG_CONFIG_PATH", "PWD", "SHELL", "SHLVL", "TEMP", "TERM", "TMP", "TMPDIR", "TMUX", "TZ", "USER",
     "VIRTUAL_ENV", "VISUAL", "_",
-    # Certificates to check servers by, and the cache and the interpreters of uv, which the setup of a copy shares.
+    # Certificates of servers; and the cache and interpreters of uv, which the setup of a copy shares.
     "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE", "UV_CACHE_DIR",
     "UV_OFFLINE", "UV_PYTHON_DOWNLOADS", "UV_PYTHON_INSTALL_DIR", "UV_SYSTEM_CERTS",
 })  # fmt: skip
-# Some programs, git first of all, take an empty variable for a wrong one.
+# Some programs, git for one, reject an empty variable.
 _KEPT_BEGINNINGS = (
     "ASDF_", "CONDA_", "DYLD_", "GIT_", "HOMEBREW_", "LC_", "LD_", "MNGR_", "NIX_", "NVM_", "PYENV_", "PYTHON",
     "RBENV_", "SELFTEST_", "TERM_PROGRAM", "TMUX_", "XDG_",
@@ -38,11 +37,11 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|PRIVATE|AUTH(?!OR)|AP
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REFRESHED = ("DISPLAY", "KRB5CCNAME", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_AUTH_SOCK", "SSH_CONNECTION", "XAUTHORITY")
-"""What tmux copies from whoever makes a session, beside what its server has."""
+"""Variables that tmux copies from the client that makes a session."""
 
 
 def inherited_from(socket: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a local agent would inherit: of the tmux server, or of `environ` where that is started."""
+    """Return the variables that a local agent would inherit: the tmux server's, or `environ` where none runs yet."""
     try:
         done = Tmux(socket, environ).ask("show-environment", "-g")
         inherited = parse_environment(done.stdout) if done.ok else dict(environ)
@@ -52,13 +51,13 @@ def inherited_from(socket: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def withheld(inherited: Mapping[str, str], named: Iterable[str]) -> tuple[str, ...]:
-    """The names, sorted, of what is inherited, not named by the person and not needed to run programs."""
+    """Return the sorted names of inherited variables that the person did not name and programs do not need."""
     wanted = frozenset(named)
     return tuple(sorted(name for name, value in inherited.items() if value and not _may_have(name, value, wanted)))
 
 
 def parse_environment(text: str) -> dict[str, str]:
-    """The variables of `tmux show-environment -g`; a value with line ends may look like more, which does no harm."""
+    """Parse `tmux show-environment -g`. A value with line ends may look like several variables, which is harmless."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
     return {name: value for name, _, value in pairs if _NAME.fullmatch(name)}
 

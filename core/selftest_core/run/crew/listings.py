@@ -1,9 +1,9 @@
-"""The newest answers of `mngr list`, provider by provider, asked as seldom as their own cost allows.
+"""The newest answers of `mngr list` for each provider, asked as seldom as their own cost allows.
 
-Each provider is asked apart, so that one that is down or slow hides and delays no agent of another: while others have
-answered, a slow one is waited for a little only, and its answer serves the look that it is there for. What would end
-a test is never taken from an old answer; once it was told from a new one, an old one may repeat it, so that an agent
-that is gone for good does not cost a listing with every look. Nothing here judges an agent.
+Each provider is asked on its own, so a provider that is down or slow delays no agent of another: once another has
+answered, a slow one is awaited a little only, and its answer serves the next look. An answer that would end a test must
+be new; after that an older answer may repeat it, so an agent that is gone for good does not cost a listing in every
+look. Nothing here judges an agent. Used in one event loop only.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER, State
-from selftest_core.errors import ToolError
-from selftest_core.run.conduct.context import evidence_of
+from selftest_core.errors import ToolError, describe_unexpected
 from selftest_core.run.crew.crew import Life, Seen
 
 if TYPE_CHECKING:
@@ -26,20 +25,20 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Member
 
 type Answer = Listed | str
-"""A listing, or in words why there is none just now."""
+"""A listing, or the reason why there is none now."""
 
 type ListAgents = Callable[[str, float], Awaitable[Listed]]
-"""Lists the agents of a provider, within so many seconds: `fleet.sources.mngr_list.list_agents` of one mngr."""
+"""List the agents of a provider with a timeout in seconds: `fleet.sources.mngr_list.list_agents` of one mngr."""
 
 _TIMEOUT = 80.0
 _LEAST_AGE = 2.0
-"""Seconds for which an answer is good at least; four times its own cost otherwise."""
+"""Seconds for which an answer is valid at least; otherwise four times its own cost."""
 _STRAGGLER = 5.0
-"""Seconds for which the slow provider is waited for after another one has answered."""
+"""Seconds to wait for a slow provider after another one has answered."""
 
 
 class Listings:
-    """What mngr last said of each provider."""
+    """Asks mngr and caches the last listing of each provider."""
 
     def __init__(self, list_agents: ListAgents, clock: Clock) -> None:
         self._list_agents = list_agents
@@ -47,24 +46,24 @@ class Listings:
         self._newest: dict[str, Listed] = {}
         self._asked_at: dict[str, float] = {}
         self._begun: dict[str, float] = {}
-        self._told: dict[str, State | None] = {}  # by agent id: the state that ends, or None where it was not there
+        self._ending: dict[str, State | None] = {}  # by agent id: the state that ends it, or None where it was absent
         self._asking: dict[str, asyncio.Task[Answer]] = {}  # shared by all looks, until one of them has taken it
         self._waiters: dict[asyncio.Task[Answer], int] = {}
 
     def newest(self, provider: str) -> Listed | None:
-        """The last whole answer, however old."""
+        """Return the last complete answer, however old."""
         return self._newest.get(provider)
 
     def begun(self, provider: str) -> float:
-        """When the last whole answer was asked for, as the clock counts; before all time where there is none."""
+        """Return when the last complete answer was asked for, in elapsed seconds; minus infinity without one."""
         return self._begun.get(provider, -math.inf)
 
     def doubt(self, agent_id: str) -> None:
-        """What was told of this agent is not believed yet: the next look at it needs a new answer."""
-        self._told.pop(agent_id, None)
+        """Require a new answer for the next look at this agent."""
+        self._ending.pop(agent_id, None)
 
     async def of(self, wanted: Mapping[str, Sequence[Member]]) -> dict[str, Answer]:
-        """An answer for each provider that is new enough for these of its members."""
+        """Return an answer for each provider that is new enough for these members."""
         answers: dict[str, Answer] = {}
         asked: dict[str, asyncio.Task[Answer]] = {}
         for provider, members in wanted.items():
@@ -83,11 +82,11 @@ class Listings:
                 del self._asking[provider]
             answer = answers[provider] = task.result()
             if not isinstance(answer, str):
-                self._tell(answer, wanted[provider])
+                self._note_ending(answer, wanted[provider])
         return answers
 
     async def _wait_for(self, waiting: set[asyncio.Task[Answer]], *, is_hurried: bool) -> None:
-        """Wait for these answers, for the last of them a little only. The last look that is cancelled ends them."""
+        """Wait for these answers, a little only after the first. Cancelling the last look that waits cancels them."""
         for task in waiting:
             self._waiters[task] = self._waiters.get(task, 0) + 1
         left = waiting
@@ -114,8 +113,8 @@ class Listings:
             listed = await self._list_agents(provider, _TIMEOUT)
         except ToolError as error:
             return str(error)
-        except Exception as error:  # one provider's odd answer must hide nobody of another
-            return evidence_of(error)
+        except Exception as error:  # an odd answer of one provider must not hide agents of another
+            return describe_unexpected(error)
         self._newest[provider] = listed
         self._begun[provider] = begun
         self._asked_at[provider] = self._clock.elapsed()
@@ -129,22 +128,22 @@ class Listings:
         return listed if all(self._may_serve(listed, agents, member) for member in members) else None
 
     def _may_serve(self, listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Member) -> bool:
-        if _stands(listed, agents, member):
+        if _goes_on(listed, agents, member):
             return True
-        return member.agent_id in self._told and self._told[member.agent_id] == _state(find(agents, member))
+        return member.agent_id in self._ending and self._ending[member.agent_id] == _state(find(agents, member))
 
-    def _tell(self, listed: Listed, members: Sequence[Member]) -> None:
-        """Note what this answer, which was asked for them, says of those that it may end."""
+    def _note_ending(self, listed: Listed, members: Sequence[Member]) -> None:
+        """Note the members that this new answer may end."""
         agents = by_id(listed)
         for member in members:
-            if _stands(listed, agents, member):
-                self._told.pop(member.agent_id, None)
+            if _goes_on(listed, agents, member):
+                self._ending.pop(member.agent_id, None)
             else:
-                self._told[member.agent_id] = _state(find(agents, member))
+                self._ending[member.agent_id] = _state(find(agents, member))
 
 
 def by_id(listed: Listed) -> dict[str, list[Agent]]:
-    """The agents of a listing by their ids, which are unique per host only."""
+    """Group the agents of a listing by id; ids are unique per host only."""
     agents: dict[str, list[Agent]] = {}
     for agent in listed.agents:
         agents.setdefault(agent.id, []).append(agent)
@@ -152,7 +151,7 @@ def by_id(listed: Listed) -> dict[str, list[Agent]]:
 
 
 def find(agents: Mapping[str, Sequence[Agent]], member: Member) -> Agent | None:
-    """The member's agent: on its host where that is known."""
+    """Find the member's agent, on its host where that is known."""
     found = agents.get(member.agent_id, ())
     return next((agent for agent in found if member.host_id in ("", agent.host.id)), None)
 
@@ -161,8 +160,8 @@ def _state(agent: Agent | None) -> State | None:
     return None if agent is None else agent.state
 
 
-def _stands(listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Member) -> bool:
-    """True where nothing that the listing says of the member, or hides, can end it."""
+def _goes_on(listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Member) -> bool:
+    """True where the listing cannot end the member: it runs, or an error may hide it."""
     agent = find(agents, member)
     if agent is None:
         return bool(may_hide(listed, member))
@@ -170,7 +169,7 @@ def _stands(listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Membe
 
 
 def may_hide(listed: Listed, member: Member) -> str:
-    """The error that may be why the member is not in the listing, empty where none can be."""
+    """Return the listing's error that may hide the member, empty for none."""
     for error in listed.errors:
         if error.agent_id in (None, member.agent_id) and (
             error.host_id is None or member.host_id in ("", error.host_id)
@@ -180,11 +179,11 @@ def may_hide(listed: Listed, member: Member) -> str:
 
 
 def missing_from(listed: Listed, member: Member) -> Seen:
-    """What it means that the listing does not have the member."""
+    """Interpret that the listing does not have the member."""
     error = may_hide(listed, member)
     if error:
-        return Seen(Life.UNSEEN, says=error)
+        return Seen(Life.UNSEEN, detail=error)
     is_far = member.host_id and member.provider != LOCAL_PROVIDER
     if is_far and not any(agent.host.id == member.host_id for agent in listed.agents):
-        return Seen(Life.LOST, says="neither it nor its host is there any more")
+        return Seen(Life.LOST, detail="neither it nor its host is there any more")
     return Seen(Life.ABSENT)

@@ -1,21 +1,20 @@
-"""The command lines and answers of mngr that only a run needs: create, rsync, exec, capture. Pure.
+"""Command lines and answers of mngr that only a run needs: create, rsync, exec. Pure.
 
-Where an agent's folder is has to be known before it is made, since SELFTEST_OUT is absolute: so the target path is
-ours to choose, and the prompt and a `.gitignore` are put there while it is made.
+SELFTEST_OUT is absolute, so an agent's folder must be known before the agent is made: the conductor chooses the target
+path, and the prompt and a `.gitignore` are put there while it is made.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolOutputError
-from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Heard
+from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery
 from selftest_core.run.crew.recording import NOT_RECORDED
-from selftest_core.run.crew.upload import carried_to
 from selftest_core.run.fetch.received_files import LARGEST_FILE
 from selftest_core.run.plan.names import labels
 from selftest_core.run.plan.prompt import PROMPT_FILE
@@ -24,34 +23,36 @@ from selftest_core.run.smoke import smoke_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from selftest_core.run.crew.recording import Provision
     from selftest_core.run.fold import Member
     from selftest_core.run.plan.plan import RunPlan
 
 OUT = ".selftest/out"
-_CARRIED = ".selftest/carried"
+_UPLOADED = ".selftest/carried"
 _REMOTE_COPIES = PurePosixPath("/tmp/selftest-copies")
+_SYSTEM_FOLDERS = (
+    "/bin/", "/sbin/", "/usr/", "/lib/", "/lib64/", "/opt/", "/etc/", "/nix/", "/dev/", "/proc/", "/run/",
+)  # fmt: skip
 
 
 def places(provider: str) -> tuple[str, ...]:
-    """Where a plan's agents go: one provider or host (`modal`, `box.pool`), or several with commas between."""
+    """Return the places of a plan's agents: providers or hosts (`modal`, `box.pool`), separated by commas."""
     return tuple(dict.fromkeys(filter(None, (place.strip() for place in provider.split(","))))) or (LOCAL_PROVIDER,)
 
 
 def provider_of(place: str) -> str:
-    """The provider's own name: a place may name a host of it, as `box.pool`."""
+    """Return the provider of a place, which may name a host of it, as `box.pool`."""
     return place.rpartition(".")[2]
 
 
 def providers_of(provider: str) -> tuple[str, ...]:
-    """The providers of all places of a plan, each once."""
+    """Return the providers of a plan's places, each once."""
     return tuple(dict.fromkeys(provider_of(place) for place in places(provider)))
 
 
 def place_of(plan: RunPlan, member: Member) -> str:
-    """Where this attempt is made: tests take turns, and so do a test's attempts, so a second try leaves a bad host."""
+    """Return the place of an attempt: tests and attempts rotate over the places, so a retry leaves a bad host."""
     if not member.node_id:
         proven = (one for one in plan.smoke if smoke_of(plan, one, member.attempt).agent_id == member.agent_id)
         return next(proven, LOCAL_PROVIDER)
@@ -63,7 +64,7 @@ def place_of(plan: RunPlan, member: Member) -> str:
 
 
 def work_dir(place: str, member: Member, host_dir: Path) -> PurePosixPath:
-    """Where the agent's copy of the repository will be, on its host."""
+    """Return the path of the agent's copy of the repository on its host."""
     copies = PurePosixPath(host_dir) / "copies" if place == LOCAL_PROVIDER else _REMOTE_COPIES
     return copies / member.agent_id
 
@@ -76,13 +77,13 @@ def create_arguments(
     prompt: Path,
     project: str,
     withheld: Iterable[str] = (),
-    carried: Sequence[str] = (),
+    uploads: Sequence[str] = (),
     recording: Provision = NOT_RECORDED,
 ) -> list[str]:
-    """`mngr create`, run inside the private clone. `folder`: the agent's work dir. `prompt`: a file of this machine.
+    """Build `mngr create`, to be run in the private clone. `folder`: the agent's work dir. `prompt`: a local file.
 
-    `withheld`: variables that its shell would inherit and must not have; a tmux session can only be given empty ones.
-    `carried`: files of this machine that the command names, and that go along. `recording`: what records it there.
+    `withheld`: variables to set to empty. `uploads`: local files of the agent's command. `recording`: how it is
+    recorded on its host.
     """
     where = "" if place == LOCAL_PROVIDER else f"@{'' if '.' in place else '.'}{place}"
     variables = {
@@ -94,9 +95,9 @@ def create_arguments(
     }
     made = shlex.quote(str(folder / ".selftest"))
     prepare = f"mkdir -p {made}/out && printf '*\\n' > {made}/.gitignore"
-    taken = carried_to(carried, folder / _CARRIED)
-    if taken:
-        prepare += f" && chmod 700 {shlex.join(map(str, taken.values()))}"
+    uploaded = upload_paths(uploads, folder / _UPLOADED)
+    if uploaded:
+        prepare += f" && chmod 700 {shlex.join(map(str, uploaded.values()))}"
     if recording.command:
         prepare += f" && {{ {recording.command}; }}"
     arguments = [
@@ -108,7 +109,7 @@ def create_arguments(
     ]  # fmt: skip
     if plan.setup_command:
         arguments += ["--extra-provision-command", setup_script(plan.setup_command, folder)]
-    for file, there in taken.items():
+    for file, there in uploaded.items():
         arguments += ["--upload-file", f"{file}:{there}"]
     arguments += [word for file, there in recording.uploads for word in ("--upload-file", f"{file}:{there}")]
     for name, value in labels(plan.run, member.node_id, "tester" if member.node_id else "smoke").items():
@@ -123,12 +124,29 @@ def create_arguments(
     for setting in plan.agent_settings:
         arguments += ["-S", setting]
     arguments += plan.create_args
-    command = [str(taken.get(word, word)) for word in plan.agent_command or ()]
+    command = [str(uploaded.get(word, word)) for word in plan.agent_command or ()]
     return [*arguments, "--", *command] if command else arguments
 
 
+def files_to_upload(command: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the words of an agent's command that are local files and must be uploaded to a remote host, each once.
+
+    That makes `--agent-command ./agent.sh` work remotely. Files in system folders are expected there too, and relative
+    paths belong to the repository, which the agent has anyway.
+    """
+    words = dict.fromkeys(command or ())
+    return tuple(
+        word for word in words if word.startswith("/") and not word.startswith(_SYSTEM_FOLDERS) and Path(word).is_file()
+    )
+
+
+def upload_paths(files: Sequence[str], folder: PurePosixPath) -> dict[str, PurePosixPath]:
+    """Return the remote path of each file: in a folder of its own, so that its name, as `ps` shows it, stays."""
+    return {file: folder / str(number) / PurePosixPath(file).name for number, file in enumerate(files)}
+
+
 def parse_created(text: str) -> str:
-    """The host's id from what `create --format json` printed. Raises ToolOutputError."""
+    """Parse the host's id from the output of `create --format json`. Raises ToolOutputError."""
     try:
         said = json.loads(text.strip().splitlines()[-1])
         host_id = said["host_id"]
@@ -140,7 +158,7 @@ def parse_created(text: str) -> str:
 
 
 def rsync_arguments(member: Member, staging: Path) -> list[str]:
-    """Copy the agent's out folder into `staging`, without links, devices and giants. Never starts a host."""
+    """Build `mngr rsync` of the agent's out folder into `staging`. Never starts a host."""
     return [
         "rsync", f"{member.address}:{OUT}/", f"{staging}/", "--no-start", "--uncommitted-changes", "clobber", "--",
         *rsync_limits(),
@@ -148,12 +166,12 @@ def rsync_arguments(member: Member, staging: Path) -> list[str]:
 
 
 def rsync_limits() -> tuple[str, ...]:
-    """rsync's own arguments: nothing but plain files and folders, and no giants."""
+    """Return rsync's arguments that exclude links, devices and too large files."""
     return ("--no-links", "--no-devices", "--no-specials", f"--max-size={LARGEST_FILE + 1}")
 
 
 def bundle_script(base: str) -> str:
-    """Writes the bundle of what HEAD has over the base, where the agent wrote none and there is something."""
+    """Build a script that bundles the commits of HEAD over the base, where there are any and the agent wrote none."""
     draft, bundle = f"{OUT}/.{BUNDLE}.draft", f"{OUT}/{BUNDLE}"
     git = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
     return (
@@ -164,20 +182,20 @@ def bundle_script(base: str) -> str:
 
 
 def stamp_script() -> str:
-    """Prints a stamp of the outcome file and `+` where there is a bundle; nothing without the file. GNU and BSD."""
+    """Build a script that prints a stamp of the outcome file, and `+` where there is a bundle. GNU and BSD."""
     path = f"{OUT}/{OUTCOME}"
     stamp = f"stat -c %s-%Y {path} 2>/dev/null || stat -f %z-%m {path} 2>/dev/null"
     return f"if test -f {path} && test -s {path}; then {stamp}; test -s {OUT}/{BUNDLE} && echo +; fi; true"
 
 
 def parse_stamp(text: str) -> tuple[str, bool]:
-    """The stamp of the outcome file, empty where there is none, and whether there is a bundle."""
+    """Parse the output of `stamp_script`: the stamp, empty without a file, and whether there is a bundle."""
     words = text.split()
     return (words[0][:80], "+" in words[1:]) if words else ("", False)
 
 
-def heard_script(text: str) -> str:
-    """Prints `yes` where Claude Code's transcripts of this agent have the text, `no` where they do not."""
+def delivery_script(text: str) -> str:
+    """Build a script that prints `yes` or `no`: whether Claude Code's transcripts of the agent have the text."""
     logs = '"$MNGR_AGENT_STATE_DIR"/plugin/claude/anthropic'
     return (
         f"test -d {logs} || exit 0; "
@@ -185,16 +203,16 @@ def heard_script(text: str) -> str:
     )
 
 
-def parse_heard(text: str) -> Heard:
-    """What `heard_script` printed."""
+def parse_delivery(text: str) -> Delivery:
+    """Parse the output of `delivery_script`."""
     words = text.split()
-    return next((kind for kind in (Heard.YES, Heard.NO) if kind in words), Heard.UNKNOWN)
+    return next((kind for kind in (Delivery.YES, Delivery.NO) if kind in words), Delivery.UNKNOWN)
 
 
 def screen_script() -> str:
-    """Prints the screen of the agent in whose work dir it runs, found by mngr's own stamp on its session.
+    """Build a script that prints the screen of the agent in whose work dir it runs, found by mngr's stamp.
 
-    `mngr capture` takes one agent at a time, and refuses where its program has ended, when its last words matter most.
+    `mngr capture` takes one agent at a time, and refuses where its program has ended.
     """
     return (
         'id=$(basename "$PWD"); pane=$(tmux list-panes -a -F "#{pane_id} #{@mngr_agent_id}" | '
@@ -204,7 +222,7 @@ def screen_script() -> str:
 
 
 def exec_arguments(members: Sequence[Member], script: str, seconds: float) -> list[str]:
-    """`mngr exec` on some agents, which need not run; never starts a host."""
+    """Build `mngr exec` on agents, which need not run. Never starts a host."""
     addresses = [member.address for member in members]
     return [
         "exec", *addresses, script, "--no-start", "--format", "json", "--on-error", "continue",
@@ -213,7 +231,7 @@ def exec_arguments(members: Sequence[Member], script: str, seconds: float) -> li
 
 
 def parse_exec(text: str) -> dict[str, tuple[bool, str]]:
-    """By agent name: whether the script succeeded, and its output. Empty where mngr did not answer."""
+    """Parse success and output of an exec by agent name. Empty where mngr did not answer."""
     try:
         said: Any = json.loads(text)
         results = said["results"]

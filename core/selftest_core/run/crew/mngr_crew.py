@@ -1,9 +1,10 @@
-"""The crew of the real mngr: makes, sees, empties and stops agents, at as few and as cheap calls as can be.
+"""The crew of the real mngr, with as few and as cheap calls as possible.
 
-`mngr list` costs seconds, so it is asked as seldom as its own cost allows (`run.crew.listings`); whether an outcome is
-there is asked of the file system for local agents, and by one batched `mngr exec` for each far provider, as seldom.
-Every provider is asked apart: mngr refuses a whole call when one host of it is down. What a listing did not have is
-never called absent before a newer one said so. Nothing here starts an agent or a host.
+`mngr list` costs seconds, so its answers are cached (`run.crew.listings`). Whether an outcome exists is read from the
+file system for local agents, and asked by one batched `mngr exec` for each remote provider. Each provider is asked on
+its own: mngr fails a whole call when one host of it is down. An agent is absent only after a newer listing confirms it.
+Nothing here starts an agent or a host. Used in one event loop; threads run pure functions only, and the probe has a
+thread of its own (`LocalFleet`).
 """
 
 from __future__ import annotations
@@ -21,21 +22,28 @@ from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.fleet.clusters import limit_line
 from selftest_core.fleet.sources.mngr_list import list_agents
-from selftest_core.run.crew.crew import BUNDLE, OUTCOME, DoubtfulMessageError, Heard, LaunchError, Life, Seen
-from selftest_core.run.crew.delivery import has_heard, is_doubtful
+from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery, DoubtfulMessageError, LaunchError, Life, Seen
+from selftest_core.run.crew.delivery import find_message, may_have_arrived
 from selftest_core.run.crew.env_filter import inherited_from, withheld
-from selftest_core.run.crew.heads import head_of
 from selftest_core.run.crew.listings import Listings, by_id, find, missing_from
-from selftest_core.run.crew.local_rows import LocalRows, life_of, standing_of
-from selftest_core.run.crew.local_screens import local_screens
+from selftest_core.run.crew.local_agents import (
+    FreshOutcomes,
+    LocalFleet,
+    head_of,
+    life_of,
+    local_screens,
+    stamp_of,
+    state_of,
+)
 from selftest_core.run.crew.mngr_commands import (
     OUT,
     create_arguments,
+    delivery_script,
     exec_arguments,
-    heard_script,
+    files_to_upload,
     parse_created,
+    parse_delivery,
     parse_exec,
-    parse_heard,
     parse_stamp,
     place_of,
     provider_of,
@@ -44,9 +52,7 @@ from selftest_core.run.crew.mngr_commands import (
     work_dir,
 )
 from selftest_core.run.crew.recording import NOT_RECORDED
-from selftest_core.run.crew.upload import carried_files
-from selftest_core.run.fetch.copying import pull_far, pull_local, stop_local
-from selftest_core.run.fetch.fresh_outcomes import FreshOutcomes, stamp_of
+from selftest_core.run.fetch.copying import pull_local, pull_remote, stop_local
 from selftest_core.run.fetch.mngr_conversations import MngrConversations
 from selftest_core.run.fold import Member
 from selftest_core.run.plan.prompt import render_prompt, render_smoke_prompt
@@ -71,27 +77,24 @@ _CREATE = 290.0
 _EXEC = 60.0
 _MESSAGE = 110.0
 _STOP = 110.0
-_GLANCE = 0.5  # seconds between two looks at the outcome files while mngr lists
+_OUTCOME_POLL = 0.5  # seconds between two looks at the outcome files while mngr lists
 _LEAST_AGE = 2.0
-"""Seconds for which an answer about files is good at least; four times its own cost otherwise."""
+"""Seconds for which an answer about files is valid at least; otherwise four times its own cost."""
 _SETTLING = 5.0
-"""Seconds after its making in which an agent's shell may be seen before its program, and for which an interactive
-agent must have waited before its turn counts as ended: between two turns, and before its first, it waits too."""
+"""Seconds after its creation in which an agent's shell may be seen without its program; and seconds that an interactive
+agent must wait before its turn counts as ended: it also waits between two turns and before its first."""
 _AT_ONCE = 20
 _GONE_HOST = frozenset({"STOPPED", "STOPPING", "PAUSED", "CRASHED", "FAILED", "DESTROYED"})
 
 
 class MngrCrew:
-    """The agents of one run. `folder` has the private clone that they start from, and gets their prompts."""
+    """The agents of one run. `folder` has the private clone that they are made from, and keeps their prompts."""
 
     def __init__(
         self, plan: RunPlan, mngr: Mngr, folder: RunFolder, clock: Clock, recorder: Recorder | None = None,
         mask: Mask | None = None,
     ) -> None:  # fmt: skip
-        """`recorder`: says what far agents need so that their terminals are recorded where they are.
-
-        `mask`: masks conversations; without it none is kept.
-        """
+        """`recorder` provides the recording of remote agents. `mask` masks conversations; without it none is kept."""
         self._recorder = recorder
         self._plan = plan
         self._mngr = Mngr(mngr.program, mngr.environ, folder.clone)
@@ -101,34 +104,34 @@ class MngrCrew:
         self._tests = {test.agent_name: test for test in plan.tests}
         self._listings = Listings(partial(list_agents, self._mngr), clock)
         self._fresh = FreshOutcomes(self._host_dir)
-        self._left: set[asyncio.Future[dict[str, Listed | str]]] = set()  # listings that a look did not wait for
+        self._unfinished: set[asyncio.Future[dict[str, Listed | str]]] = set()  # listings that a look did not wait for
         self._conversations = MngrConversations(plan, self._mngr, mask)
         self._stamps: dict[str, tuple[str, bool]] = {}
         self._stamps_asked: dict[str, tuple[float, float]] = {}  # by provider: when, and how long it took
-        self._local = LocalRows(self._mngr.environ)
+        self._local = LocalFleet(self._mngr.environ)
         self._waiting_since: dict[str, float] = {}
-        self._not_made_since: dict[str, float] = {}
-        self._making_seen_at = 0.0
-        self._absent_in: dict[str, float] = {}  # by agent id: when the first listing was there that does not have it
-        self._begun: set[str] = set()  # agents whose program was seen, or whose end is sure
+        self._not_creating_since: dict[str, float] = {}
+        self._creating_seen_at = 0.0
+        self._absent_in: dict[str, float] = {}  # by agent id: the time of the first listing without it
+        self._begun: set[str] = set()  # agents whose program was seen, or whose end is certain
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
-        self._not_made_since.pop(member.agent_id, None)
+        self._not_creating_since.pop(member.agent_id, None)
         self._begun.discard(member.agent_id)
         prompt = self._folder.path / "prompts" / f"{member.test}.md"
         prompt.parent.mkdir(exist_ok=True)
-        # For each attempt anew: it says when the agent's time is over.
+        # For each attempt anew: it has the agent's deadline.
         prompt.write_text(self._prompt_of(member), encoding="utf-8")
         place = place_of(self._plan, member)
         folder = work_dir(place, member, self._host_dir)
         project = Path(self._plan.repository).name or "selftest"
-        kept_back = await self._withheld() if place == LOCAL_PROVIDER else ()
-        along = carried_files(self._plan.agent_command) if place != LOCAL_PROVIDER else ()
+        cleared = await self._withheld() if place == LOCAL_PROVIDER else ()
+        uploads = files_to_upload(self._plan.agent_command) if place != LOCAL_PROVIDER else ()
         recording = NOT_RECORDED
         if self._recorder is not None and place != LOCAL_PROVIDER:
             recording = self._recorder.provision(member, folder)
-        arguments = create_arguments(self._plan, member, place, folder, prompt, project, kept_back, along, recording)
+        arguments = create_arguments(self._plan, member, place, folder, prompt, project, cleared, uploads, recording)
         done = await self._mngr.call(arguments, timeout=_CREATE)
         if not done.ok:
             refuse_failed(done)
@@ -146,19 +149,19 @@ class MngrCrew:
         return render_prompt(self._plan, self._tests[member.test], self._clock.now())
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
-        """What is to be seen of them, by a listing that is new enough and a look at their files."""
+        """Observe them by a listing that is new enough and by their files."""
         fresh = self._fresh.look(members)
         if fresh:
             return fresh
         groups = self._by_provider(members)
-        await self._watch_making(members)
+        await self._note_creates(members)
         listing = asyncio.ensure_future(self._listings.of(groups))
         try:
-            while not (await asyncio.wait((listing,), timeout=_GLANCE))[0]:
+            while not (await asyncio.wait((listing,), timeout=_OUTCOME_POLL))[0]:
                 fresh = self._fresh.look(members)
-                if fresh:  # the listing goes on, and serves the next look
-                    self._left.add(listing)
-                    listing.add_done_callback(self._left.discard)
+                if fresh:  # the listing continues and serves the next look
+                    self._unfinished.add(listing)
+                    listing.add_done_callback(self._unfinished.discard)
                     return fresh
         except asyncio.CancelledError:
             listing.cancel()
@@ -180,72 +183,72 @@ class MngrCrew:
             for member in groups[provider]:
                 agent = agents.get(member.agent_id)
                 if isinstance(answer, str):
-                    seen[member.agent_id] = Seen(Life.UNSEEN, says=answer)
+                    seen[member.agent_id] = Seen(Life.UNSEEN, detail=answer)
                 elif agent is not None:
                     self._absent_in.pop(member.agent_id, None)
                     seen[member.agent_id] = self._seen(agent, answer, rows.get(agent.id))
-                elif self._may_be_being_made(member, self._listings.begun(provider)):
-                    seen[member.agent_id] = Seen(Life.UNSEEN, says="it may be being made")
+                elif self._may_be_in_creation(member, self._listings.begun(provider)):
+                    seen[member.agent_id] = Seen(Life.UNSEEN, detail="it may still be in creation")
                 else:
                     seen[member.agent_id] = self._missing(member, answer)
-        self._fresh.tell(seen)
+        self._fresh.note_full_look(seen)
         return seen
 
     async def pull(self, member: Member, staging: Path) -> None:
-        """Make the bundle where the agent made none, and copy its out folder."""
+        """Bundle its branch where the agent did not, and copy its out folder."""
         base = self._plan.base if self._needs_bundle(member) else ""
         if self._is_local(member):
             folder = Path(work_dir(LOCAL_PROVIDER, member, self._host_dir))
             await pull_local(self._mngr, folder, staging, bundle_base=base)
         else:
-            await pull_far(self._mngr, member, staging, bundle_base=base)
+            await pull_remote(self._mngr, member, staging, bundle_base=base)
 
     async def conversation(self, member: Member) -> Conversation:
         """Its conversation so far, masked."""
         return await self._conversations.of(member)
 
     async def limits(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """How a service turns each away: by the last error of its transcript, else by its screen."""
-        told = {agent_id: limit_line(text) for agent_id, text in (await self.screens(members)).items()}
-        return told | await self._conversations.turned_away(members)
+        """Find rate limits by the last error of each transcript, else by the screens."""
+        limits = {agent_id: limit_line(text) for agent_id, text in (await self.screens(members)).items()}
+        return limits | await self._conversations.limits(members)
 
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """The texts of their screens, with some history, by agent id; all of one provider in one call."""
+        """Read their screens with some history, all of one provider in one call."""
         texts: dict[str, str] = {}
         for provider, group in self._by_provider(members).items():
             placed = [self._placed(member) for member in group]
             if provider == LOCAL_PROVIDER:
                 texts |= await local_screens(self._mngr, placed)
             else:
-                told = await self._exec(placed, screen_script())
-                texts |= {one.agent_id: told[one.name] for one in placed if told.get(one.name)}
+                answers = await self._exec(placed, screen_script())
+                texts |= {one.agent_id: answers[one.name] for one in placed if answers.get(one.name)}
         return texts
 
-    async def say(self, member: Member, text: str) -> None:
-        """Send it a message. Raises ToolFailedError where it did not arrive, DoubtfulMessageError where it may have."""
+    async def send(self, member: Member, text: str) -> None:
+        """Send a message. Raises ToolFailedError where it did not arrive, DoubtfulMessageError where it may have."""
         (result,) = await steer(self._mngr, Act.MESSAGE, (_target(member),), text, timeout=_MESSAGE)
-        if not result.ok and (result.hint == MAY_HAVE_ARRIVED or is_doubtful(result.says)):
-            raise DoubtfulMessageError("whether the message arrived is not known", result.says, result.hint)
+        if not result.ok and (result.hint == MAY_HAVE_ARRIVED or may_have_arrived(result.says)):
+            raise DoubtfulMessageError("it is not known whether the message arrived", result.says, result.hint)
         if not result.ok:
             raise ToolFailedError("the message did not arrive", result.says, result.hint)
 
-    async def heard(self, member: Member, text: str) -> Heard:
-        """Whether the agent's transcript has the message."""
+    async def check_delivery(self, member: Member, text: str) -> Delivery:
+        """Look for the message in the agent's transcript."""
         done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
         if f"message {member.agent_id}@" in done.stdout:
-            return Heard.PENDING
+            return Delivery.PENDING
         if self._is_local(member):
-            return await asyncio.to_thread(has_heard, self._host_dir / "agents" / member.agent_id, text)
-        said = await self._exec([self._placed(member)], heard_script(text))
-        return parse_heard(" ".join(said.values()))
+            return await asyncio.to_thread(find_message, self._host_dir / "agents" / member.agent_id, text)
+        answers = await self._exec([self._placed(member)], delivery_script(text))
+        return parse_delivery(" ".join(answers.values()))
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """Stop them, and see that they stopped."""
+        """Stop them, and check that they stopped."""
         local = [self._placed(member) for member in members if self._is_local(member)]
         stopped = await stop_local(self._mngr, local) if local else frozenset()
         targets = [_target(member) for member in members if member.agent_id not in stopped]
         results = await steer(self._mngr, Act.STOP, targets, timeout=_STOP) if targets else ()
-        # One that is not there any more is as stopped as can be.
+        # One that is not there any more counts as stopped.
         return dict.fromkeys(stopped, "") | {
             result.target.key.agent_id: "" if result.ok or "not there" in result.says else result.says
             for result in results
@@ -261,12 +264,12 @@ class MngrCrew:
         return groups
 
     def _agent(self, member: Member) -> Agent | None:
-        """The agent as it was last listed."""
+        """Return the agent of the last listing."""
         listed = self._listings.newest(member.provider)
         return None if listed is None else find(by_id(listed), member)
 
     def _placed(self, member: Member) -> Member:
-        """The member with the name that it was last seen with."""
+        """Return the member with its name in the last listing: a person may rename an agent."""
         agent = self._agent(member)
         return member if agent is None else replace(member, name=agent.name)
 
@@ -277,7 +280,7 @@ class MngrCrew:
             self._listings.doubt(agent.id)
         else:
             takes_turns = self._plan.agent_type != "command"
-            state, condition = standing_of(agent, row, has_begun=agent.id in self._begun, takes_turns=takes_turns)
+            state, condition = state_of(agent, row, has_begun=agent.id in self._begun, takes_turns=takes_turns)
             is_gone = not agent.host.is_local and agent.host.state in _GONE_HOST
             has_settled = self._has_settled(agent, state, listed.at)
             life = Life.LOST if is_gone else life_of(agent, state, condition, has_settled=has_settled)
@@ -285,38 +288,38 @@ class MngrCrew:
             stamp = stamp_of(Path(agent.work_dir) / OUT / OUTCOME)
         else:
             stamp, _ = self._stamps.get(agent.id, ("", False))
-        says = f"its host is {agent.host.state}" if life is Life.LOST else ""
+        detail = f"its host is {agent.host.state}" if life is Life.LOST else ""
         if condition is None or life not in (Life.ASKS, Life.TURN_ENDED, Life.EXITED):
-            return Seen(life, stamp, agent.host.id, agent.host.provider, says)
-        says = "" if condition.kind in (Kind.TURN_ENDED, Kind.READY) else reason(condition)
+            return Seen(life, stamp, agent.host.id, agent.host.provider, detail)
+        detail = "" if condition.kind in (Kind.TURN_ENDED, Kind.READY) else reason(condition)
         needs_you = row is not None and row.attention is not None
-        return Seen(life, stamp, agent.host.id, agent.host.provider, says, kind=condition.kind, needs_you=needs_you)
+        return Seen(life, stamp, agent.host.id, agent.host.provider, detail, kind=condition.kind, needs_you=needs_you)
 
     def _is_beginning(self, agent: Agent, listed: Listed) -> bool:
-        """True where an agent that seems to have ended may only be on its way.
+        """True where an agent that seems to have ended may only be starting.
 
-        mngr makes its files, then its session, then types its command, which its shell takes when it is ready: how
-        long that takes is the machine's business. So the time counts from when no `mngr create` of it runs any more.
+        mngr makes its files, then its session, then types its command, which the shell reads when it is ready. How long
+        that takes depends on the machine, so the time counts from when no `mngr create` of the agent runs.
         """
         if agent.id in self._begun or agent.state is State.UNKNOWN or agent.host.state in _GONE_HOST:
             return False
         is_old = agent.created_at is None or listed.at - agent.created_at > 2.0 * _CREATE
         if agent.state in (State.DONE, State.STOPPED) and not is_old:
-            since = self._not_made_since.get(agent.id, math.inf)
+            since = self._not_creating_since.get(agent.id, math.inf)
             if self._listings.begun(agent.host.provider) < since + _SETTLING:
                 return True
         self._begun.add(agent.id)
         return False
 
     def _has_settled(self, agent: Agent, state: State, at: float) -> bool:
-        """True where it has waited for some seconds: between two turns, and before its first, it waits too."""
+        """True where it has waited for `_SETTLING` seconds."""
         if state is not State.WAITING:
             self._waiting_since.pop(agent.id, None)
             return False
         return at - self._waiting_since.setdefault(agent.id, at) >= _SETTLING
 
     async def _ask_outcomes(self, agents: Sequence[Agent]) -> None:
-        """Ask the far ones whether their outcome is there; an answer that does not come leaves what was known."""
+        """Ask remote hosts for the stamps of the outcomes; without an answer the last stamps stay."""
         groups: dict[str, list[Agent]] = {}
         for agent in agents:
             if not agent.host.is_local and agent.host.state not in _GONE_HOST:
@@ -335,7 +338,7 @@ class MngrCrew:
         self._stamps_asked[provider] = (self._clock.elapsed(), self._clock.elapsed() - began)
 
     async def _exec(self, members: Sequence[Member], script: str) -> dict[str, str]:
-        """What the script prints for each, by agent name; without those where it failed. All of one provider."""
+        """Run a script for agents of one provider; return its output by agent name, without those where it failed."""
         answers: dict[str, str] = {}
         for start in range(0, len(members), _AT_ONCE):
             batch = members[start : start + _AT_ONCE]
@@ -343,52 +346,52 @@ class MngrCrew:
                 done = await self._mngr.call(exec_arguments(batch, script, _EXEC - 10.0), timeout=_EXEC)
             except ToolError:
                 continue
-            answers |= {name: says for name, (ok, says) in parse_exec(done.stdout).items() if ok}
+            answers |= {name: output for name, (ok, output) in parse_exec(done.stdout).items() if ok}
         return answers
 
     async def _withheld(self) -> tuple[str, ...]:
-        """The variables that a local agent would inherit and must not have."""
+        """Return the variables that a local agent would inherit and must not have."""
         inherited = await asyncio.to_thread(inherited_from, self._mngr.default_socket, self._mngr.environ)
         return withheld(inherited, self._plan.env_names)
 
-    async def _watch_making(self, members: Sequence[Member]) -> None:
-        """Note since when no `mngr create` of them runs: one that an ended conductor left finishes all the same.
+    async def _note_creates(self, members: Sequence[Member]) -> None:
+        """Note since when no `mngr create` of them runs; one that an ended conductor started may still run.
 
-        Looked at before the listing that is to say that one is absent or has ended: what was made in between is in
+        Called before the listing that may report an agent as absent or ended: an agent that is made in between is in
         neither.
         """
         unknown = [one for one in members if one.agent_id not in self._begun or self._agent(one) is None]
         if not unknown:
             return
         now = self._clock.elapsed()
-        is_known = all(member.agent_id in self._not_made_since for member in unknown)
-        if is_known and now - self._making_seen_at < _LEAST_AGE:
+        is_known = all(member.agent_id in self._not_creating_since for member in unknown)
+        if is_known and now - self._creating_seen_at < _LEAST_AGE:
             return
-        self._making_seen_at = now
+        self._creating_seen_at = now
         try:
             done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
         except ToolError:
             return
         for member in unknown:
             if f"--id {member.agent_id}" in done.stdout:
-                self._not_made_since.pop(member.agent_id, None)
+                self._not_creating_since.pop(member.agent_id, None)
             else:
-                self._not_made_since.setdefault(member.agent_id, now)
+                self._not_creating_since.setdefault(member.agent_id, now)
 
     def _missing(self, member: Member, listed: Listed) -> Seen:
-        """One that was made is gone when two listings do not have it: one alone may have been taken at a bad moment."""
+        """Interpret a missing member: a created one is gone only when two listings do not have it."""
         found = missing_from(listed, member)
         is_first = self._absent_in.setdefault(member.agent_id, listed.at) == listed.at
         if member.host_id and is_first and found.life is not Life.UNSEEN:
-            return Seen(Life.UNSEEN, says="the last listing does not have it")
+            return Seen(Life.UNSEEN, detail="the last listing does not have it")
         return found
 
-    def _may_be_being_made(self, member: Member, listed_at: float) -> bool:
-        since = self._not_made_since.get(member.agent_id)
+    def _may_be_in_creation(self, member: Member, listed_at: float) -> bool:
+        since = self._not_creating_since.get(member.agent_id)
         return since is None or listed_at < since
 
     def _needs_bundle(self, member: Member) -> bool:
-        """False where it made one itself, or is known to have nothing to put into one."""
+        """False where it made one itself, or is known to have no commits."""
         agent = self._agent(member)
         if agent is None:
             return True

@@ -1,7 +1,6 @@
-"""What a run needs of whoever records its agents' terminals: the port `Recorder`, filled by the program's entry.
+"""The port `Recorder`: records the terminals of a run's agents. The program's entry point passes an implementation.
 
-A run is the same with and without one: recording must never hold it up nor fail it. So nothing here raises, and what
-went wrong is told by the recorder itself.
+Recording must never delay or fail a run: no method raises, and the recorder itself reports what went wrong.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 LIVE = "recordings"
-"""The folder of a run where recordings stand while their agents work."""
+"""The folder of a run with the recordings of running agents."""
 TERMINAL = "terminal.cast"
-"""The recording's name in what came back of an attempt."""
+"""The recording's name among the files of an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """What records an agent on its own host: files to be put there, and a command for when it is made."""
+    """How an agent is recorded on its own host: files to upload, and a command that is run when it is made."""
 
     uploads: tuple[tuple[Path, PurePosixPath], ...] = ()
     command: str = ""
@@ -40,19 +39,19 @@ class Recorder(Protocol):
     """Records the terminals of one run's agents."""
 
     def begin(self, run: Run) -> None:
-        """A conductor has taken the run up; to be called in its event loop."""
+        """Start recording. Called in the conductor's event loop."""
         ...
 
-    def hear(self, run: Run, entry: Entry) -> None:
-        """A line of the journal was written, `run` being the run after it."""
+    def handle(self, run: Run, entry: Entry) -> None:
+        """Handle a journal line; `run` is the run after it."""
         ...
 
     def provision(self, member: Member, work_dir: PurePosixPath) -> Provision:
-        """What a far agent needs so that its terminal is recorded there, into its out folder."""
+        """Return what records a remote agent on its host, into its out folder."""
         ...
 
     async def leave(self, *, is_over: bool) -> None:
-        """The conductor leaves. Agents that go on are recorded on; a run that is over leaves nothing behind."""
+        """Handle the conductor's end. Running agents are recorded further; a finished run leaves no recorder."""
         ...
 
 
@@ -60,12 +59,12 @@ type RecorderMaker = Callable[[RunFolder, Config, Mapping[str, str]], Recorder]
 
 
 def live_recording(folder: RunFolder, member: Member) -> Path:
-    """Where the recording of a local agent is while it is made; also afterwards."""
+    """Return the path of a local agent's recording, while it runs and afterwards."""
     return folder.path / LIVE / f"{member.test}-attempt-{member.attempt}.cast"
 
 
 def recording_of(folder: RunFolder, member: Member) -> Path | None:
-    """The recording of an attempt: what came back of it, else the one that is being made; None without any."""
+    """Find the recording of an attempt: the fetched one, else the live one; None without any."""
     attempt = folder.attempt(member)
     found = [attempt / TERMINAL, *sorted(attempt.glob("*.cast")), live_recording(folder, member)]
     return next((path for path in found if path.is_file() and not path.is_symlink()), None)

@@ -1,4 +1,4 @@
-"""Folders of a run's agents that mngr has Claude Code trust, and their removal from the person's ~/.claude.json."""
+"""Folders that mngr marks as trusted for a run's agents in the person's ~/.claude.json, and their removal."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def trusted_folders(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> frozenset[str]:
-    """The copies of a run's local agents, and the clone that worktrees share, as mngr spells them."""
+    """Return the copies of a run's local agents and the clone that worktrees share, as mngr spells them."""
     copies = host_dir_of(environ) / "copies"
     paths = [folder.clone, *(copies / agent_id for agent_id in agent_ids(run))]
     return frozenset(str(one) for path in paths for one in (path, path.resolve()))
 
 
-def take_back_trust(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> str:
-    """Remove the entries of a run that has ended; returns why that was not done, which leaves them to `sweep`."""
+def remove_trust(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> str:
+    """Remove the entries of an ended run; return why that failed, which leaves them to `sweep`."""
     if run.plan.agent_type == "command" or LOCAL_PROVIDER not in providers_of(run.plan.provider):
         return ""
     return remove_entries(claude_file(environ), trusted_folders(folder, run, environ))
 
 
 def agent_ids(run: Run) -> frozenset[str]:
-    """The ids of all agents that a run made, or was to make, its smoke agents included."""
+    """Return the ids of all agents that a run made or tried to make, smoke agents included."""
     rows = run.rows.values()
     made = [row.member for row in rows if row.member is not None]
     given_up = [retry.member for row in rows for retry in row.retries]

@@ -1,9 +1,9 @@
-"""The branch of an agent, from a bundle that it wrote into a ref of ours: looked at first where it can do no harm.
+"""The branch of an agent, taken from the bundle that it wrote: checked in quarantine, then kept under a ref of ours.
 
-A quarantine repository of its own borrows the person's objects; the bundle is unpacked there, and only when its tip
-is a commit that descends from the base is it unpacked into the person's object store and named, under
-`refs/selftest/<run>/agents/<agent>` and nowhere else: what refs the bundle holds, and what the agent called its
-branch, decides nothing. `git bundle unbundle` is used since a fetch needs the file protocol, which stays forbidden.
+A quarantine repository borrows the person's objects, and the bundle is unpacked there first. Only when its tip is a
+commit that descends from the base, it is unpacked into the person's object store and named
+`refs/selftest/<run>/agents/<agent>`; refs in the bundle and the agent's branch name are ignored. A fetch would need
+git's file protocol, which stays forbidden, so `git bundle unbundle` is used.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _TIMEOUT = 120.0
 
 
 class UnusableBundleError(SelftestError):
-    """A bundle that is none, or whose commits do not descend from the run's base."""
+    """A file that is no bundle, or whose commits do not descend from the run's base."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A branch that was taken: its last commit and how many commits it has over the base. No commits: no ref."""
+    """A branch that was taken: its tip and its number of commits over the base. Without commits there is no ref."""
 
     tip: str = ""
     commits: int = 0
 
 
 class Bundles(Protocol):
-    """Takes branches in."""
+    """Takes branches from bundles."""
 
     async def take(self, bundle: Path, member: Member) -> Taken:
-        """Check the bundle and keep its branch; again with the same bundle changes nothing.
+        """Check the bundle and keep its branch. Idempotent.
 
         Raises UnusableBundleError, or another SelftestError where our own repository fails.
         """
@@ -56,12 +56,12 @@ class Bundles(Protocol):
 
 
 def agent_ref(run: str, test: str) -> str:
-    """Where the branch of a test's agent is kept; `test` is the planned agent name."""
+    """Return the ref of a test's branch; `test` is the planned agent name."""
     return f"refs/selftest/{run}/agents/{test}"
 
 
 class GitBundles:
-    """The real one, on the person's repository."""
+    """Takes branches into the person's repository, one at a time, since each walks many objects."""
 
     def __init__(self, plan: RunPlan, environ: Mapping[str, str]) -> None:
         self._plan = plan
@@ -99,7 +99,7 @@ def _examine(git: Git, base: str, bundle: Path) -> Taken:
         raise UnusableBundleError("The bundle's branch is no commit", tip)
     if not git.run("merge-base", "--is-ancestor", base, tip).ok:
         raise UnusableBundleError("The bundle's commits do not descend from the run's base", f"{tip} over {base}")
-    # Walks everything that is new, so that a missing file or folder is found here and not in a review.
+    # Walk all new objects, so that a missing one is found here and not in a review.
     _must(git.run("rev-list", "--objects", "--quiet", tip, f"^{base}", timeout=_TIMEOUT))
     commits = int(git.ask("rev-list", "--count", tip, f"^{base}"))
     if commits > MOST_COMMITS:
@@ -113,13 +113,13 @@ def _heads(text: str) -> dict[str, str]:
 
 
 def _tip(heads: Mapping[str, str]) -> str:
-    """What the agent stood on: HEAD where the bundle has it, else its only branch."""
+    """Return the tip: HEAD where the bundle has it, else its only branch."""
     if "HEAD" in heads:
         return heads["HEAD"]
     tips = {oid for name, oid in heads.items() if name.startswith("refs/heads/")} or set(heads.values())
     if len(tips) != 1:
-        says = "has no ref" if not tips else "has several branches and no HEAD"
-        raise UnusableBundleError(f"The bundle {says}", ", ".join(sorted(heads))[:500])
+        problem = "has no ref" if not tips else "has several branches and no HEAD"
+        raise UnusableBundleError(f"The bundle {problem}", ", ".join(sorted(heads))[:500])
     return tips.pop()
 
 

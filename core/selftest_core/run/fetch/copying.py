@@ -1,8 +1,8 @@
-"""Copy what an agent left into a staging folder, and stop it: through mngr where it is far, ourselves where it is here.
+"""Copy an agent's files into staging, and stop it: through mngr for remote agents, directly for local ones.
 
-mngr takes a second or two of processor time for each call, so that a local agent that is done would live on for many
-seconds while others are fetched and stopped. On this machine its files and its session are read directly. The agent
-owns its files: no link is followed, and git runs without any configuration but that of its copy, and without hooks.
+A call of mngr costs a second or two of CPU, so a finished local agent would run on for many seconds while others are
+fetched and stopped. Its files and its session are therefore read directly. The agent owns its files: no link is
+followed, and git runs without hooks and with the configuration of the copy only.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _RSYNC = 280.0
 _EXEC = 60.0
 _STOP = 110.0
 _PARTIAL_STATUS = (23, 24)
-"""rsync's exit status for: some files could not be copied, or vanished meanwhile; the rest came."""
+"""rsync's exit statuses for: some files could not be copied or vanished; the rest was copied."""
 _PARTIAL = tuple(f"status {number}" for number in _PARTIAL_STATUS)
 
 
 async def pull_local(mngr: Mngr, work_dir: Path, staging: Path, *, bundle_base: str = "") -> None:
-    """Copy the out folder of an agent on this machine. `bundle_base`: make its bundle before, with what it has over it.
+    """Copy the out folder of a local agent. `bundle_base`: first bundle its commits over this one.
 
-    Raises ToolError, and ValueError where its out folder is no plain folder.
+    Raises ToolError, and ValueError where the out folder is no plain folder.
     """
     for folder in (work_dir, work_dir / ".selftest", work_dir / OUT):
         try:
@@ -65,27 +65,27 @@ async def pull_local(mngr: Mngr, work_dir: Path, staging: Path, *, bundle_base: 
         raise _not_copied(done)
 
 
-async def pull_far(mngr: Mngr, member: Member, staging: Path, *, bundle_base: str = "") -> None:
-    """The same for an agent on another machine. Raises ToolError."""
+async def pull_remote(mngr: Mngr, member: Member, staging: Path, *, bundle_base: str = "") -> None:
+    """Copy the out folder of a remote agent, as `pull_local` does. Raises ToolError."""
     if bundle_base:
         script = bundle_script(bundle_base)
         done = await mngr.call(exec_arguments((member,), script, _EXEC - 10.0), timeout=_EXEC)
         answers = tuple(parse_exec(done.stdout).values())
-        if not answers:  # nobody was asked: without this its branch would be taken for none
+        if not answers:  # no answer: its branch must not be taken for empty
             raise ToolFailedError(
                 "the agent could not be asked for its branch", done.stderr_end,
                 argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
             )  # fmt: skip
-        ok, says = answers[0]
+        ok, output = answers[0]
         if not ok:
-            _note_failed_bundle(staging, says)
+            _note_failed_bundle(staging, output)
     done = await mngr.call(rsync_arguments(member, staging), timeout=_RSYNC)
     if not done.ok and not any(words in done.stderr for words in _PARTIAL):
         raise _not_copied(done)
 
 
 async def stop_local(mngr: Mngr, members: Sequence[Member]) -> frozenset[str]:
-    """Stop agents of this machine; the ids of those that mngr stopped and that have no session any more."""
+    """Stop local agents; return the ids of those that mngr reports as stopped and that have no session."""
     try:
         done = await mngr.call(stop_arguments([member.address for member in members]), timeout=_STOP)
         answers = read_answer(Act.STOP, done.stdout) or {}
@@ -94,16 +94,16 @@ async def stop_local(mngr: Mngr, members: Sequence[Member]) -> frozenset[str]:
     except ToolError:
         return frozenset()
     prefix = prefix_of(mngr.environ, host_dir_of(mngr.environ))
-    there = set(listed.stdout.split("\n"))
+    sessions = set(listed.stdout.split("\n"))
     return frozenset(
         member.agent_id
         for member in members
-        if (answer := answers.get(member.name)) is not None and answer.ok and f"{prefix}{member.name}" not in there
+        if (answer := answers.get(member.name)) is not None and answer.ok and f"{prefix}{member.name}" not in sessions
     )
 
 
-def _note_failed_bundle(staging: Path, says: str) -> None:
-    (staging / "bundle-failed.txt").write_text(f"{says}\n", encoding="utf-8", errors="replace")
+def _note_failed_bundle(staging: Path, output: str) -> None:
+    (staging / "bundle-failed.txt").write_text(f"{output}\n", encoding="utf-8", errors="replace")
 
 
 def _not_copied(done: Completed) -> ToolFailedError:

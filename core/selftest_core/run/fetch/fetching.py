@@ -1,7 +1,7 @@
-"""One fetch of what an agent left: into staging, judged, its branch taken in, then the whole renamed into place.
+"""One fetch of an agent's results: copied into staging, checked, its branch taken, then renamed into place.
 
-It is done once: an attempt's folder that stands there already (the conductor was killed right after the rename) is
-read and nothing is fetched again. What a fetch that did not count brought is thrown away.
+A fetch is done once: an attempt's folder that exists (the conductor was killed right after the rename) is only read.
+What an incomplete fetch brought is deleted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import SelftestError, ToolError
+from selftest_core.errors import SelftestError, ToolError, describe_error, describe_unexpected
 from selftest_core.frozen import dataclass
-from selftest_core.run.conduct.context import evidence_of, words_of
 from selftest_core.run.fetch.bundles import Taken, UnusableBundleError
 from selftest_core.run.fetch.conversations import Conversation, keep_conversation
 from selftest_core.run.fetch.received_files import SCREEN, receive
@@ -39,10 +38,10 @@ NOTHING_TAKEN = Taken()
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fetch brought. `reason`: why there is no outcome although a file is there. `failure`: it did not work.
+    """The result of a fetch. `reason`: why a file that is there is no outcome. `failure`: why the fetch failed.
 
-    `screen`: the agent's last screen, asked for only where it is given up without an outcome. `error`: the API error
-    that its conversation ended with.
+    `screen`: the agent's last screen, only where it is given up without an outcome. `error`: the API error that its
+    conversation ended with.
     """
 
     outcome: Outcome | None = None
@@ -54,18 +53,18 @@ class Fetched:
 
 
 class OwnDiskError(SelftestError):
-    """This machine's disk takes nothing more: no fault of any agent, so that the run rests as it is."""
+    """This machine's disk is full: no fault of any agent, so the conductor leaves and the run can be resumed."""
 
     exit_status = 3
 
 
 def refuse_own_disk(error: Exception, *places: Path | None) -> None:
-    """Raise OwnDiskError where it is our own disk that made this fail; an agent must not pay for that."""
+    """Raise OwnDiskError where our own full disk caused this error, so that no agent is blamed."""
     is_own = isinstance(error, OSError) and error.errno in _FULL
     is_full = isinstance(error, ToolError) and any(_is_full(place) for place in places if place is not None)
     if is_own or is_full:
-        hint = "Free some space; then `selftest-tui resume`: nothing that was done before is lost."
-        raise OwnDiskError("The disk of this machine takes nothing more", words_of(error), hint) from error
+        hint = "Free some space, then `selftest-tui resume`: nothing is lost."
+        raise OwnDiskError("The disk of this machine is full", describe_error(error), hint) from error
 
 
 def _is_full(place: Path) -> bool:
@@ -78,19 +77,19 @@ def _is_full(place: Path) -> bool:
 async def fetch(
     member: Member, crew: Crew, folder: RunFolder, bundles: Bundles, policy: Policy, *, is_last: bool
 ) -> Fetched:
-    """Fetch what the agent left. Put in place where it has a whole outcome, or where this `is_last`.
+    """Fetch what the agent left; keep it where it has a complete outcome, or where this `is_last`.
 
-    Raises nothing for what an agent or mngr did: `failure` says it. Raises OwnDiskError.
+    Errors of the agent or of mngr become `failure`. Raises OwnDiskError.
     """
     staging: Path | None = None
     try:
         place = folder.attempt(member)
         if place.is_dir():
-            return await _judge(place, member, bundles)
+            return await _check(place, member, bundles)
         staging = folder.make_staging(member)
         async with asyncio.timeout(policy.pull_deadline):
             await crew.pull(member, staging)
-        fetched = await _judge(staging, member, bundles)
+        fetched = await _check(staging, member, bundles)
         if not fetched.failure and (is_last or (fetched.outcome is not None and not fetched.reason)):
             if fetched.outcome is None:
                 fetched = await _with_screen(fetched, member, crew, staging, policy)
@@ -104,40 +103,40 @@ async def fetch(
     except Exception as error:
         refuse_own_disk(error, folder.path, staging)
         is_known = isinstance(error, ToolError | OSError | ValueError)
-        return Fetched(failure=words_of(error) if is_known else evidence_of(error))
+        return Fetched(failure=describe_error(error) if is_known else describe_unexpected(error))
     finally:
         if staging is not None:
             with contextlib.suppress(OSError):
                 shutil.rmtree(staging, ignore_errors=True)
 
 
-async def _judge(folder: Path, member: Member, bundles: Bundles) -> Fetched:
+async def _check(folder: Path, member: Member, bundles: Bundles) -> Fetched:
     arrival = receive(folder)
     taken, reason, failure = NOTHING_TAKEN, arrival.reason, ""
     if arrival.bundle is not None:
         try:
             taken = await bundles.take(arrival.bundle, member)
         except UnusableBundleError as error:
-            reason = reason or words_of(error)
+            reason = reason or describe_error(error)
         except SelftestError as error:
-            failure = words_of(error)
+            failure = describe_error(error)
     screen = folder / SCREEN
     text = screen.read_text(encoding="utf-8", errors="replace") if screen.is_file() else ""
     return Fetched(arrival.outcome, taken, reason, failure, text[-_LONGEST_SCREEN:])
 
 
 async def _conversation(member: Member, crew: Crew, policy: Policy) -> Conversation:
-    """The agent's conversation. A fetch never fails for it."""
+    """Get the agent's conversation. Its failure never fails the fetch."""
     try:
         async with asyncio.timeout(policy.conversation_deadline):
             return await crew.conversation(member)
     except TimeoutError:
-        return Conversation(missing=f"it could not be had within {policy.conversation_deadline:g} s")
+        return Conversation(missing=f"it could not be fetched within {policy.conversation_deadline:g} s")
     except ToolError as error:
-        return Conversation(missing=words_of(error))
+        return Conversation(missing=describe_error(error))
     except Exception as error:
         refuse_own_disk(error)
-        return Conversation(missing=evidence_of(error))
+        return Conversation(missing=describe_unexpected(error))
 
 
 async def _with_screen(fetched: Fetched, member: Member, crew: Crew, staging: Path, policy: Policy) -> Fetched:

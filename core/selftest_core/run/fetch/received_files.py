@@ -1,8 +1,8 @@
-"""What an agent gave back, judged on arrival: nothing of it is trusted, and nothing in it can reach out of its folder.
+"""Files that an agent gave back, made safe and parsed on arrival: nothing of them is trusted.
 
-The files lie in a staging folder that only we know. Links and devices are removed, caps on number and bytes hold,
-folders are made readable again, and the outcome is parsed. What was left out is named. Only then is the folder
-renamed into place, so that whoever finds an attempt's folder finds it whole.
+They lie in a staging folder that only we know. Links and devices are removed, their number and size are limited,
+folders become readable, the outcome is parsed, and a list names what was removed. Only then the folder is renamed into
+place, so an attempt's folder is always complete.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from selftest_core.run.outcome.outcome import Outcome
 
 LARGEST_FILE = 64 * 1024 * 1024
-"""Bytes of one file; a recording of hours stays below."""
+"""Bytes of one file; a recording of hours is smaller."""
 LARGEST_PULL = 256 * 1024 * 1024
-"""Bytes of everything that one agent gives back."""
+"""Bytes of all files of one agent."""
 MOST_FILES = 4000
 DEEPEST = 24
 SCREEN = "last-screen.txt"
-"""The text of the agent's screen when it was given up, beside what it gave back."""
+"""The text of the agent's screen when it was given up."""
 LEFT_OUT = "left-out.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What came. `outcome` None: there is none that can be read, and `reason` says why, empty where no file came.
+    """The received files. `outcome` None: there is none that can be read; `reason` says why, empty without a file.
 
-    `bundle`: its branch, not yet looked into. `left_out`: paths that were removed, with the reason.
+    `bundle`: its branch, not checked yet. `left_out`: removed paths, with the reason.
     """
 
     outcome: Outcome | None
@@ -44,14 +44,14 @@ class Arrival:
 
 
 def receive(staging: Path) -> Arrival:
-    """Make the folder safe and read its outcome. Never raises for what an agent did; OSError for our own disk."""
+    """Make the folder safe and read its outcome. Raises only for our own disk: OSError."""
     left_out = tuple(_make_safe(staging))
     if left_out:
         (staging / LEFT_OUT).write_text("".join(f"{line!r}\n" for line in left_out), encoding="utf-8")
     outcome, reason = _read_outcome(staging / OUTCOME)
-    named = next((line for line in left_out if line.startswith(f"{OUTCOME}: ")), "")
+    removed = next((line for line in left_out if line.startswith(f"{OUTCOME}: ")), "")
     bundle = staging / BUNDLE
-    return Arrival(outcome, reason or named, bundle if bundle.is_file() else None, left_out)
+    return Arrival(outcome, reason or removed, bundle if bundle.is_file() else None, left_out)
 
 
 def _read_outcome(path: Path) -> tuple[Outcome | None, str]:
@@ -67,7 +67,7 @@ def _read_outcome(path: Path) -> tuple[Outcome | None, str]:
 
 
 def _make_safe(top: Path) -> list[str]:
-    """Remove what may not stay, smallest path first; returns what was removed and why."""
+    """Remove files that are not allowed; return their paths with the reason."""
     removed: list[str] = []
     files = 0
     total = 0
@@ -75,7 +75,7 @@ def _make_safe(top: Path) -> list[str]:
     while waiting:
         folder, depth = waiting.pop()
         folder.chmod(0o700)
-        # The outcome and the branch first: a flood beside them must not crowd them out.
+        # The outcome and the branch first, so that a flood of other files cannot displace them.
         for path in sorted(folder.iterdir(), key=lambda one: (one.name not in (OUTCOME, BUNDLE), one.name)):
             name = str(path.relative_to(top))
             found = path.lstat()
@@ -88,7 +88,7 @@ def _make_safe(top: Path) -> list[str]:
                 continue
             files += 1
             total += found.st_size
-            why = _why_not(found.st_mode, found.st_size, files, total)
+            why = _removal_reason(found.st_mode, found.st_size, files, total)
             if why:
                 path.unlink()
                 files, total = files - 1, total - found.st_size
@@ -98,7 +98,7 @@ def _make_safe(top: Path) -> list[str]:
     return removed
 
 
-def _why_not(mode: int, size: int, files: int, total: int) -> str:
+def _removal_reason(mode: int, size: int, files: int, total: int) -> str:
     if stat.S_ISLNK(mode):
         return "a link"
     if not stat.S_ISREG(mode):
@@ -113,7 +113,7 @@ def _why_not(mode: int, size: int, files: int, total: int) -> str:
 
 
 def _remove_tree(folder: Path) -> None:
-    """Remove a folder however deep, without following links."""
+    """Remove a folder of any depth, without following links."""
     folders = [folder]
     for one in folders:
         one.chmod(0o700)

@@ -82,8 +82,8 @@ def estimate(
 ) -> Estimates:
     """Estimate a run. `size` is the source's at the base; `tests`: how many get an agent, None for all of the plan.
 
-    `along`: files of the agents' command that only this machine has (`carrying.carried_files`). `service`: who answers
-    the agents' model requests, empty for whom their type talks to by itself.
+    `along`: files of the agents' command that only this machine has (`crew.mngr_commands.files_to_upload`). `service`:
+    who answers the agents' model requests, empty for whom their type talks to by itself.
     """
     one = typical or Typical()
     count = len(plan.tests) if tests is None else tests

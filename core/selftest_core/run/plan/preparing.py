@@ -25,8 +25,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.journal import Journal
 from selftest_core.paths import runs_registry
 from selftest_core.run.crew.env_filter import inherited_from, withheld
-from selftest_core.run.crew.mngr_commands import places, providers_of
-from selftest_core.run.crew.upload import carried_files
+from selftest_core.run.crew.mngr_commands import files_to_upload, places, providers_of
 from selftest_core.run.events import Event
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.choosing import TUTORIAL, Asked, Chosen, choose
@@ -224,7 +223,7 @@ def _prepared(
     )  # fmt: skip
     refuse_taken(plan, {agent.name for agent in agents}, {agent.id for agent in agents})
     will_run = frozenset(tests)
-    along = carried_files(plan.agent_command)
+    along = files_to_upload(plan.agent_command)
     service = service_of(plan.agent_type, plan.env_names, environ)
     estimates = estimate(
         plan, source.size, typical(source.place.top, plan), tests=len(tests), along=along, service=service

@@ -47,7 +47,7 @@ def test_many_that_fail_alike_pause_the_run_until_somebody_says_go(tmp_path: Pat
     assert rehearsal.conduct() == "paused"
     run = rehearsal.run
     assert run.paused_by == "cluster"
-    assert "failed alike" in run.paused
+    assert "failed with the same error" in run.paused
     assert run.phases()[Phase.WAITING] > 0
     rehearsal.folder.add_request(RunRequest(RequestKind.GO))
     assert rehearsal.conduct() == "done"

@@ -99,11 +99,11 @@ def test_a_run_outlives_its_conductors_and_is_taken_up_stopped_and_swept(secreti
     assert "HOME=" in world.tmux("show-environment", "-g")
     _no_secret_is_told(world, folder)
 
-    with pytest.raises(RefusedError, match="has a conductor already"):
+    with pytest.raises(RefusedError, match="already has a conductor"):
         start_conductor(folder, environ)
     refused = ours(world, "resume", "--batch")
     assert refused.returncode == 4, refused.stderr
-    assert documents(refused.stdout)[-1]["title"] == f"The run {folder.run} has a conductor already"
+    assert documents(refused.stdout)[-1]["title"] == f"The run {folder.run} already has a conductor"
     (listed,) = json.loads(ours(world, "runs", "--json", check=True).stdout)["runs"]
     assert (listed["run"], listed["state"], listed["tests"]) == (folder.run, "live", 2)
 
@@ -185,7 +185,7 @@ def _what_is_left_is_swept(world: World, folder: RunFolder) -> None:
 def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_words(secretive: World) -> None:
     world = secretive
     folder = a_folder(world, 1, env_names=("NOT_SET",))
-    with pytest.raises(ConductorError, match="Not all that this run's agents need is set") as told:
+    with pytest.raises(ConductorError, match="Variables that this run's agents need are not set") as told:
         start_conductor(folder, world.environment)
     assert "NOT_SET" in told.value.detail
     assert not folder.is_conducted()
@@ -217,7 +217,7 @@ def test_a_conductor_that_is_just_leaving_is_waited_for(secretive: World) -> Non
     )
     world.extra["PATH"] = f"{tmux.parent}:{world.environment['PATH']}"
     # It comes as far as to read its environment: the name of its session was free.
-    with pytest.raises(ConductorError, match="Not all that this run's agents need is set"):
+    with pytest.raises(ConductorError, match="Variables that this run's agents need are not set"):
         start_conductor(folder, world.environment)
     assert came.exists()
 

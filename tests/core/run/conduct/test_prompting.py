@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from core.run.rehearsals import POLL, a_rehearsal, assert_told_rightly
 from selftest_core.journal import read
 from selftest_core.run.conduct.policy import UNSURE, Policy
-from selftest_core.run.crew.crew import DoubtfulMessageError, Heard
-from selftest_core.run.crew.delivery import has_heard, is_doubtful
+from selftest_core.run.crew.crew import Delivery, DoubtfulMessageError
+from selftest_core.run.crew.delivery import find_message, may_have_arrived
 from selftest_core.run.events import Event
 from selftest_core.run.plan.prompt import PROMPT_LINE
 from simulated.crew import Role, SimulatedCrew
@@ -80,8 +80,8 @@ def test_a_dialog_that_stays_is_a_failed_launch_with_mngrs_words_and_leaves_no_a
 
 def test_where_no_transcript_tells_a_person_is_asked_and_nothing_is_sent_twice(tmp_path: Path) -> None:
     class Doubtful(SimulatedCrew):
-        async def say(self, member: Member, text: str) -> None:
-            raise DoubtfulMessageError("whether the message arrived is not known")
+        async def send(self, member: Member, text: str) -> None:
+            raise DoubtfulMessageError("it is not known whether the message arrived")
 
     rehearsal = interactive(tmp_path, [Role.SUCCEEDS])
     rehearsal.world.has_transcripts = False
@@ -126,19 +126,19 @@ def claude_session(folder: Path, *lines: object) -> Path:
 
 
 def test_claudes_own_session_tells_whether_a_message_was_taken(tmp_path: Path) -> None:
-    assert has_heard(tmp_path, PROMPT_LINE) is Heard.UNKNOWN
+    assert find_message(tmp_path, PROMPT_LINE) is Delivery.UNKNOWN
     (tmp_path / "plugin/claude/anthropic").mkdir(parents=True)
-    assert has_heard(tmp_path, PROMPT_LINE) is Heard.NO
+    assert find_message(tmp_path, PROMPT_LINE) is Delivery.NO
     other = {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": PROMPT_LINE}]}}
     claude_session(tmp_path, {"type": "summary"}, other)
-    assert has_heard(tmp_path, PROMPT_LINE) is Heard.NO
+    assert find_message(tmp_path, PROMPT_LINE) is Delivery.NO
     for taken in (
         {"type": "user", "message": {"role": "user", "content": PROMPT_LINE}},
         {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": f"{PROMPT_LINE}\n"}]}},
         {"type": "queue-operation", "operation": "enqueue", "content": PROMPT_LINE},
     ):
         claude_session(tmp_path, other, taken)
-        assert has_heard(tmp_path, PROMPT_LINE) is Heard.YES
+        assert find_message(tmp_path, PROMPT_LINE) is Delivery.YES
 
 
 def test_a_session_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_session_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     link = tmp_path / "b/plugin/claude/anthropic/projects/-work/1.jsonl"
     link.parent.mkdir(parents=True)
     link.symlink_to(real)
-    assert has_heard(tmp_path / "b", PROMPT_LINE) is Heard.UNKNOWN
+    assert find_message(tmp_path / "b", PROMPT_LINE) is Delivery.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -163,4 +163,4 @@ def test_a_session_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     ],
 )
 def test_mngrs_words_tell_whether_a_message_may_have_been_typed(says: str, doubtful: bool) -> None:
-    assert is_doubtful(says) is doubtful
+    assert may_have_arrived(says) is doubtful

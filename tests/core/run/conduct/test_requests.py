@@ -81,8 +81,8 @@ def test_what_cannot_be_done_is_declined_with_the_reason(tmp_path: Path) -> None
     assert declined(rehearsal) == [
         ("retry", "it has not ended yet"),
         ("skip", "there is no such test in this run"),
-        ("pause", "it is paused already: as asked"),
-        ("stop_one", "it has ended already"),
+        ("pause", "it is already paused: on request"),
+        ("stop_one", "it has already ended"),
     ]
     assert rehearsal.outcomes() == {"agent-00": "succeeded"}
 

@@ -37,5 +37,5 @@ def test_the_command_for_a_run_that_rests_may_be_named_with_the_command_that_res
     assert done.returncode == 3, done.stderr
     summary = json.loads(done.stdout.splitlines()[-1])
     assert summary["outcomes"]["not_started"] == 2, done.stderr
-    assert "failed alike" in told.read_text()
+    assert "failed with the same error" in told.read_text()
     assert "SELFTEST_TUI_" not in (world.root / "seen").read_text()

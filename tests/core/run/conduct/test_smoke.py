@@ -100,7 +100,7 @@ def test_each_place_has_one_and_one_that_fails_lets_nothing_start(tmp_path: Path
         (Role.FORGETS, "it ended its turn without an outcome"),
         (Role.CRASHES, "its program ended without an outcome"),
         (Role.HANGS, "it wrote no outcome within"),
-        (Role.ASKS, "a dialog holds it up"),
+        (Role.ASKS, "a dialog blocks it"),
     ],
 )
 def test_it_says_why_it_failed_and_is_stopped(tmp_path: Path, role: Role, says: str) -> None:
@@ -153,10 +153,10 @@ def test_an_unexpected_error_leaves_no_smoke_agent(method: str, tmp_path: Path) 
                 raise KeyError("local")
             return await super().look(members)
 
-        async def say(self, member: Member, text: str) -> None:
+        async def send(self, member: Member, text: str) -> None:
             if method == "say":
                 raise KeyError("local")
-            await super().say(member, text)
+            await super().send(member, text)
 
     rehearsal = with_smoke(tmp_path)
     rehearsal.crew = Odd

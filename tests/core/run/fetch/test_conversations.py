@@ -22,8 +22,12 @@ from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.fetch import conversations
 from selftest_core.run.fetch.bundles import GitBundles
 from selftest_core.run.fetch.conversations import NO_CONVERSATION, Conversation, conversation_of, keep_conversation
-from selftest_core.run.fetch.far_transcript import LARGEST_FAR, parse_transcript_answer, transcript_script
-from selftest_core.run.fetch.mngr_conversations import local_transcript
+from selftest_core.run.fetch.mngr_conversations import (
+    LARGEST_REMOTE,
+    local_transcript,
+    parse_transcript_answer,
+    transcript_script,
+)
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import RequestKind, RunFolder, RunRequest, make_run_folder
@@ -173,12 +177,12 @@ def test_a_damaged_answer_is_no_transcript(text: str) -> None:
 
 def test_a_far_host_cannot_send_more_than_is_wanted() -> None:
     bomb = subprocess.run(
-        ["sh", "-c", f"head -c {20 * LARGEST_FAR} /dev/zero | tr '\\0' '\\n' | gzip | base64 | tr -d '\\n'"],
+        ["sh", "-c", f"head -c {20 * LARGEST_REMOTE} /dev/zero | tr '\\0' '\\n' | gzip | base64 | tr -d '\\n'"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    read = parse_transcript_answer(f"common {20 * LARGEST_FAR}\n{bomb}\nown 9\n{bomb}\n")
-    assert len(read.common) <= LARGEST_FAR
-    assert LARGEST_OWN <= LARGEST_FAR
+    read = parse_transcript_answer(f"common {20 * LARGEST_REMOTE}\n{bomb}\nown 9\n{bomb}\n")
+    assert len(read.common) <= LARGEST_REMOTE
+    assert LARGEST_OWN <= LARGEST_REMOTE
 
 
 def make_plan_folder(tmp_path: Path) -> RunFolder:

@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from selftest_core.run.crew.env_filter import parse_environment, withheld
-from selftest_core.run.crew.heads import head_of
-from selftest_core.run.crew.upload import carried_files, carried_to
+from selftest_core.run.crew.local_agents import head_of
+from selftest_core.run.crew.mngr_commands import files_to_upload, upload_paths
 
 OID = "0123456789abcdef0123456789abcdef01234567"
 
@@ -66,11 +66,11 @@ def test_a_file_that_only_this_machine_has_goes_along_under_its_own_name(tmp_pat
     for path in (script, other):
         path.write_text("#!/bin/sh\n")
     command = ("/bin/sh", str(script), "--more", str(other), str(script), "tools/agent.sh", str(tmp_path), "/none/here")
-    files = carried_files(command)
+    files = files_to_upload(command)
     assert files == (str(script), str(other))
-    assert carried_files(None) == ()
+    assert files_to_upload(None) == ()
     there = PurePosixPath("/srv/copies/agent")
-    assert carried_to(files, there) == {str(script): there / "0" / "agent.sh", str(other): there / "1" / "agent.sh"}
+    assert upload_paths(files, there) == {str(script): there / "0" / "agent.sh", str(other): there / "1" / "agent.sh"}
 
 
 def a_copy(folder: Path, head: str, **refs: str) -> Path:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from selftest_core.conversation.last_messages import has_conversation, last_messages, read_messages, state_folder
-from selftest_core.run.fetch.kept_conversations import kept_conversation
+from selftest_core.run.fetch.conversations import kept_conversation
 from selftest_core.run.plan.names import RUN_LABEL
 
 if TYPE_CHECKING:

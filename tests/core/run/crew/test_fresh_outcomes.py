@@ -73,6 +73,6 @@ async def test_one_that_writes_for_ever_hides_no_other(world: World) -> None:
     says = []
     for number in range(4):
         first.write_text("{}" * (number + 1))
-        says.append((await crew.look(MEMBERS))[MEMBERS[1].agent_id].says)
+        says.append((await crew.look(MEMBERS))[MEMBERS[1].agent_id].detail)
     assert says[0] == says[2] == "mngr has not answered yet"
     assert "mngr has not answered yet" not in (says[1], says[3])
