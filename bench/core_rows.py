@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.measure import Result, Stopwatch, cpu_of_process, median, percentile, result
-from selftest_core.fleet.fleet import Fleet, apply, view
+from selftest_core.fleet.fold import Fleet, apply, view
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.tools.mngr import find_mngr
 from selftest_core.tools.process import run
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _IMPORT_BUDGET_MS = 150.0
 _FLEET = (
-    "selftest_core.fleet.watch.watch, selftest_core.fleet.fleet, selftest_core.fleet.sources.probe, "
+    "selftest_core.fleet.watch.fleet_watch, selftest_core.fleet.fold, selftest_core.fleet.sources.probe, "
     "selftest_core.fleet.view"
 )
 

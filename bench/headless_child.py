@@ -16,7 +16,7 @@ from textual import events
 
 import scenes
 from selftest_core.agents import State
-from selftest_core.fleet.fleet import Fleet, apply, view
+from selftest_core.fleet.fold import Fleet, apply, view
 from selftest_core.fleet.observations import Probed
 from selftest_tui.app.app import FleetApp
 from selftest_tui.fleet.agent_table import AgentTable

@@ -25,7 +25,8 @@ from typing import Any
 
 from selftest_core.demo import claude
 from selftest_core.fleet.view import Category, Row
-from selftest_core.fleet.watch.watch import FleetWatch, WatchSettings
+from selftest_core.fleet.watch.fleet_watch import FleetWatch
+from selftest_core.fleet.watch.poll_schedule import WatchSettings
 from selftest_recorder.cast.events import MARKER
 from selftest_recorder.cast.reader import read_cast
 
@@ -68,15 +69,19 @@ class Sampler:
     def __init__(self, root: Path) -> None:
         self.truth = Truth(root / claude.LOG)
         self._root = root
+        self._rows: tuple[Row, ...] = ()
         self.counted: Counter[str] = Counter()
         self.wrong: list[dict[str, Any]] = []
         self.memory: dict[str, int] = {}
         self.most_memory = 0
         self.most_agents = 0
         self.usage: dict[str, dict[str, int]] = {}
-        self._watch = FleetWatch(WatchSettings(root / "acme-shop", remote=False), environ_of(root), lambda view: None)
+        self._watch = FleetWatch(WatchSettings(root / "acme-shop", remote=False), environ_of(root), self._publish)
         self._is_over = threading.Event()
         self._threads = [threading.Thread(target=self._watch.run), threading.Thread(target=self._sample)]
+
+    def _publish(self, view: Any) -> None:
+        self._rows = view.rows
 
     def __enter__(self) -> Sampler:
         for thread in self._threads:
@@ -92,7 +97,7 @@ class Sampler:
     def _sample(self) -> None:
         while not self._is_over.wait(1.0):
             memory = 0
-            rows = self._watch.latest.rows
+            rows = self._rows
             at = time.time()
             alive = [row for row in rows if row.agent.pid and row.agent.type == "claude"]
             for row in rows:

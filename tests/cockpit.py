@@ -17,7 +17,8 @@ import scenes
 from selftest_core.agents import State
 from selftest_core.config import Config
 from selftest_core.fleet.observations import Probed, TmuxServer, TmuxSession
-from selftest_core.fleet.watch.watch import FleetWatch, watch_settings
+from selftest_core.fleet.watch.fleet_watch import FleetWatch
+from selftest_core.fleet.watch.poll_schedule import watch_settings
 from selftest_core.tools.tmux import SessionRef
 from selftest_tui.app.app import FleetApp
 from selftest_tui.fleet.pane.preview import Preview

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.agents import LOCAL_PROVIDER, Agent, Host, Ssh, State
-from selftest_core.fleet.fleet import Fleet, apply, view
+from selftest_core.fleet.fold import Fleet, apply, view
 from selftest_core.fleet.observations import Listed, LocalAgent, Probed, TmuxServer, TmuxSession
 from selftest_core.tools.tmux import SessionRef
 
@@ -144,7 +144,7 @@ def a_look(
         name=agent.name,
         type=agent.type,
         state=agent.state,
-        says=says or ((_SAYS[agent.state],) if agent.state in _SAYS else ()),
+        notes=says or ((_SAYS[agent.state],) if agent.state in _SAYS else ()),
         command=agent.command,
         work_dir=agent.work_dir,
         branch=agent.branch,

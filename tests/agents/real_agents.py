@@ -21,7 +21,8 @@ from selftest_core.agents import State
 from selftest_core.demo import claude
 from selftest_core.demo.scripted_model.server import ModelServer, listening
 from selftest_core.fleet.view import Category
-from selftest_core.fleet.watch.watch import FleetWatch, WatchSettings
+from selftest_core.fleet.watch.fleet_watch import FleetWatch
+from selftest_core.fleet.watch.poll_schedule import WatchSettings
 from tui.cli.programs import by_name, listed
 from worlds import BIN, PATIENCE, ROOT, World, a_world, eventually
 

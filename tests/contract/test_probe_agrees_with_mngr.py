@@ -216,7 +216,7 @@ def test_an_agent_on_another_server_is_found_there_and_mngr_agrees_when_it_looks
     seen = zoo.seen(STOPPED_ELSEWHERE)
     assert seen.state is State.WAITING
     assert seen.session == SessionRef(zoo.other_socket, f"mngr-{STOPPED_ELSEWHERE}")
-    assert any(zoo.other_socket in line for line in seen.says)
+    assert any(zoo.other_socket in line for line in seen.notes)
     assert zoo.told(TMUX=f"{zoo.other_socket},0,0")[STOPPED_ELSEWHERE] == "WAITING"
 
 

@@ -1,8 +1,8 @@
-"""The condition of local Claude Code agents, read from what the program keeps for itself.
+"""Condition of local Claude Code agents, from Claude Code's own files.
 
-Two small files of each agent: its sessions file, and the end of its conversation where the session waits. Both are read
-again only when their stamps have changed. Where they lie says the agent's own `env` file (CLAUDE_CONFIG_DIR). Nothing
-here is trusted: reads are bounded and follow no link below that folder.
+Two small files for each agent: its sessions file, and the end of its conversation while the session waits. Both are
+read again only after a change. The agent's `env` file names their folder (CLAUDE_CONFIG_DIR). The content is not
+trusted: reads are bounded and follow no link below that folder.
 """
 
 # ruff: noqa: PTH116 -- asked at every look: a path for each would double its cost
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agent_types.claude_status import (
     SESSION_LIMIT,
     ClaudeSession,
-    began_when_it_says,
+    is_of_live_process,
     parse_session,
     transcript_name,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TAILS = (128 * 1024, 4 * 1024 * 1024)
-"""Bytes of a conversation's end that are read: the second where the first says nothing."""
+"""Bytes that are read from the end of a conversation: the second where the first has no turn."""
 _ENV_LIMIT = 256 * 1024
 _RETRYING = re.compile(
     r"^\W*(API error\b.{0,160}?|\w.{0,160}?(?= · retrying in \d+s · attempt \d+/\d+$))\W{1,3}retrying in \S",
@@ -42,14 +42,14 @@ _RETRYING = re.compile(
 _ATTEMPT = re.compile(r"\battempt \d+/\d+")
 _SCREEN_LINES = 12
 _MOST_PROJECTS = 1_000
-"""Folders in which a conversation is looked for that is not in its own."""
+"""Folders that are searched for a conversation that is not in its own folder."""
 
 type _Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read of one agent, and the stamps that it holds for."""
+    """Content of one agent's files, and their stamps when they were read."""
 
     pid: int
     session_stamp: _Stamp | None = None
@@ -60,7 +60,7 @@ class _Read:
 
 
 class ClaudeFiles:
-    """Reads the files of Claude Code agents; keeps what it read until a stamp changes. For one thread."""
+    """Reader of the files of Claude Code agents, with a cache by stamp. For one thread."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._home = Path(environ.get("HOME") or "~").expanduser()
@@ -69,10 +69,7 @@ class ClaudeFiles:
         self._retries: dict[str, str] = {}
 
     def condition(self, agent_dir: str, pid: int) -> Condition | None:
-        """The first rung of the ladder for the agent of this folder, whose Claude Code is the process `pid`.
-
-        None where its files say nothing of that process.
-        """
+        """Read the condition of the agent in this folder, whose Claude Code is the process `pid`."""
         config = self.config_folder(agent_dir)
         before = self._read.get(agent_dir)
         now = _session(config, pid, before if before is not None and before.pid == pid else _Read(pid))
@@ -100,12 +97,12 @@ class ClaudeFiles:
         return known[1]
 
     def progress_at(self, agent_dir: str) -> float | None:
-        """When the conversation last grew, seconds since the epoch; None while nobody knows."""
+        """When the conversation last grew, seconds since the epoch; None where it is not known."""
         read = self._read.get(agent_dir)
         return read.progress_at if read is not None else None
 
     def note_screen(self, agent_dir: str, screen: str) -> None:
-        """Learn from the text of its screen whether it sends a request again: no file says that."""
+        """Note from its screen whether it retries a request: no file has that."""
         retry = retrying(screen)
         if retry:
             self._retries[agent_dir] = retry
@@ -113,17 +110,17 @@ class ClaudeFiles:
             self._retries.pop(agent_dir, None)
 
     def is_retrying(self, agent_dir: str) -> bool:
-        """True where its screen said so last."""
+        """True where its last screen showed a retry."""
         return agent_dir in self._retries
 
     def forget(self, agent_dir: str) -> None:
-        """Drop what was read of an agent whose program has ended, or that is gone."""
+        """Drop the cache for an agent whose program has ended."""
         self._read.pop(agent_dir, None)
         self._retries.pop(agent_dir, None)
 
 
 def retrying(screen: str) -> str:
-    """What the end of a screen says of a request that is sent again, without the seconds; empty for nothing."""
+    """Return the line at the end of a screen about a retried request, without the seconds; empty for none."""
     lines = [line.strip() for line in screen.splitlines() if line.strip()][-_SCREEN_LINES:]
     for line in reversed(lines):
         found = _RETRYING.match(line)
@@ -143,9 +140,9 @@ def _session(config: Path, pid: int, before: _Read) -> _Read:
     except OSError:
         return _Read(pid)
     except ValueError:
-        # It is being written: the next look reads it whole.
+        # It is being written: the next look reads all of it.
         return before
-    if session.pid != pid or not began_when_it_says(session):
+    if session.pid != pid or not is_of_live_process(session):
         return _Read(pid)
     same = before.session is not None and before.session.session_id == session.session_id
     return _Read(
@@ -176,7 +173,7 @@ def _with_turn(config: Path, read: _Read) -> _Read:
 
 
 def _elsewhere(config: Path, name: str) -> str:
-    """The conversation of that name in any folder of projects: long paths have shortened names."""
+    """Find the conversation with that name in any project folder: long paths have shortened names."""
     with contextlib.suppress(OSError), os.scandir(config / "projects") as entries:
         for entry in islice(entries, _MOST_PROJECTS):
             if entry.is_dir(follow_symlinks=False) and os.path.lexists(f"{entry.path}/{name}"):
@@ -185,18 +182,18 @@ def _elsewhere(config: Path, name: str) -> str:
 
 
 def _bytes(folder: Path, relative: str, limit: int, start: int) -> bytes:
-    """At most `limit` bytes from `start`. Raises OSError, or ValueError where it is no plain file."""
+    """Read at most `limit` bytes from `start`. Raises OSError, or ValueError where it is no plain file."""
     handle = open_below(folder, relative)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError("it is no plain file")
+            raise ValueError("no plain file")
         return os.pread(handle, limit, start)
     finally:
         os.close(handle)
 
 
 def _variable(agent_dir: Path, name: str) -> str:
-    """The value of a variable in the agent's `env` file, "" where there is none."""
+    """Read the value of a variable from the agent's `env` file, "" where there is none."""
     try:
         text = _bytes(agent_dir, "env", _ENV_LIMIT, 0).decode("utf-8", "replace")
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""Claude Code's own word on a session of its: `<CLAUDE_CONFIG_DIR>/sessions/PID.json`, read and checked.
+"""Claude Code's sessions file, `<CLAUDE_CONFIG_DIR>/sessions/PID.json`: its parser and checks.
 
-The program writes it in place at every change, so a look may find half of it: then the last whole copy stands until the
-next look. It stays behind after a kill, so it counts only for a process that lives and began when the file says.
-Everything in it is the agent's: bounded, never followed through a link, and kept as text.
+Claude Code writes it in place at every change, so a read may find half of it: the last complete copy is used until the
+next read. It remains after a kill, so it counts only for a live process with the start time in the file. The content is
+not trusted.
 """
 
 # ruff: noqa: PTH112, PTH123 -- asked at every look: a path for each would double its cost
@@ -20,14 +20,14 @@ STATUSES = frozenset({"busy", "idle", "waiting"})
 _SESSION_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{7,63}")
 _LONGEST = 200
 SESSION_LIMIT = 64 * 1024
-"""Bytes of a sessions file; a longer one is none."""
+"""Bytes of a sessions file; a longer one is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeSession:
     """One sessions file. `status`: busy, idle, waiting, or "" while it begins. Times: seconds since the epoch.
 
-    `process_start` is the start of the process as /proc/PID/stat has it (field 22), "" where that was not written.
+    `process_start`: the start of the process as in /proc/PID/stat (field 22), "" where that is not in the file.
     """
 
     pid: int
@@ -41,18 +41,18 @@ class ClaudeSession:
 
 
 def parse_session(text: bytes) -> ClaudeSession:
-    """One sessions file. Raises ValueError where it is not whole, or of another form."""
+    """Parse a sessions file. Raises ValueError where it is incomplete, or of another form."""
     try:
         said = json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     if not isinstance(said, dict):
-        raise ValueError("it holds no object")
+        raise ValueError("not an object")
     pid, session_id = said.get("pid"), said.get("sessionId")
     if not isinstance(pid, int) or isinstance(pid, bool):
-        raise ValueError("it names no process")
+        raise ValueError("without a process")
     if not isinstance(session_id, str) or not _SESSION_ID.fullmatch(session_id):
-        raise ValueError("it names no session")
+        raise ValueError("without a session")
     status = _text(said, "status")
     return ClaudeSession(
         pid=pid,
@@ -66,8 +66,8 @@ def parse_session(text: bytes) -> ClaudeSession:
     )
 
 
-def began_when_it_says(session: ClaudeSession, proc: str = "/proc") -> bool:
-    """False where the process of that number is another one than the file is about. True where nothing can tell."""
+def is_of_live_process(session: ClaudeSession, proc: str = "/proc") -> bool:
+    """False where another process has that id now. True where that cannot be checked."""
     if not session.process_start:
         return True
     try:
@@ -80,7 +80,7 @@ def began_when_it_says(session: ClaudeSession, proc: str = "/proc") -> bool:
 
 
 def transcript_name(session: ClaudeSession) -> tuple[str, str]:
-    """The folder below `projects` and the file in it that hold the session's conversation."""
+    """Return the folder below `projects`, and the file in it, of the session's conversation."""
     return re.sub(r"[^A-Za-z0-9]", "-", session.cwd), f"{session.session_id}.jsonl"
 
 

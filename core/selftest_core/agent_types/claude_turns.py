@@ -1,7 +1,7 @@
-"""The end of a Claude Code conversation: how the last turn ended, or which tool call waits for an answer.
+"""Last turn of a Claude Code conversation: how it ended, or the tool call that waits for an answer.
 
-Read from the end of the session's own transcript (`projects/<folder>/<session>.jsonl`), a bounded part of it. Lines of
-sub-agents, hooks, settings and compaction are passed over. All text is the agent's.
+It is read from a bounded part at the end of the session's transcript (`projects/<folder>/<session>.jsonl`). Lines of
+sub-agents, hooks, settings and compaction are skipped. All text is the agent's, and not trusted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ _MOST_LINES = 400
 
 @dataclass(frozen=True, slots=True)
 class LastTurn:
-    """How a conversation stands. `is_there`: somebody has said something in it.
+    """The last turn. `is_there`: False for a conversation without messages.
 
-    `is_interrupted`: nothing of the model's stands behind the last words of a person (the program's own note of an
-    interruption is one of them). `asked_tool` and `asked`: the tool call without a result yet, and what it would do or
-    asks, in a line. `error`: the words of the API error that ended the turn. `at`: when the last line was written,
-    seconds since the epoch.
+    `is_interrupted`: the last message is a person's (the program notes an interruption as one). `asked_tool` and
+    `asked`: the tool call without a result, and its action or question in one line. `error`: the API error that ended
+    the turn. `at`: the time of the last line, seconds since the epoch.
     """
 
     is_there: bool = False
@@ -41,7 +40,7 @@ NO_TURN = LastTurn()
 
 
 def last_turn(tail: bytes, *, is_whole: bool) -> LastTurn:
-    """What the last lines of a transcript say. `is_whole`: `tail` begins at the beginning of a line."""
+    """Read the last turn from the end of a transcript. `is_whole`: `tail` begins at the beginning of a line."""
     answered: set[str] = set()
     asked: dict[str, Any] | None = None
     last: Mapping[str, Any] | None = None
@@ -61,20 +60,19 @@ def last_turn(tail: bytes, *, is_whole: bool) -> LastTurn:
     at = _instant(last.get("timestamp"))
     text = _words(last["message"].get("content"))
     if last["type"] == "user" and asked is None:
-        # Claude Code says so, unless it was interrupted before its first word: then nothing follows the person's.
+        # Claude Code notes an interruption, unless it came before its first word: then nothing follows the person's
+        # message.
         return LastTurn(is_there=True, is_interrupted=True, at=at)
     if last.get("isApiErrorMessage") is True:
         return LastTurn(is_there=True, error=_error(text, last), at=at)
     if asked is None:
         return LastTurn(is_there=True, at=at)
     name = asked.get("name")
-    return LastTurn(
-        is_there=True, asked_tool=name if isinstance(name, str) else "", asked=asked_words(asked), at=at
-    )  # fmt: skip
+    return LastTurn(is_there=True, asked_tool=name if isinstance(name, str) else "", asked=asked_words(asked), at=at)
 
 
 def asked_words(call: Mapping[str, Any]) -> str:
-    """What a tool call would do, or what it asks, as a person reads it in a dialog."""
+    """Describe a tool call's action or question, as a dialog shows it."""
     name, given = call.get("name"), call.get("input")
     name = name if isinstance(name, str) else "a tool"
     given = given if isinstance(given, dict) else {}
@@ -94,7 +92,7 @@ def asked_words(call: Mapping[str, Any]) -> str:
 
 
 def _said(tail: bytes, *, is_whole: bool) -> Iterator[dict[str, Any]]:
-    """The lines in which the person or the model says something, last first."""
+    """Iterate over the messages of the person and the model, last first."""
     lines = tail.split(b"\n")
     for line in reversed((lines if is_whole else lines[1:])[-_MOST_LINES:]):
         if b'"message"' not in line:
@@ -102,7 +100,7 @@ def _said(tail: bytes, *, is_whole: bool) -> Iterator[dict[str, Any]]:
         try:
             said = json.loads(line)
         except (ValueError, RecursionError):
-            continue  # its beginning is cut off, or its end is not written yet
+            continue  # cut off at its beginning, or not written to its end yet
         if not isinstance(said, dict) or said.get("type") not in ("user", "assistant"):
             continue
         if said.get("isSidechain") is True or said.get("isMeta") is True or said.get("isCompactSummary") is True:
@@ -124,7 +122,7 @@ def _words(content: object) -> str:
 
 
 def _error(text: str, said: Mapping[str, Any]) -> str:
-    """The error's words, with the status or the name that they do not hold themselves."""
+    """Return the text of the error, with its status where the text lacks it."""
     status, name = said.get("apiErrorStatus"), said.get("error")
     words = text.strip() or (name.replace("_", " ") if isinstance(name, str) else "") or "API error"
     if not words.lower().startswith("api error"):

@@ -1,8 +1,8 @@
-"""The condition of local Codex agents, read from the program's own rollout (the log of its conversation).
+"""Condition of local Codex agents, from the rollout (Codex's log of the conversation).
 
-mngr keeps the rollout's path in the agent's folder (`codex_transcript_path`). A rollout tells when a turn begins, ends,
-fails and is interrupted; it does not tell of an approval that is asked for, which only mngr knows. Nothing here is
-trusted: reads are bounded and follow no link below the agent's folder.
+mngr keeps the path of the rollout in the agent's folder (`codex_transcript_path`). A rollout has the begin, end,
+failure and interruption of turns; it has no request for approval, which only mngr knows. The content is not trusted:
+reads are bounded and follow no link below the agent's folder.
 """
 
 # ruff: noqa: PTH116, PTH120 -- asked at every look: a path for each would double its cost
@@ -16,11 +16,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from selftest_core.agent_types.condition import Condition, Kind, one_line
+from selftest_core.agent_types.condition import CODEX, Condition, Kind, one_line
 from selftest_core.conversation.appended_lines import open_below
 from selftest_core.frozen import dataclass
 
-SOURCE = "Codex's rollout"
 _TAILS = (64 * 1024, 4 * 1024 * 1024)
 _PATH_LIMIT = 4096
 _KINDS = {
@@ -46,7 +45,7 @@ class CodexFiles:
         self._read: dict[str, _Read] = {}
 
     def condition(self, agent_dir: str) -> Condition | None:
-        """The first rung of the ladder for the agent of this folder; None where its rollout says nothing."""
+        """Read the condition of the agent of this folder; None where its rollout has none."""
         try:
             relative = _rollout(Path(agent_dir))
             told = os.stat(f"{agent_dir}/{relative}", follow_symlinks=False)
@@ -60,19 +59,15 @@ class CodexFiles:
         return read.condition
 
     def folder(self, agent_dir: str) -> str:
-        """The folder that the rollout is in; "" where there is none."""
+        """The folder of the rollout; "" where there is none."""
         try:
             return os.path.dirname(f"{agent_dir}/{_rollout(Path(agent_dir))}")
         except (OSError, ValueError):
             return ""
 
-    def forget(self, agent_dir: str) -> None:
-        """Drop what was read of an agent that is gone."""
-        self._read.pop(agent_dir, None)
-
 
 def last_event(tail: bytes) -> Condition | None:
-    """What the last lines of a rollout say of its turn; None where they say nothing."""
+    """Read the condition from the last lines of a rollout; None where they have none."""
     for line in reversed(tail.split(b"\n")):
         if b'"event_msg"' not in line:
             continue
@@ -81,20 +76,20 @@ def last_event(tail: bytes) -> Condition | None:
             payload = said["payload"]
             kind = _KINDS.get(payload["type"])
         except (ValueError, RecursionError, KeyError, TypeError):
-            continue  # its beginning is cut off, or its end is not written yet
+            continue  # cut off at its beginning, or not written to its end yet
         if kind is None:
             continue
         at = _instant(said.get("timestamp"))
         error = payload.get("error")
         if kind is Kind.TURN_ENDED and isinstance(error, dict):
             text = one_line(_error(error.get("message")))
-            return Condition(Kind.ERROR, text, at, SOURCE, "task_complete with an error")
-        return Condition(kind, "", at, SOURCE, payload["type"])
+            return Condition(Kind.ERROR, text, at, CODEX, "task_complete with an error")
+        return Condition(kind, "", at, CODEX, payload["type"])
     return None
 
 
 def _error(message: object) -> str:
-    """The words of an error; the service's own answer stands in it as JSON."""
+    """Return the text of an error; it may hold the answer of the service as JSON."""
     words = message if isinstance(message, str) else ""
     with contextlib.suppress(ValueError, RecursionError, KeyError, TypeError):
         words = str(json.loads(words)["error"]["message"])
@@ -102,11 +97,11 @@ def _error(message: object) -> str:
 
 
 def _rollout(agent_dir: Path) -> str:
-    """The path of the rollout below the agent's folder. Raises ValueError where it would be elsewhere."""
+    """Return the path of the rollout below the agent's folder. Raises ValueError for one elsewhere."""
     handle = open_below(agent_dir, "codex_transcript_path")
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError("it is no plain file")
+            raise ValueError("no plain file")
         named = os.read(handle, _PATH_LIMIT).decode("utf-8", "replace").strip()
     finally:
         os.close(handle)
@@ -114,7 +109,7 @@ def _rollout(agent_dir: Path) -> str:
     for folder in (str(agent_dir / _HOME), home):
         if named.startswith(f"{folder}/sessions/") and ".." not in named:
             return f"{_HOME}/{named[len(folder) + 1 :]}"
-    raise ValueError("it is not in the agent's folder")
+    raise ValueError("not in the agent's folder")
 
 
 def _condition(agent_dir: Path, relative: str, size: int) -> Condition | None:

@@ -1,8 +1,8 @@
-"""What an agent is doing or waits for, and who said so: one ladder of sources, as pure functions.
+"""Condition of an agent: its activity or what it waits for, and the source of that. Pure functions.
 
-The rungs, best first: the agent program's own file (Claude Code's sessions file, Codex's rollout), mngr's marker files,
-mngr's word. The first rung that knows an answer stands. `fleet.sources.probe` climbs the first two for agents of this
-machine, `selftest_core.fleet.merge_state` adds the third; the fleet, `list`, and a run's crew all read the result.
+Sources, best first: the file of the agent's own program (Claude Code's sessions file, Codex's rollout), mngr's marker
+files, mngr's answer. The first source that knows decides. The first two are for agents of this machine;
+`selftest_core.fleet.state_rules` combines all three, for the fleet, `list`, and a run's crew.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from selftest_core.agent_types.claude_turns import LastTurn
 
 PERMISSIONS = "PERMISSIONS"
-END_OF_TURN = "END_OF_TURN"
-"""mngr's words for why an agent waits."""
+"""The reason for which an agent waits, in mngr's words."""
 MNGR = "mngr"
-"""The source of the third rung."""
+CODEX = "Codex's rollout"
+_CLAUDE = "Claude Code's sessions file"
+_MARKERS = "mngr's markers"
 _LONGEST = 300
 
 
 class Kind(StrEnum):
-    """What an agent does or waits for. `READY`: it has had no turn since it started, so nobody owes it an answer."""
+    """Activities, and reasons to wait. `READY`: it has had no turn since it started."""
 
     WORKING = "working"
     COMPACTING = "compacting"
@@ -46,22 +47,22 @@ BUSY = frozenset({Kind.WORKING, Kind.COMPACTING, Kind.RETRYING})
 ASKING = frozenset({Kind.PERMISSION, Kind.QUESTION, Kind.PLAN, Kind.DIALOG})
 """A dialog is open: the agent can do nothing until a person answers."""
 ENDED_TURN = frozenset({Kind.ERROR, Kind.TURN_ENDED, Kind.INTERRUPTED})
-"""Its turn is over: the agent waits for words."""
+"""Its turn is over: the agent waits for a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an agent does or waits for. `text`: what it asks, or its error; untrusted, one line.
+    """An agent's activity, or what it waits for. `text`: its question or its error; untrusted, one line.
 
-    `since`: seconds since the epoch, None where nobody knows. `source`: whose word it is ("Claude Code's sessions
-    file", "mngr's markers", "mngr"). `says`: that word as it was read, for `explain`.
+    `since`: seconds since the epoch, None where it is not known. `source`: "Claude Code's sessions file", "mngr's
+    markers", "mngr" …; `quote`: its words, for `explain`.
     """
 
     kind: Kind
     text: str = ""
     since: float | None = None
     source: str = ""
-    says: str = ""
+    quote: str = ""
 
     @property
     def state(self) -> State:
@@ -71,13 +72,13 @@ class Condition:
         return State.RUNNING if self.kind in BUSY else State.WAITING
 
 
-def ladder(*rungs: Condition | None) -> Condition | None:
-    """The first rung that knows an answer."""
-    return next((rung for rung in rungs if rung is not None), None)
+def first_known(*conditions: Condition | None) -> Condition | None:
+    """Return the first one that is known."""
+    return next((condition for condition in conditions if condition is not None), None)
 
 
 def reason(condition: Condition) -> str:
-    """The condition in words: why a person is needed, or what else is worth a note; empty for the rest."""
+    """Describe why a person is needed, or what else is worth a note; empty for the rest."""
     text = condition.text
     match condition.kind:
         case Kind.PERMISSION:
@@ -105,7 +106,7 @@ def reason(condition: Condition) -> str:
 
 
 def urgency(kind: Kind | None) -> int:
-    """The place in the order of attention by what it costs to wait: dialogs, then errors, then ended turns."""
+    """Rank by what waiting costs: 0 for dialogs, 1 for errors, 2 for ended turns and the rest."""
     if kind in ASKING:
         return 0
     if kind in (Kind.ERROR, Kind.CRASHED):
@@ -114,31 +115,29 @@ def urgency(kind: Kind | None) -> int:
 
 
 def one_line(text: str) -> str:
-    """A bounded line without control characters, of text that an agent wrote."""
+    """Make one bounded line without control characters from text of an agent."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * _LONGEST]).split())
     line = line.encode("utf-8", "replace").decode()
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-_CLAUDE = "Claude Code's sessions file"
-_MARKERS = "mngr's markers"
 _APPROVES = {"ExitPlanMode": Kind.PLAN, "AskUserQuestion": Kind.QUESTION}
 
 
 def from_claude(
     session: ClaudeSession | None, turn: LastTurn, *, is_compacting: bool = False, retry: str = ""
 ) -> Condition | None:
-    """The first rung for Claude Code; None where its sessions file says nothing.
+    """Read the condition from Claude Code's sessions file; None where it has no status.
 
-    `turn`: what the end of its conversation says. `is_compacting`: mngr's marker of that. `retry`: what its screen says
-    of a request that is sent again.
+    `turn`: the last turn of its conversation. `is_compacting`: mngr's marker. `retry`: the line of its screen about a
+    request that is retried.
     """
     if session is None:
         return None
-    says = f"{session.status} ({session.waiting_for})" if session.waiting_for else session.status
+    quote = f"{session.status} ({session.waiting_for})" if session.waiting_for else session.status
 
     def found(kind: Kind, text: str = "") -> Condition:
-        return Condition(kind, one_line(text), session.since, _CLAUDE, says)
+        return Condition(kind, one_line(text), session.since, _CLAUDE, quote)
 
     match session.status:
         case "busy" if is_compacting:
@@ -166,23 +165,18 @@ def from_claude(
 
 
 def from_markers(*, is_active: bool, is_blocked: bool, has_had_a_turn: bool, since: float | None) -> Condition:
-    """The second rung: mngr's marker files of an agent whose program runs."""
-    says = ", ".join(name for name, there in (("active", is_active), ("permissions_waiting", is_blocked)) if there)
+    """Read the condition from mngr's marker files of an agent whose program runs."""
+    quote = ", ".join(name for name, there in (("active", is_active), ("permissions_waiting", is_blocked)) if there)
     if is_blocked and is_active:
         kind = Kind.PERMISSION
     elif is_active:
         kind = Kind.WORKING
     else:
         kind = Kind.TURN_ENDED if has_had_a_turn else Kind.READY
-    return Condition(kind, "", None if kind is Kind.WORKING else since, _MARKERS, says or "not active")
+    return Condition(kind, "", None if kind is Kind.WORKING else since, _MARKERS, quote or "not active")
 
 
-def crashed(since: float | None) -> Condition:
-    """The condition of an agent whose program has gone while mngr's markers say that it is in a turn."""
-    return Condition(Kind.CRASHED, "", since, _MARKERS, "active, and its program has gone")
-
-
-def of_local(
+def local_condition(
     state: State | None,
     own: Condition | None,
     *,
@@ -192,22 +186,22 @@ def of_local(
     has_had_a_turn: bool = False,
     since: float | None = None,
 ) -> Condition | None:
-    """The first two rungs for an agent of this machine; None where neither tells.
+    """Decide the condition of an agent of this machine; None where no local source knows.
 
-    `state` is by its processes. `own`: the first rung. `has_markers`: mngr's hooks mark its turns. `is_active`,
-    `is_blocked`: those markers. `since`: when mngr's hooks last marked that it acted.
+    `state` is by its processes; `own` is from its program's file. `has_markers`: mngr's hooks mark its turns, as
+    `is_active` and `is_blocked`. `since`: when mngr's hooks last marked activity.
     """
     if state is State.DONE:
         was_in_turn = own.kind in BUSY if own is not None else has_markers and is_active
-        return crashed(since) if was_in_turn else None
+        if not was_in_turn:
+            return None
+        return Condition(Kind.CRASHED, "", since, _MARKERS, "active, and its program has gone")
     if state in (State.STOPPED, State.REPLACED):
         return None
     if own is not None:
         return own
     if has_markers and state is not None:
-        return from_markers(
-            is_active=is_active, is_blocked=is_blocked, has_had_a_turn=has_had_a_turn, since=since
-        )  # fmt: skip
+        return from_markers(is_active=is_active, is_blocked=is_blocked, has_had_a_turn=has_had_a_turn, since=since)
     if is_active and is_blocked:
         return Condition(Kind.PERMISSION, "", since, _MARKERS, "active, permissions_waiting")
     return None
@@ -216,12 +210,12 @@ def of_local(
 def from_mngr(
     state: State, waiting_reason: str | None, *, has_had_a_turn: bool, since: float | None
 ) -> Condition | None:
-    """The third rung: what mngr says; None where that is no more than a state."""
-    says = f"{state} ({waiting_reason})" if waiting_reason else str(state)
+    """Read the condition from mngr's answer; None where it has no more than a state."""
+    quote = f"{state} ({waiting_reason})" if waiting_reason else str(state)
     if state is State.RUNNING:
-        return Condition(Kind.WORKING, "", None, MNGR, says)
+        return Condition(Kind.WORKING, "", None, MNGR, quote)
     if state is not State.WAITING:
         return None
     if waiting_reason == PERMISSIONS:
-        return Condition(Kind.PERMISSION, "", since, MNGR, says)
-    return Condition(Kind.TURN_ENDED if has_had_a_turn else Kind.READY, "", since, MNGR, says)
+        return Condition(Kind.PERMISSION, "", since, MNGR, quote)
+    return Condition(Kind.TURN_ENDED if has_had_a_turn else Kind.READY, "", since, MNGR, quote)

@@ -1,7 +1,7 @@
-"""The own files of local agents, by agent type: the first rung of the ladder in `selftest_core.agent_types.condition`.
+"""Files that the programs of local agents keep: the best source in `selftest_core.agent_types.condition`.
 
-A type that is not here has none, and mngr's word stands for it. A subtype of Claude Code (a `parent_type` in mngr's
-settings) is known by its program, since mngr names the subtype alone.
+Other types have none, and mngr's answer is used. A subtype of Claude Code (a `parent_type` in mngr's settings) is
+recognized by its process, since mngr names only the subtype.
 """
 
 # ruff: noqa: PTH116 -- asked at every look: a path for each would double its cost
@@ -27,11 +27,11 @@ _QUIET = 1.0
 _SCREENS_APART = 1.0
 _SCREEN_TIMEOUT = 2.0
 _WRITTEN = ("stderr.log", "logs/claude_transcript/events.jsonl")
-"""Below the agent's folder: its errors with the shell's word on how it ended, and mngr's copy of its session."""
+"""Below the agent's folder: stderr of it and its shell, and mngr's copy of its session."""
 
 
 class OwnFiles:
-    """Reads what agents' programs keep for themselves. For one thread; keeps caches between looks."""
+    """Reader of these files. For one thread; keeps caches between looks."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = dict(environ)
@@ -40,7 +40,7 @@ class OwnFiles:
         self._screens_at = 0.0
 
     def condition(self, program: str, agent_dir: str, pid: int | None) -> Condition | None:
-        """What the agent's program says of itself; `pid` is its process, None where that has gone."""
+        """Read the agent's condition from its file; `pid` is its process, None where that has ended."""
         if program == "codex":
             return self._codex.condition(agent_dir)
         if program != "claude":
@@ -50,14 +50,14 @@ class OwnFiles:
             return None
         return self._claude.condition(agent_dir, pid)
 
-    def watched(self, program: str, agent_dir: str) -> str:
-        """The folder in which the program's file changes with its state; "" where there is none to watch."""
+    def watched_folder(self, program: str, agent_dir: str) -> str:
+        """The folder with the program's file; "" where there is none to watch."""
         if program == "codex":
             return self._codex.folder(agent_dir)
         return str(self._claude.config_folder(agent_dir) / "sessions") if program == "claude" else ""
 
     def has_begun(self, program: str, agent_dir: str, started_at: float | None) -> bool:
-        """True where the program surely ran since mngr last started the agent."""
+        """True where the program ran since mngr last started the agent."""
         try:
             began = os.stat(f"{agent_dir}/{program}_process_started", follow_symlinks=False).st_mtime
         except OSError:
@@ -65,7 +65,7 @@ class OwnFiles:
         return started_at is None or began >= started_at
 
     def acted_at(self, agent_dir: str) -> float | None:
-        """When mngr's hooks last marked that the agent acted, seconds since the epoch."""
+        """When mngr's hooks last marked activity, seconds since the epoch."""
         try:
             return os.stat(f"{agent_dir}/activity/agent", follow_symlinks=False).st_mtime
         except OSError:
@@ -74,7 +74,7 @@ class OwnFiles:
     def wrote_at(self, agent_dir: str) -> float | None:
         """When its program or the shell around it last wrote, seconds since the epoch: about when it ended.
 
-        mngr keeps its own mark of that young as long as `active` is there, after a crash too.
+        mngr's own marker is no use: it is renewed while `active` exists, after a crash too.
         """
         known = []
         for name in _WRITTEN:
@@ -83,9 +83,10 @@ class OwnFiles:
         return max(known, default=None)
 
     def look_at_screens(self, busy: Mapping[str, SessionRef], now: float) -> bool:
-        """Look at the screens of those busy Claude Code agents whose conversation does not grow; by agent folder.
+        """Capture the screens of busy Claude Code agents whose conversation does not grow, to detect retries.
 
-        One process for all of them, about once a second. True where something may be known now that was not before.
+        `busy` is by agent folder. One process for all of them, about once a second. Returns True where a condition may
+        have changed.
         """
         quiet = {
             folder: ref
@@ -97,11 +98,9 @@ class OwnFiles:
         self._screens_at = now
         before = {folder: self._claude.is_retrying(folder) for folder in quiet}
         try:
-            texts = screens(
-                tuple(quiet.values()), environ=self._environ, timeout=_SCREEN_TIMEOUT, with_history=False
-            )  # fmt: skip
+            texts = screens(tuple(quiet.values()), environ=self._environ, timeout=_SCREEN_TIMEOUT, with_history=False)
         except ToolError:
-            return False  # what is wrong with the server is said where the sessions are asked for
+            return False  # the probe reports the server when it asks for the sessions
         for folder, ref in quiet.items():
             self._claude.note_screen(folder, texts.get(ref, ""))
         return any(before.values()) or any(self._claude.is_retrying(folder) for folder in quiet)

@@ -1,8 +1,8 @@
-"""Which agents need a person, and why in words: pure rules over one agent as it stands.
+"""Attention: which agents need a person, and the reason in words. Pure rules over one agent.
 
-Why here and not in the screen: `list --json`, the screen, the demo and later a run's report must agree.
-A plain command agent is WAITING for its whole life, so waiting alone is never a reason; neither is an agent that
-has only just started and has had no turn yet. Reasons hold no durations: a screen adds them from `idle_since`.
+`list --json`, the screen, the demo and the report of a run use the same rules. A plain command agent is WAITING all the
+time, so WAITING alone is no reason; neither is an agent that has just started and has had no turn yet. Reasons have no
+durations: a screen adds them from `idle_since`.
 """
 
 from __future__ import annotations
@@ -36,66 +36,60 @@ _CATEGORY_OF_STATE = {
 }
 
 
-class Standing(NamedTuple):
-    """One agent as it stands, with what else was seen of it. `host_silence`: why its host's word is old, or None.
+class AgentFacts(NamedTuple):
+    """One agent in its merged state, and what else is known of it. `host_problem`: why its host's answer is old.
 
-    `is_run_s`: the run that it belongs to is known here, so that its conductor has the first word when a turn ends;
-    `is_reminded`: it has had that word, and its turn has ended since.
+    `is_in_known_run`: it belongs to a run whose conductor reminds it once when a turn ends. `is_reminded`: it was
+    reminded, and its turn has ended again.
     """
 
     agent: Agent
     condition: Condition | None = None
-    is_run_s: bool = False
+    is_in_known_run: bool = False
     is_reminded: bool = False
     bell: bool = False
     exit_status: int | None = None
-    host_silence: str | None = None
-
-
-def is_plain_command(agent_type: str) -> bool:
-    """True for agents that take no turns: `command`, and every headless type."""
-    return agent_type == "command" or agent_type.startswith("headless")
+    host_problem: str | None = None
 
 
 def is_archived(agent: Agent) -> bool:
-    """True where its person has put it away."""
+    """True where a person has archived it."""
     return bool(agent.labels.get(ARCHIVED_LABEL))
 
 
-def judge(standing: Standing) -> tuple[Category, str | None]:
-    """The group that an agent belongs to, and why it needs a person (None where it does not).
+def attention_of(facts: AgentFacts) -> tuple[Category, str | None]:
+    """Return the agent's category, and why it needs a person, None where it does not.
 
-    A host that is silent is a reason of its own, yet leaves the group of the last known state as it was:
-    those agents may well work on.
+    A host that does not answer is a reason too, but does not change the category: its agents may be working.
     """
-    agent = standing.agent
+    agent = facts.agent
     category = _CATEGORY_OF_STATE[agent.state]
     if is_archived(agent):
         return category, None
-    failure = _failure(standing)
+    failure = _failure(facts)
     if failure:
         return Category.FAILED, failure
-    need = _need(standing)
+    need = _need(facts)
     if need:
         return Category.NEEDS_YOU, need
-    return category, standing.host_silence
+    return category, facts.host_problem
 
 
 def cost_of_waiting(row: Row) -> tuple[int, float]:
-    """The place of an agent among those of its group: what costs most to wait for first, then what waits longest."""
+    """Sort key within a category: first the agents whose waiting costs most, then those that wait longest."""
     if row.attention is None:
         return urgency(None) + 1, math.inf
     kind = row.condition.kind if row.condition is not None else None
     return urgency(kind), row.idle_since if row.idle_since is not None else math.inf
 
 
-def _failure(standing: Standing) -> str | None:
-    if standing.agent.state is State.DONE:
-        if standing.exit_status:
-            return f"ended with exit status {standing.exit_status}"
-        if standing.condition is not None and standing.condition.kind is Kind.CRASHED:
-            return reason(standing.condition)
-    return _host_failure(standing.agent.host)
+def _failure(facts: AgentFacts) -> str | None:
+    if facts.agent.state is State.DONE:
+        if facts.exit_status:
+            return f"ended with exit status {facts.exit_status}"
+        if facts.condition is not None and facts.condition.kind is Kind.CRASHED:
+            return reason(facts.condition)
+    return _host_failure(facts.agent.host)
 
 
 def _host_failure(host: Host) -> str | None:
@@ -104,28 +98,28 @@ def _host_failure(host: Host) -> str | None:
     return f"its host failed: {host.failure_reason}" if host.failure_reason else f"its host is {host.state}"
 
 
-def _need(standing: Standing) -> str | None:
-    agent = standing.agent
+def _need(facts: AgentFacts) -> str | None:
+    agent = facts.agent
     if agent.host.state == "UNAUTHENTICATED":
         return "its host needs you to log in"
     if agent.state not in _LIVE:
         return None
-    condition = standing.condition
-    if condition is not None and _needs_a_person(condition, standing):
-        if condition.kind is Kind.TURN_ENDED and standing.is_reminded:
+    condition = facts.condition
+    if condition is not None and _needs_a_person(condition, facts):
+        if condition.kind is Kind.TURN_ENDED and facts.is_reminded:
             return AFTER_REMINDER
-        said = reason(condition)
-        return said if is_known(agent.type) or condition.source != MNGR else f"{said}, as mngr says"
-    # tmux keeps the bell until somebody looks, so one that works again has gone on by itself.
-    if standing.bell and agent.state is State.WAITING:
+        why = reason(condition)
+        return why if is_known(agent.type) or condition.source != MNGR else f"{why} (reported by mngr)"
+    # tmux keeps the bell until somebody looks, so an agent that works again needs nobody.
+    if facts.bell and agent.state is State.WAITING:
         return "rang the bell"
     return None
 
 
-def _needs_a_person(condition: Condition, standing: Standing) -> bool:
+def _needs_a_person(condition: Condition, facts: AgentFacts) -> bool:
     """True for a dialog, and for a turn that ended; of a run's agent only after its reminder."""
     if condition.kind in ASKING:
         return True
     if condition.kind is Kind.INTERRUPTED:
         return True
-    return condition.kind in ENDED_TURN and (standing.is_reminded or not standing.is_run_s)
+    return condition.kind in ENDED_TURN and (facts.is_reminded or not facts.is_in_known_run)

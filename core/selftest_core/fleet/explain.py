@@ -1,44 +1,35 @@
-"""Why a row says what it says: which source said what and when, newest first, and whose word was taken.
+"""Evidence for one row: the answers of its sources, newest first, and the one that decided.
 
-Pure. The words are the sources' own (and so untrusted text); nothing is decided here, only told.
+Pure; it decides nothing. The answers are untrusted text.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from selftest_core.agents import AgentKey, State
+from selftest_core.agents import State
 from selftest_core.fleet.problems import ALL
 from selftest_core.fleet.view import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from selftest_core.fleet.fleet_state import Fleet
-    from selftest_core.fleet.merge_state import Told
+    from selftest_core.agents import AgentKey
+    from selftest_core.fleet.fleet_state import Fleet, ListedAgent
     from selftest_core.fleet.observations import LocalAgent
     from selftest_core.fleet.view import Row
 
 
-class Changed(NamedTuple):
-    """A state that gave way to another, at the time of the answer that said so."""
-
-    at: float
-    source: str
-    before: State
-    after: State
-
-
 def explain(fleet: Fleet, key: AgentKey) -> tuple[Evidence, ...]:
-    """The evidence behind the row of `key`, newest first; nothing for an agent that is not in the fleet."""
+    """List the evidence for the row of `key`, newest first; empty for an agent that is not in the fleet."""
     entry = fleet.entries.get(key)
     if entry is None:
         return ()
     local = fleet.local.get(key.agent_id) if fleet.probed and fleet.probed.host_id == key.host_id else None
-    told = fleet.told.get(key)
+    listed = fleet.listed.get(key)
     lines = [
-        *_of_probe(fleet, entry.row, local, told),
-        *_of_mngr(fleet, entry.row, told),
+        *_of_probe(fleet, entry.row, local, listed),
+        *_of_mngr(fleet, entry.row, listed),
         *(
             Evidence(change.source, change.at, f"{change.before} became {change.after}")
             for change in reversed(fleet.changes.get(key, ()))
@@ -47,39 +38,43 @@ def explain(fleet: Fleet, key: AgentKey) -> tuple[Evidence, ...]:
     return tuple(sorted(lines, key=lambda line: line.at, reverse=True))
 
 
-def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, told: Told | None) -> Iterator[Evidence]:
+def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, listed: ListedAgent | None) -> Iterator[Evidence]:
     if fleet.probed is None:
         return
     if local is None:
         if row.agent.host.id == fleet.probed.host_id:
-            yield Evidence("probe", fleet.probed.at, "has not seen it: mngr's answer is newer than the last look")
+            yield Evidence("probe", fleet.probed.at, "not seen: mngr's answer is newer than the last look")
         return
-    held_since = fleet.held_since.get(local.id)
-    at = fleet.probed.at if held_since is None else held_since
-    if held_since is not None:
-        yield Evidence("probe", fleet.probed.at, "cannot read its data.json; kept as it was last seen")
+    unreadable_since = fleet.unreadable_since.get(local.id)
+    at = fleet.probed.at if unreadable_since is None else unreadable_since
+    if unreadable_since is not None:
+        yield Evidence("probe", fleet.probed.at, "cannot read its data.json; its last state is kept")
     stands = row.source == "probe"
-    said = "; ".join(local.says)
+    notes = "; ".join(local.notes)
     if local.state is None:
-        is_blind = fleet.entries[row.key].circumstances.is_blind
+        is_blind = fleet.entries[row.key].context.is_blind
         word = "no state" if local.session is not None or is_blind else "its tmux session is gone"
-        yield Evidence("probe", at, f"{word}: {said}" if said else word, stands)
+        yield Evidence("probe", at, f"{word}: {notes}" if notes else word, stands)
         if stands and row.agent.state is State.UNKNOWN and local.session is not None:
-            yield Evidence("probe", at, "it has a tmux session, so it is not stopped; its type says no more than that")
+            yield Evidence(
+                "probe", at, "it has a tmux session, so it is not stopped; nothing more is known of its type"
+            )
     else:
-        yield Evidence("probe", at, f"{local.state}: {said}" if said else str(local.state), stands)
-    if fleet.entries[row.key].circumstances.is_starting and row.agent.state is State.UNKNOWN:
-        yield Evidence("probe", at, "it has only just been made, so it may not run yet")
+        yield Evidence("probe", at, f"{local.state}: {notes}" if notes else str(local.state), stands)
+    if fleet.entries[row.key].context.is_starting and row.agent.state is State.UNKNOWN:
+        yield Evidence("probe", at, "it was created a moment ago, so it may not run yet")
     if local.session is not None and not _on_default_server(fleet, local):
-        remark = f"its tmux session is on {local.session.socket}, a server on which mngr does not look by itself"
-        if told is not None and told.agent.state is State.STOPPED and row.agent.state is not State.STOPPED:
+        remark = f"its tmux session is on {local.session.socket}, a server that mngr does not ask by default"
+        if listed is not None and listed.agent.state is State.STOPPED and row.agent.state is not State.STOPPED:
             remark += "; that is why mngr says STOPPED"
         yield Evidence("probe", at, remark)
-    elif _is_contradicted(row, local, told):
-        remark = "mngr says STOPPED, but its tmux session is there: both disagree, and who has the session is believed"
+    elif _is_contradicted(row, local, listed):
+        remark = (
+            "mngr says STOPPED, but its tmux session exists: both disagree, and the source with the session decides"
+        )
         yield Evidence("probe", at, remark)
     if row.condition is not None and local.condition is row.condition:
-        said = f"{row.condition.kind}, by {row.condition.source} ({row.condition.says})"
+        said = f"{row.condition.kind}, by {row.condition.source} ({row.condition.quote})"
         yield Evidence("probe", at if row.condition.since is None else min(row.condition.since, at), said, stands)
     for other in local.other_sessions:
         yield Evidence("probe", at, f"a second session {other.name} of it is on {other.socket}")
@@ -87,38 +82,36 @@ def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, told: Told | Non
         yield Evidence("probe", at, f"its command left exit status {row.exit_status}")
 
 
-def _of_mngr(fleet: Fleet, row: Row, told: Told | None) -> Iterator[Evidence]:
-    if told is None:
-        yield from ()
-    else:
-        word = told.agent.state_word or str(told.agent.state)
-        if told.agent.waiting_reason:
-            word += f" ({told.agent.waiting_reason})"
-        source = "remembered" if told.is_remembered else "mngr"
-        yield Evidence(source, told.at, word, stands=row.source == source)
+def _of_mngr(fleet: Fleet, row: Row, listed: ListedAgent | None) -> Iterator[Evidence]:
+    if listed is not None:
+        word = listed.agent.state_word or str(listed.agent.state)
+        if listed.agent.waiting_reason:
+            word += f" ({listed.agent.waiting_reason})"
+        source = "remembered" if listed.is_remembered else "mngr"
+        yield Evidence(source, listed.at, word, stands=row.source == source)
     provider = row.agent.host.provider
-    since = told.start if told is not None else float("-inf")
+    since = listed.start if listed is not None else float("-inf")
     for lane in (provider, ALL):
         failure = fleet.failures.get(lane)
         if failure is not None and failure.start > since:
-            kept = "; kept as it was last seen" if row.stale_since is not None else ""
+            kept = "; its last state is kept" if row.stale_since is not None else ""
             yield Evidence("mngr", failure.at, f"{failure.title}{kept}")
-    silent = fleet.silent.get(provider)
-    if silent is not None and silent > since:
-        yield Evidence("mngr", silent, f"told of no agent of {provider}; kept until a list of all providers agrees")
-    if row.agent.host.failure_reason and told is not None:
-        yield Evidence("mngr", told.at, f"its host failed: {row.agent.host.failure_reason}")
+    empty = fleet.empty.get(provider)
+    if empty is not None and empty > since:
+        yield Evidence("mngr", empty, f"listed no agent of {provider}; kept until a list of all providers agrees")
+    if row.agent.host.failure_reason and listed is not None:
+        yield Evidence("mngr", listed.at, f"its host failed: {row.agent.host.failure_reason}")
 
 
-def _is_contradicted(row: Row, local: LocalAgent, told: Told | None) -> bool:
+def _is_contradicted(row: Row, local: LocalAgent, listed: ListedAgent | None) -> bool:
     """True where mngr says STOPPED of an agent that has a session, and was asked after it started."""
     return (
-        told is not None
+        listed is not None
         and local.session is not None
-        and not told.is_remembered
-        and told.agent.state is State.STOPPED
+        and not listed.is_remembered
+        and listed.agent.state is State.STOPPED
         and row.agent.state is not State.STOPPED
-        and (local.started_at is None or told.start > local.started_at)
+        and (local.started_at is None or listed.start > local.started_at)
     )
 
 

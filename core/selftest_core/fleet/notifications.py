@@ -1,8 +1,8 @@
-"""Which notifications are due, from the fleet as it is seen over time. Pure: the time is given.
+"""Notifications that are due, from successive views of the fleet. Pure: the time is given.
 
-An agent is announced when it comes to need a person, or needs them for another reason than before; what was so when
-we began is not news. Agents that need the same thing are one cluster, and a cluster is announced once a minute at
-most: those that come meanwhile are announced together when the minute is over, if they still need somebody.
+An agent is announced when it begins to need a person, or needs one for another reason; needs that existed at the start
+are not announced. Agents with the same need are one cluster, announced once a minute at most: those that come in
+between are announced together after the minute, if they still need a person.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Agents that came to need the same thing. `cluster`: what they have in common; `reason`: one agent's words."""
+    """Agents that began to need the same. `cluster`: the signature that they share; `reason`: of one of them."""
 
     cluster: str
     reason: str
     names: tuple[str, ...]
 
     @property
-    def says(self) -> str:
-        """One harmless line for a person."""
+    def line(self) -> str:
+        """One line for a person, without control characters."""
         shown = ", ".join(map(_harmless, self.names[:_MOST_NAMES]))
         more = f" and {len(self.names) - _MOST_NAMES} more" if len(self.names) > _MOST_NAMES else ""
         return f"{shown}{more}: {_harmless(self.reason)}"[:_LONGEST]
@@ -43,8 +43,8 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """What is remembered from view to view. `needs`: the reason of each agent that needs somebody; `open`: those of
-    them that are to be announced; `last`: when each cluster was; `is_complete`: every source has answered once."""
+    """State between two views. `needs`: the reason of each agent that needs a person; `open`: those of them that are
+    still to be announced; `last`: when each cluster was announced; `is_complete`: every source has answered once."""
 
     needs: Mapping[AgentKey, str] = field(default_factory=dict)
     open: frozenset[AgentKey] = frozenset()
@@ -54,7 +54,7 @@ class Announced:
 
 
 def see(before: Announced, view: FleetView) -> Announced:
-    """Take in a view. An agent whose source is silent counts as it was."""
+    """Note the needs of a view. An agent whose source does not answer keeps its need."""
     if not view.has_local_answer:
         return before
     needs = {row.key: _need(row, before) for row in view.rows}
@@ -75,7 +75,7 @@ def see(before: Announced, view: FleetView) -> Announced:
 
 
 def due(before: Announced, view: FleetView, now: float) -> tuple[Announced, tuple[Notification, ...]]:
-    """The notifications that are to be made now (`now`: seconds, monotonic), and what is remembered behind them."""
+    """Return the state after, and the notifications to show now (`now`: seconds, monotonic)."""
     last = {cluster: at for cluster, at in before.last.items() if now - at < SECONDS_OF_A_CLUSTER}
     clusters: dict[str, list[Row]] = {}
     for row in view.rows:
@@ -83,12 +83,12 @@ def due(before: Announced, view: FleetView, now: float) -> tuple[Announced, tupl
             cluster = signature(before.needs[row.key]) or before.needs[row.key]
             if cluster not in last:
                 clusters.setdefault(cluster, []).append(row)
-    told = {row.key for rows in clusters.values() for row in rows}
+    announced = {row.key for rows in clusters.values() for row in rows}
     made = tuple(
         Notification(cluster, before.needs[rows[0].key], tuple(row.agent.name for row in rows))
         for cluster, rows in clusters.items()
     )
-    return replace(before, open=before.open - told, last={**last, **dict.fromkeys(clusters, now)}), made
+    return replace(before, open=before.open - announced, last={**last, **dict.fromkeys(clusters, now)}), made
 
 
 def _need(row: Row, before: Announced) -> str:

@@ -1,4 +1,4 @@
-"""What was seen, when, and by whom: the facts that `selftest_core.fleet.fleet` folds. Values only.
+"""Observations: the answers of sources, each with its time, that `selftest_core.fleet.fold` folds. Values only.
 
 Times are seconds since the epoch, UTC, of the machine that observed.
 """
@@ -26,7 +26,7 @@ _NO_REMINDERS: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ListingError:
-    """One error that `mngr list` reported beside its agents.
+    """One error in an answer of `mngr list`.
 
     It names a provider, or a host (one broken data.json hides every agent of that host), or an agent, or nothing.
     """
@@ -41,9 +41,9 @@ class ListingError:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One whole answer of `mngr list`. `provider` None: unfiltered, every provider asked.
+    """One complete answer of `mngr list`. `provider` None: every provider was asked.
 
-    `at` is when the answer was there; it was asked at `at - seconds`, and may be as old as that.
+    It came at `at`; it was asked at `at - seconds`, and its data may be that old.
     """
 
     at: float
@@ -55,7 +55,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ListFailed:
-    """`mngr list` gave no answer at all (missing, broken, killed, over its deadline). Asked at `at - seconds`."""
+    """A `mngr list` without an answer: missing, broken, killed, or over its deadline. Asked at `at - seconds`."""
 
     at: float
     provider: str | None
@@ -67,7 +67,7 @@ class ListFailed:
 
 @dataclass(frozen=True, slots=True)
 class TmuxSession:
-    """One session of a server. `agent_id` is mngr's stamp on its own sessions, None on any other."""
+    """One session of a server. `agent_id`: mngr's stamp on its sessions, None on others."""
 
     ref: SessionRef
     session_id: str
@@ -82,7 +82,7 @@ class TmuxSession:
 
 @dataclass(frozen=True, slots=True)
 class TmuxServer:
-    """One tmux server that was asked. `is_default`: the one that mngr finds when TMUX is unset."""
+    """One tmux server. `is_default`: the one that mngr asks while TMUX is unset."""
 
     socket: str
     is_default: bool
@@ -92,18 +92,18 @@ class TmuxServer:
 
 @dataclass(frozen=True, slots=True)
 class LocalAgent:
-    """What the probe sees of one local agent.
+    """One local agent by the probe.
 
-    `state` is None where the probe cannot tell (agent types whose process it does not know): mngr's state stands.
-    `says` are the reasons in words, for `explain`. `condition`: what it does or waits for, by the agent program's own
-    files or mngr's markers, None where neither tells. `exit_status` is what a wrapper of ours wrote, None elsewhere.
+    `state` is None where the probe cannot tell (agent types whose process it does not know): mngr's state is used.
+    `notes`: the reasons in words, for `explain`. `condition`: by the program's own files or mngr's markers, None where
+    neither tells. `exit_status`: written by a wrapper of ours, None elsewhere.
     """
 
     id: str
     name: str
     type: str
     state: State | None
-    says: tuple[str, ...]
+    notes: tuple[str, ...]
     command: str = ""
     work_dir: str = ""
     branch: str | None = None
@@ -126,8 +126,8 @@ class LocalAgent:
 class Probed:
     """One look of the local probe: every agent folder and every tmux server of this user.
 
-    A problem is a line that says what is wrong, and where it helps a second line that says what to do. `reminders`: of
-    each run whose folder is known here, the agents that had their reminder, and when.
+    A problem is one line, with what to do on a second one where that helps. `reminders`: by known run and agent id, the
+    time of the agent's reminder.
     """
 
     at: float
@@ -143,7 +143,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class RememberedAgent:
-    """An agent of an earlier answer, and when that answer came."""
+    """An agent of an earlier answer, and the time of that answer."""
 
     agent: Agent
     as_of: float
@@ -151,7 +151,7 @@ class RememberedAgent:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What an earlier process of ours last knew, read from the state folder."""
+    """The agents that an earlier process saved in the state folder."""
 
     at: float
     agents: tuple[RememberedAgent, ...]
@@ -159,7 +159,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """What the agents of this machine have used until now, by agent id. Agents that are missing used nothing."""
+    """Tokens and cost of this machine's agents until now, by agent id. A missing agent used nothing."""
 
     at: float
     usages: Mapping[str, Usage]

@@ -1,6 +1,6 @@
-"""What a banner must say, and how each source does: failures of the sources, worded so that a person can mend them.
+"""Problems for the banner, and the status of each source: failures, with what a person can do about them.
 
-Keys and order are fixed while a trouble lasts, so that a banner neither blinks nor jumps.
+Keys and order are fixed while a problem lasts, so that a banner neither blinks nor jumps.
 """
 
 from __future__ import annotations
@@ -44,48 +44,46 @@ class LostServer:
 
 
 def failure_of_list(failed: ListFailed) -> Failure:
-    """The failure that an answer which never came is."""
+    """Make the failure of a list without an answer."""
     return Failure(
         lane=failed.provider or ALL,
         start=failed.at - max(failed.seconds, 0.0),
         at=failed.at,
         title=failed.title,
         detail=failed.detail,
-        hint=failed.hint or "Run `selftest-tui doctor`, which tries mngr and says what mends it.",
+        hint=failed.hint or "Run `selftest-tui doctor`: it tries mngr and names the repair.",
         is_whole=True,
     )
 
 
 def failure_of_errors(lane: str, errors: Iterable[ListingError], start: float, at: float) -> Failure:
-    """The failure that one lane's errors in an answer are, all of them in one."""
-    told = list(errors)
-    first = told[0]
-    details = list(dict.fromkeys(error.message for error in told if error.message))
+    """Make one failure of all errors of one lane in an answer."""
+    reported = list(errors)
+    first = reported[0]
+    details = list(dict.fromkeys(error.message for error in reported if error.message))
     if first.host_id is not None and first.provider is None:
         title = f"mngr cannot read the agents of a host of {lane}"
-        hint = (
-            f"One broken agents/*/data.json hides them all; mend or move away the broken file of host {first.host_id}."
-        )
+        hint = f"One broken agents/*/data.json hides them all; repair it on host {first.host_id}, or move it away."
     elif first.agent_id is not None and first.provider is None:
         title = f"mngr cannot read an agent of {lane}"
-        hint = f"See what is wrong with agent {first.agent_id}: mngr list --provider {lane}"
+        hint = f"Look at agent {first.agent_id}: mngr list --provider {lane}"
     elif lane == ALL:
         title = "mngr list reported an error"
         hint = "Run `mngr list` to see all of it, or `selftest-tui doctor`."
-    elif any(error.is_unreachable for error in told):
+    elif any(error.is_unreachable for error in reported):
         title = f"{lane} cannot be reached"
         hint = f"Try it alone: mngr list --provider {lane}"
     else:
         title = f"{lane} does not answer"
         hint = f"Try it alone: mngr list --provider {lane}"
-    remedies = [error.hint for error in told if error.hint]
+    remedies = [error.hint for error in reported if error.hint]
     return Failure(lane, start, at, title, "\n".join(details), remedies[0] if remedies else hint)
 
 
 def problems_of(
     failures: Mapping[str, Failure], probed: Probed | None, lost: tuple[LostServer, ...]
 ) -> tuple[Problem, ...]:
-    """Every problem: mngr first, then what the probe met, the providers by name, and the tmux servers."""
+    """List every problem: mngr first, then those of the probe, the providers by name, and the tmux servers."""
     problems = [
         *_of_mngr(failures),
         *(_of_probe(probed) if probed is not None else ()),
@@ -127,23 +125,23 @@ def _of_probe(probed: Probed) -> Iterable[Problem]:
         yield Problem(
             key="tmux" if is_tmux else f"probe:{title}",
             title=title,
-            hint=hint or ("Run `selftest-tui doctor`, which says how to install or mend tmux." if is_tmux else ""),
+            hint=hint or ("Run `selftest-tui doctor`: it says how to install or repair tmux." if is_tmux else ""),
         )
     for unreadable in probed.unreadable:
         yield Problem(
             key=f"agent:{unreadable.agent_id}",
             title=f"The data of agent {unreadable.agent_id} cannot be read",
             detail=f"{unreadable.path}: {unreadable.message}",
-            hint=f"mngr shows no agent of this machine until it is mended: mend {unreadable.path} or move it away.",
+            hint=f"mngr shows no agent of this machine until then: repair {unreadable.path} or move it away.",
             provider=LOCAL_PROVIDER,
         )
 
 
 def _of_servers(probed: Probed | None) -> Iterable[Problem]:
-    """Those that do not answer. One that could not even be asked, without tmux, is told by the probe itself."""
+    """List servers that do not answer; without tmux the probe has reported that itself."""
     if probed is not None:
-        told = {text.partition("\n")[0] for text in probed.problems}
-        yield from (_of_server(one) for one in probed.servers if one.error and one.error not in told)
+        reported = {text.partition("\n")[0] for text in probed.problems}
+        yield from (_of_server(one) for one in probed.servers if one.error and one.error not in reported)
 
 
 def _of_server(server: TmuxServer) -> Problem:
@@ -164,7 +162,7 @@ def _of_lost(lost: LostServer) -> Problem:
 
 
 def lanes_of(lanes: Mapping[str, LaneStatus]) -> tuple[LaneStatus, ...]:
-    """How each source does: the probe, this machine's list, the unfiltered list, then the providers by name."""
+    """List the status of each source: the probe, this machine's list, the unfiltered list, then providers by name."""
     fixed = (PROBE, LOCAL_PROVIDER, ALL)
     others = sorted(lane for lane in lanes if lane not in fixed)
     return tuple(lanes.get(lane) or LaneStatus(lane) for lane in (*fixed, *others))

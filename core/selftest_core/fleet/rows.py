@@ -1,7 +1,8 @@
-"""The rows of the fleet, made of what is known: who is there, how old each word is, and which rows are as they were.
+"""Rows of the fleet: which agents exist, one row for each merged from its sources, and how old each answer is.
 
-A thousand agents are looked at every second, so a row is only made anew when one of the very objects behind it is
-another one. Pure, like everything in the fold.
+A thousand agents are looked at every second, so a row is made anew only when one of the objects behind it is another
+one, and is otherwise kept as the same object. Pure, like everything in the fold. The state itself is decided by
+`selftest_core.fleet.state_rules`.
 """
 
 from __future__ import annotations
@@ -10,62 +11,66 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from selftest_core.agents import LOCAL_PROVIDER, AgentKey, Host
-from selftest_core.fleet.explain import Changed
-from selftest_core.fleet.fleet_state import Entry, Fleet
-from selftest_core.fleet.merge_state import Circumstances, Told, stand
+from selftest_core.agent_types.condition import BUSY, MNGR, PERMISSIONS
+from selftest_core.agents import LOCAL_PROVIDER, Agent, AgentKey, Host, State
+from selftest_core.fleet.attention import AgentFacts, attention_of
+from selftest_core.fleet.fleet_state import Entry, Fleet, ListedAgent, RowContext, StateChange
 from selftest_core.fleet.problems import ALL
+from selftest_core.fleet.state_rules import merged_condition, merged_state
+from selftest_core.fleet.view import Category, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from selftest_core.agent_types.condition import Condition
     from selftest_core.fleet.observations import LocalAgent, TmuxSession
-    from selftest_core.fleet.view import Row
 
 _CHANGES_KEPT = 8
 _NEVER = -math.inf
 _STARTING_SECONDS = 3.0
-"""An agent that only the probe knows is being made for this long, unless it says otherwise."""
+"""An agent that only the probe knows counts as starting for this long."""
+_IDLE_STEP = 5.0
+"""Seconds. Activity is rounded down to this, so that an agent that prints all the time is not a new row each look."""
 REMINDER_PATIENCE = 120.0
 """Seconds after a reminder in which an agent may begin its turn, before its last end counts again."""
 _UNREADABLE = "its data.json cannot be read"
 
 
 def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
-    """The fleet with its rows made anew, every one that is the same kept as the very object that it was."""
+    """Make the rows of `fleet`; each unchanged one is the same object as in `before`."""
     probed = fleet.probed
     defaults = {server.socket for server in probed.servers if server.is_default} if probed is not None else set()
     machine = _machine(fleet)
     entries: dict[AgentKey, Entry] = {}
-    changed: dict[AgentKey, Changed] = {}
+    changed: dict[AgentKey, StateChange] = {}
     is_same = is_ordered = True
     for key, local in _present(fleet):
-        told = fleet.told.get(key)
+        listed = fleet.listed.get(key)
         old = before.entries.get(key)
-        circumstances = _circumstances(fleet, told, local, defaults)
+        context = _context(fleet, listed, local, defaults)
         if (usage := fleet.usages.get(key.agent_id)) is not None:
-            circumstances = circumstances._replace(usage=usage)
-        word = told.agent if told is not None else None
-        is_remembered = told is not None and told.is_remembered
+            context = context._replace(usage=usage)
+        listed_agent = listed.agent if listed is not None else None
+        is_remembered = listed is not None and listed.is_remembered
         if (
             old is not None
-            and old.told is word
+            and old.listed is listed_agent
             and old.local is local
             and old.is_remembered == is_remembered
-            and old.circumstances == circumstances
+            and old.context == context
         ):
             entries[key] = old
             continue
         old_row = old.row if old is not None else None
-        is_told_the_same = old is not None and old.told is word
-        row = stand(told, local, machine, circumstances, old_row, is_told_the_same=is_told_the_same)
-        entries[key] = Entry(word, is_remembered, local, circumstances, row)
+        is_listed_the_same = old is not None and old.listed is listed_agent
+        row = _merged_row(listed, local, machine, context, old_row, is_listed_the_same=is_listed_the_same)
+        entries[key] = Entry(listed_agent, is_remembered, local, context, row)
         if row is not old_row:
             is_same = False
             is_ordered = is_ordered and old_row is not None and _by_creation(old_row) == _by_creation(row)
             if old_row is not None and old_row.agent.state is not row.agent.state:
-                at = probed.at if row.source == "probe" and probed is not None else (told.at if told else _NEVER)
-                changed[key] = Changed(at, row.source, old_row.agent.state, row.agent.state)
+                at = probed.at if row.source == "probe" and probed is not None else (listed.at if listed else _NEVER)
+                changed[key] = StateChange(at, row.source, old_row.agent.state, row.agent.state)
     is_everyone = len(entries) == len(before.entries)
     if is_same and is_everyone:
         rows = before.rows
@@ -82,59 +87,76 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
     )
 
 
+def significant_states(rows: tuple[Row, ...]) -> list[object]:
+    """Return what must differ for a change to count: which agents, in which state, and which need a person."""
+    return [(row.key, row.agent.state, row.attention) for row in rows]
+
+
+# The agents that exist, and the context of each
+
+
 def _present(fleet: Fleet) -> Iterator[tuple[AgentKey, LocalAgent | None]]:
-    """Every agent that is there: those that the probe sees, and those that mngr told of later than it looked."""
+    """Iterate over the agents that exist: those of the probe, and those that mngr listed after the probe looked."""
     probed = fleet.probed
     if probed is None:
-        yield from ((key, None) for key in fleet.told)
+        yield from ((key, None) for key in fleet.listed)
         return
     for identity, local in fleet.local.items():
         yield AgentKey(probed.host_id, identity), local
     unreadable = {agent.agent_id for agent in probed.unreadable}
-    for key, told in fleet.told.items():
+    for key, listed in fleet.listed.items():
         if key.host_id != probed.host_id or (
-            key.agent_id not in fleet.local and (told.start > probed.at or key.agent_id in unreadable)
+            key.agent_id not in fleet.local and (listed.start > probed.at or key.agent_id in unreadable)
         ):
             yield key, None
 
 
-def _circumstances(fleet: Fleet, told: Told | None, local: LocalAgent | None, defaults: set[str]) -> Circumstances:
-    labels = local.labels if local is not None else told.agent.labels if told is not None else {}
-    identity = local.id if local is not None else told.agent.id if told is not None else ""
-    is_run_s, is_reminded = _reminder(fleet, labels.get("selftest_run", ""), identity, local, told)
+def _context(fleet: Fleet, listed: ListedAgent | None, local: LocalAgent | None, defaults: set[str]) -> RowContext:
+    labels = local.labels if local is not None else listed.agent.labels if listed is not None else {}
+    identity = local.id if local is not None else listed.agent.id if listed is not None else ""
+    is_in_known_run, is_reminded = _reminder(fleet, labels.get("selftest_run", ""), identity, local, listed)
     if local is None:
-        assert told is not None
-        stale_since, silence = _staleness(fleet, told)
-        if fleet.probed is not None and told.agent.host.id == fleet.probed.host_id and told.start <= fleet.probed.at:
-            stale_since, silence = told.at, _UNREADABLE
-        return Circumstances(stale_since=stale_since, silence=silence, is_run_s=is_run_s, is_reminded=is_reminded)
+        assert listed is not None
+        stale_since, problem = _staleness(fleet, listed)
+        if (
+            fleet.probed is not None
+            and listed.agent.host.id == fleet.probed.host_id
+            and listed.start <= fleet.probed.at
+        ):
+            stale_since, problem = listed.at, _UNREADABLE
+        return RowContext(
+            stale_since=stale_since, host_problem=problem, is_in_known_run=is_in_known_run, is_reminded=is_reminded
+        )
     assert fleet.probed is not None
     on_default = local.session is None or not defaults or local.session.socket in defaults
     list_is_newer = (
-        told is not None
-        and told.start > fleet.probed.at
-        and not told.is_remembered
-        and told.agent.state is not local.state
+        listed is not None
+        and listed.start > fleet.probed.at
+        and not listed.is_remembered
+        and listed.agent.state is not local.state
     )
-    if local.id in fleet.held_since:
-        return Circumstances(list_is_newer, on_default, fleet.held_since[local.id], _UNREADABLE, is_run_s, is_reminded)
+    if local.id in fleet.unreadable_since:
+        since = fleet.unreadable_since[local.id]
+        return RowContext(list_is_newer, on_default, since, _UNREADABLE, is_in_known_run, is_reminded)
     stale_since = None
-    if local.state is None and told is not None and not told.is_remembered and local.session is not None:
-        stale_since = _staleness(fleet, told)[0]
+    if local.state is None and listed is not None and not listed.is_remembered and local.session is not None:
+        stale_since = _staleness(fleet, listed)[0]
     is_starting = (
-        told is None
+        listed is None
         and local.exit_status is None
         and local.created_at is not None
         and 0.0 <= fleet.probed.at - local.created_at < _STARTING_SECONDS
     )
     is_blind = local.session is None and any(server.error for server in fleet.probed.servers)
-    return Circumstances(
-        list_is_newer, on_default, stale_since, None, is_run_s, is_reminded, is_starting, is_blind
+    return RowContext(
+        list_is_newer, on_default, stale_since, None, is_in_known_run, is_reminded, is_starting, is_blind
     )  # fmt: skip
 
 
-def _reminder(fleet: Fleet, run: str, agent_id: str, local: LocalAgent | None, told: Told | None) -> tuple[bool, bool]:
-    """Whether a run that is known here has the agent, and whether its turn has ended again after its one reminder."""
+def _reminder(
+    fleet: Fleet, run: str, agent_id: str, local: LocalAgent | None, listed: ListedAgent | None
+) -> tuple[bool, bool]:
+    """Return whether a known run has the agent, and whether its turn has ended again after its one reminder."""
     reminders = fleet.probed.reminders if fleet.probed is not None else {}
     if not run or run not in reminders:
         return False, False
@@ -142,24 +164,26 @@ def _reminder(fleet: Fleet, run: str, agent_id: str, local: LocalAgent | None, t
     if reminded_at is None:
         return True, False
     condition = local.condition if local is not None else None
-    ended_at = condition.since if condition is not None else told.agent.agent_activity_at if told is not None else None
+    ended_at = (
+        condition.since if condition is not None else listed.agent.agent_activity_at if listed is not None else None
+    )
     assert fleet.probed is not None
     has_ended_since = ended_at is not None and ended_at > reminded_at
     return True, has_ended_since or fleet.probed.at - reminded_at >= REMINDER_PATIENCE
 
 
-def _staleness(fleet: Fleet, told: Told) -> tuple[float | None, str | None]:
-    """Since when mngr's word on an agent is old, and why, where something failed."""
-    provider = told.agent.host.provider
-    if _failed_since(fleet, provider, told.start):
-        where = told.agent.host.name or provider
+def _staleness(fleet: Fleet, listed: ListedAgent) -> tuple[float | None, str | None]:
+    """Return since when mngr's answer on an agent is old, None while it is fresh, and why, where a source failed."""
+    provider = listed.agent.host.provider
+    if _failed_since(fleet, provider, listed.start):
+        where = listed.agent.host.name or provider
         if provider == LOCAL_PROVIDER:
-            return told.at, "mngr cannot read its host"
-        return told.at, f"its host {where} ({provider}) does not answer"
-    if _failed_since(fleet, ALL, told.start):
-        return told.at, "mngr does not answer for its host"
-    if told.is_remembered or fleet.silent.get(provider, _NEVER) > told.start:
-        return told.at, None
+            return listed.at, "mngr cannot read its host"
+        return listed.at, f"its host {where} ({provider}) does not answer"
+    if _failed_since(fleet, ALL, listed.start):
+        return listed.at, "mngr does not answer for its host"
+    if listed.is_remembered or fleet.empty.get(provider, _NEVER) > listed.start:
+        return listed.at, None
     return None, None
 
 
@@ -169,21 +193,162 @@ def _failed_since(fleet: Fleet, lane: str, start: float) -> bool:
 
 
 def _machine(fleet: Fleet) -> Host | None:
-    """This machine: as mngr described it, else as the probe names it."""
+    """Return this machine as mngr described it, else as the probe names it; None before the first look."""
     if fleet.probed is None:
         return None
     host_id = fleet.probed.host_id
-    for key in fleet.told:
+    for key in fleet.listed:
         if key.host_id == host_id:
-            return fleet.told[key].agent.host
+            return fleet.listed[key].agent.host
     return Host(id=host_id, name=fleet.probed.host_name, provider=LOCAL_PROVIDER)
 
 
+# One row
+
+
+def _merged_row(
+    listed: ListedAgent | None,
+    local: LocalAgent | None,
+    machine: Host | None,
+    context: RowContext,
+    old: Row | None,
+    *,
+    is_listed_the_same: bool,
+) -> Row:
+    """Merge the sources of one agent into its row; return `old`, the same object, where nothing changed.
+
+    `machine` is the host of a local agent that mngr has not listed yet. `is_listed_the_same`: mngr's values are the
+    object from which `old` was made.
+    """
+    state, source = merged_state(listed, local, context)
+    if local is None:
+        assert listed is not None, "an agent without any source has no row"
+        agent = listed.agent
+    elif listed is not None:
+        before = old.agent if old is not None and is_listed_the_same else None
+        agent = _merged_agent(listed.agent, local, state, source, before)
+    else:
+        assert machine is not None, "an agent of the probe has a host"
+        agent = _unlisted_agent(local, machine, state)
+    if old is not None and agent is not old.agent and agent == old.agent:
+        agent = old.agent
+    exit_status = local.exit_status if local is not None else None
+    condition = merged_condition(agent, source, local, listed)
+    category, attention = attention_of(
+        AgentFacts(
+            agent=agent,
+            condition=condition,
+            is_in_known_run=context.is_in_known_run,
+            is_reminded=context.is_reminded,
+            bell=local is not None and local.bell,
+            exit_status=exit_status,
+            host_problem=context.host_problem,
+        )
+    )
+    row = Row(
+        agent=agent,
+        category=category,
+        source=source,
+        attention=attention,
+        stale_since=context.stale_since,
+        session=local.session if local is not None else None,
+        pane_id=local.pane_id if local is not None else None,
+        idle_since=_idle_since(agent, local, category, condition),
+        title=local.title if local is not None else "",
+        exit_status=exit_status,
+        usage=context.usage,
+        condition=condition,
+    )
+    return old if row == old and old is not None else row
+
+
+def _unlisted_agent(local: LocalAgent, host: Host, state: State) -> Agent:
+    """Make the agent from the probe alone: mngr has not listed it yet."""
+    return Agent(
+        id=local.id,
+        name=local.name,
+        type=local.type,
+        host=host,
+        state=state,
+        state_word=state.value,
+        command=local.command,
+        work_dir=local.work_dir,
+        branch=local.branch,
+        created_at=local.created_at,
+        started_at=local.started_at,
+        pid=local.pid if _is_live(state) else None,
+        waiting_reason=PERMISSIONS if local.waits_for_permission else None,
+        labels=local.labels,
+    )
+
+
+def _merged_agent(agent: Agent, local: LocalAgent, state: State, source: str, before: Agent | None) -> Agent:
+    """Replace fields of mngr's agent that the probe knows better. The source of a field never depends on the time.
+
+    `before`, an earlier result for the same answer of mngr, is returned where nothing changed.
+    """
+    fields = {
+        "name": local.name or agent.name,
+        "type": local.type or agent.type,
+        "state": state,
+        "state_word": agent.state_word if source == "mngr" or agent.state is state else state.value,
+        "command": local.command or agent.command,
+        "work_dir": local.work_dir or agent.work_dir,
+        "branch": agent.branch if agent.branch is not None else local.branch,
+        "created_at": agent.created_at if agent.created_at is not None else local.created_at,
+        "started_at": local.started_at if local.started_at is not None else agent.started_at,
+        "pid": (local.pid if local.pid is not None else agent.pid) if _is_live(state) else None,
+        "waiting_reason": _waiting_reason(agent, local, state, source),
+        "labels": local.labels,
+    }
+    for same in (before, agent):
+        if same is not None and all(getattr(same, name) == value for name, value in fields.items()):
+            return same
+    return replace(agent, **fields)  # type: ignore[arg-type]  # each value has its field's type
+
+
+def _is_live(state: State) -> bool:
+    return state is not State.STOPPED and state is not State.DONE
+
+
+def _waiting_reason(agent: Agent, local: LocalAgent, state: State, source: str) -> str | None:
+    if local.waits_for_permission:
+        return PERMISSIONS
+    if state is not State.WAITING:
+        return None
+    if source == "probe" and local.state is not None and agent.waiting_reason == PERMISSIONS:
+        return None
+    return agent.waiting_reason
+
+
+def _idle_since(
+    agent: Agent, local: LocalAgent | None, category: Category, condition: Condition | None = None
+) -> float | None:
+    """Return since when the agent waits, seconds since the epoch; None while it works and where it is not known.
+
+    Its own file has the exact time. Else it is the time of its last activity: a blinking dialog counts as activity.
+    """
+    is_exact = condition is not None and condition.source != MNGR and condition.kind not in BUSY
+    if condition is not None and condition.since is not None and is_exact:
+        return condition.since
+    if category in (Category.WORKING, Category.STOPPED):
+        return None
+    known = [
+        instant
+        for instant in (local.activity_at if local is not None else None, agent.agent_activity_at)
+        if instant is not None and math.isfinite(instant)
+    ]
+    return math.floor(max(known) / _IDLE_STEP) * _IDLE_STEP if known else None
+
+
+# All rows
+
+
 def _with_changes(
-    known: Mapping[AgentKey, tuple[Changed, ...]],
-    changed: Mapping[AgentKey, Changed],
+    known: Mapping[AgentKey, tuple[StateChange, ...]],
+    changed: Mapping[AgentKey, StateChange],
     entries: Mapping[AgentKey, Entry],
-) -> Mapping[AgentKey, tuple[Changed, ...]]:
+) -> Mapping[AgentKey, tuple[StateChange, ...]]:
     if not changed and all(key in entries for key in known):
         return known
     kept = {key: changes for key, changes in known.items() if key in entries}
@@ -198,7 +363,7 @@ def _by_creation(row: Row) -> tuple[float, str, AgentKey]:
 
 
 def _other_sessions(fleet: Fleet) -> tuple[TmuxSession, ...]:
-    """The tmux sessions that no agent's row stands for: the person's own, and second sessions of an agent."""
+    """List the tmux sessions without a row: the person's own, and second sessions of an agent."""
     if fleet.probed is None:
         return ()
     taken = {local.session for local in fleet.local.values() if local.session is not None}

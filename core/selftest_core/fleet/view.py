@@ -1,7 +1,7 @@
-"""The fleet as it is shown: what `selftest_core.fleet.fleet.view` makes of all observations. Values only.
+"""View of the fleet for screens and JSON, made by `selftest_core.fleet.fold.view`. Values only.
 
-A row holds no clock: running and idle times are instants (`started_at`, `idle_since`), so that a row in which
-nothing changed is equal to, and kept identical (`is`) with, the one before, and a table repaints changes alone.
+A row has no clock: running and idle times are instants (`started_at`, `idle_since`). So an unchanged row is the same
+object as before, and a table repaints only changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Category(StrEnum):
-    """The groups of the attention order, first that which a person must see first."""
+    """Groups of agents, in the order in which a person must see them."""
 
     NEEDS_YOU = "needs you"
     FAILED = "failed"
@@ -36,12 +36,12 @@ class Category(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One agent. `agent.state` is already the state that stands (the probe's where it knows better).
+    """One agent. `agent.state` is the merged state (`fleet.state_rules`).
 
-    `attention`: why it needs a person, in words; None where it does not. FAILED rows need attention too.
-    `stale_since`: the time of the last good answer when its provider no longer answers, else None.
-    `source`: who said the state ("probe", "mngr", "remembered"). `condition`: what it does or waits for, None where
-    nothing tells more than the state. `usage`: what it used; None where nobody metered it.
+    `source`: whose state it is ("probe", "mngr", "remembered"). `attention`: why it needs a person, None where it does
+    not; FAILED rows need one too. `stale_since`: the time of the last good answer, None while its provider answers.
+    `condition`: its activity or what it waits for, None where only the state is known. `usage`: None where it is not
+    metered.
     """
 
     agent: Agent
@@ -65,17 +65,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One line of `explain`: who said what, and when. `stands` marks the one whose word was taken."""
+    """One line of `explain`: a source, the time and text of its answer. `stands` marks the one that decided."""
 
     source: str
     at: float
-    says: str
+    text: str
     stands: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that a banner must say. `key` is stable while the problem lasts (a provider, a server, "mngr")."""
+    """One problem for the banner. `key` is stable while it lasts (a provider, a server, "mngr")."""
 
     key: str
     title: str
@@ -86,7 +86,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class LaneStatus:
-    """How one source does. `lane`: "probe", "local", "all" or a provider's name."""
+    """Status of one source. `lane`: "probe", "local", "all" or the name of a provider."""
 
     lane: str
     answered_at: float | None = None
@@ -103,9 +103,8 @@ def _no_evidence(key: AgentKey) -> tuple[Evidence, ...]:
 class FleetView:
     """All that a screen, a JSON line or a report needs, at one moment.
 
-    `rows` in order of creation; `sessions` are the tmux sessions that belong to no agent; `counts` has every
-    category; `explain(key)` gives the evidence behind a row, newest first. `expecting` names the providers (or
-    "remote") whose first answer is still on its way.
+    `rows` in order of creation; `sessions`: tmux sessions without an agent; `explain(key)`: the evidence for a row,
+    newest first; `expecting`: providers, or "remote", whose first answer has not come yet.
     """
 
     at: float
@@ -125,7 +124,7 @@ class FleetView:
 
     @property
     def counts(self) -> Mapping[Category, int]:
-        """How many agents each category has, zero included."""
+        """The number of agents of every category."""
         counted = dict.fromkeys(Category, 0)
         for row in self.rows:
             counted[row.category] += 1

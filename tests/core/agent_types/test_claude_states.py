@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from selftest_core.agent_types.claude_files import ClaudeFiles, retrying
-from selftest_core.agent_types.claude_status import began_when_it_says, parse_session
+from selftest_core.agent_types.claude_status import is_of_live_process, parse_session
 from selftest_core.agent_types.claude_turns import NO_TURN, LastTurn, asked_words, last_turn
 from selftest_core.agent_types.condition import Condition, Kind, from_claude, reason
 from worlds import ROOT
@@ -92,8 +92,8 @@ def test_a_process_of_the_same_number_is_another_one_where_it_began_at_another_t
     if not fields:
         pytest.skip("there is no /proc")
     said = {"pid": os.getpid(), "sessionId": "12345678", "procStart": fields[19]}
-    assert began_when_it_says(parse_session(json.dumps(said).encode()))
-    assert not began_when_it_says(parse_session(json.dumps({**said, "procStart": "1"}).encode()))
+    assert is_of_live_process(parse_session(json.dumps(said).encode()))
+    assert not is_of_live_process(parse_session(json.dumps({**said, "procStart": "1"}).encode()))
 
 
 def said(kind: str, content: object, **more: object) -> bytes:

@@ -1,4 +1,4 @@
-"""The ladder: what stands of an agent by its own file, by mngr's markers, and by mngr's word. One case for each row."""
+"""Condition of an agent by its own file, by mngr's markers, and by mngr's answer. One case for each row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from selftest_core.agent_types.claude_turns import NO_TURN, LastTurn
 from selftest_core.agent_types.condition import (
     Condition,
     Kind,
+    first_known,
     from_claude,
     from_mngr,
-    ladder,
-    of_local,
+    local_condition,
     one_line,
     reason,
     urgency,
@@ -104,7 +104,7 @@ ROWS = {
 @pytest.mark.parametrize("case", ROWS.values(), ids=list(ROWS))
 def test_each_situation_of_claude_code(case: Case) -> None:
     own = from_claude(case.session, case.turn, is_compacting=case.compacting, retry=case.retry)
-    condition = of_local(
+    condition = local_condition(
         case.state,
         own,
         has_markers=True,
@@ -124,23 +124,23 @@ def test_each_situation_of_claude_code(case: Case) -> None:
 
 def test_codex_at_work_works_whatever_marks_are_missing() -> None:
     own = Condition(Kind.WORKING, source="Codex's rollout")
-    assert of_local(None, own, has_markers=False, is_active=False, is_blocked=False) is own
-    ended = of_local(State.DONE, own, has_markers=False, is_active=False, is_blocked=False)
+    assert local_condition(None, own, has_markers=False, is_active=False, is_blocked=False) is own
+    ended = local_condition(State.DONE, own, has_markers=False, is_active=False, is_blocked=False)
     assert ended is not None
     assert ended.kind is Kind.CRASHED
 
 
 def test_of_a_type_that_is_not_known_only_a_dialog_is_said() -> None:
-    assert of_local(None, None, has_markers=False, is_active=False, is_blocked=False) is None
-    asks = of_local(None, None, has_markers=False, is_active=True, is_blocked=True)
+    assert local_condition(None, None, has_markers=False, is_active=False, is_blocked=False) is None
+    asks = local_condition(None, None, has_markers=False, is_active=True, is_blocked=True)
     assert asks is not None
     assert asks.kind is Kind.PERMISSION
 
 
 def test_mngrs_word_is_the_last_rung() -> None:
     own, word = Condition(Kind.WORKING), from_mngr(State.WAITING, "PERMISSIONS", has_had_a_turn=True, since=None)
-    assert ladder(own, word) is own
-    assert ladder(None, word) is word
+    assert first_known(own, word) is own
+    assert first_known(None, word) is word
     assert word is not None
     assert word.kind is Kind.PERMISSION
     ended = from_mngr(State.WAITING, "END_OF_TURN", has_had_a_turn=True, since=1.0)
@@ -177,7 +177,7 @@ def test_a_live_agents_own_file_stands_whatever_else_is_said(
 ) -> None:
     own = from_claude(session(status, waiting_for), turn)
     assert own is not None
-    found = of_local(state, own, has_markers=True, is_active=active, is_blocked=blocked)
+    found = local_condition(state, own, has_markers=True, is_active=active, is_blocked=blocked)
     if state in (State.DONE, State.STOPPED, State.REPLACED):
         assert found is None or found.kind is Kind.CRASHED
     else:

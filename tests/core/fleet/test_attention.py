@@ -11,7 +11,7 @@ import scenes
 from scenes import BOX, NOW, a_list, a_look, a_probe, an_agent, scene
 from selftest_core.agent_types.condition import Condition, Kind
 from selftest_core.agents import State
-from selftest_core.fleet.attention import AFTER_REMINDER, Standing, cost_of_waiting, judge
+from selftest_core.fleet.attention import AFTER_REMINDER, AgentFacts, attention_of, cost_of_waiting
 from selftest_core.fleet.view import Category
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ CLAUDE = an_agent(1, "claude", State.WAITING, type="claude")
 )
 def test_a_plain_command_agent_needs_nobody_in_any_state(state: State, category: Category) -> None:
     agent = replace(COMMAND, state=state)
-    assert judge(Standing(agent, exit_status=0)) == (category, None)
-    assert judge(Standing(replace(agent, type="headless_command"))) == (category, None)
+    assert attention_of(AgentFacts(agent, exit_status=0)) == (category, None)
+    assert attention_of(AgentFacts(replace(agent, type="headless_command"))) == (category, None)
 
 
 @pytest.mark.parametrize("state", [State.WAITING, State.RUNNING, State.UNKNOWN])
 def test_a_permission_dialog_needs_you(state: State) -> None:
-    standing = Standing(replace(CLAUDE, state=state), Condition(Kind.PERMISSION))
-    assert judge(standing) == (Category.NEEDS_YOU, "waits for permission")
+    facts = AgentFacts(replace(CLAUDE, state=state), Condition(Kind.PERMISSION))
+    assert attention_of(facts) == (Category.NEEDS_YOU, "waits for permission")
 
 
 def test_what_mngr_says_of_permissions_counts_too() -> None:
@@ -55,8 +55,8 @@ def test_what_mngr_says_of_permissions_counts_too() -> None:
 
 
 def test_a_turn_that_ended_needs_you_and_one_that_never_began_does_not() -> None:
-    assert judge(Standing(CLAUDE, Condition(Kind.TURN_ENDED))) == (Category.NEEDS_YOU, "its turn ended")
-    assert judge(Standing(CLAUDE)) == (Category.WAITING, None)
+    assert attention_of(AgentFacts(CLAUDE, Condition(Kind.TURN_ENDED))) == (Category.NEEDS_YOU, "its turn ended")
+    assert attention_of(AgentFacts(CLAUDE)) == (Category.WAITING, None)
 
 
 def test_starting_up_raises_no_attention() -> None:
@@ -87,45 +87,45 @@ def test_an_answered_permission_needs_nobody() -> None:
 
 def test_an_exit_status_makes_done_failed() -> None:
     done = replace(COMMAND, state=State.DONE)
-    assert judge(Standing(done, exit_status=3)) == (Category.FAILED, "ended with exit status 3")
-    assert judge(Standing(done, exit_status=0)) == (Category.DONE, None)
-    assert judge(Standing(done)) == (Category.DONE, None)
+    assert attention_of(AgentFacts(done, exit_status=3)) == (Category.FAILED, "ended with exit status 3")
+    assert attention_of(AgentFacts(done, exit_status=0)) == (Category.DONE, None)
+    assert attention_of(AgentFacts(done)) == (Category.DONE, None)
     # A restarted agent runs whatever its last run left; a stopped one was stopped by a person.
     for state in (State.RUNNING, State.STOPPED):
-        assert judge(Standing(replace(done, state=state), exit_status=3))[1] is None
+        assert attention_of(AgentFacts(replace(done, state=state), exit_status=3))[1] is None
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CRASHED"])
 def test_a_host_that_failed_fails_its_agents(state: str) -> None:
     agent = replace(COMMAND, host=replace(BOX, state=state, failure_reason="no disk"))
-    assert judge(Standing(agent)) == (Category.FAILED, "its host failed: no disk")
-    assert judge(Standing(replace(agent, host=replace(BOX, state=state))))[1] == f"its host is {state}"
+    assert attention_of(AgentFacts(agent)) == (Category.FAILED, "its host failed: no disk")
+    assert attention_of(AgentFacts(replace(agent, host=replace(BOX, state=state))))[1] == f"its host is {state}"
 
 
 def test_a_host_that_wants_a_login_needs_you() -> None:
     agent = replace(COMMAND, host=replace(BOX, state="UNAUTHENTICATED"))
-    assert judge(Standing(agent)) == (Category.NEEDS_YOU, "its host needs you to log in")
+    assert attention_of(AgentFacts(agent)) == (Category.NEEDS_YOU, "its host needs you to log in")
 
 
 def test_a_silent_host_is_attention_and_leaves_the_group() -> None:
-    standing = Standing(replace(COMMAND, state=State.RUNNING), host_silence="its host box does not answer")
-    assert judge(standing) == (Category.WORKING, "its host box does not answer")
-    assert judge(standing._replace(condition=Condition(Kind.PERMISSION))) == (
+    facts = AgentFacts(replace(COMMAND, state=State.RUNNING), host_problem="its host box does not answer")
+    assert attention_of(facts) == (Category.WORKING, "its host box does not answer")
+    assert attention_of(facts._replace(condition=Condition(Kind.PERMISSION))) == (
         Category.NEEDS_YOU,
         "waits for permission",
     )
 
 
 def test_a_bell_needs_you_while_it_waits() -> None:
-    assert judge(Standing(COMMAND, bell=True)) == (Category.NEEDS_YOU, "rang the bell")
-    assert judge(Standing(replace(COMMAND, state=State.STOPPED), bell=True)) == (Category.STOPPED, None)
+    assert attention_of(AgentFacts(COMMAND, bell=True)) == (Category.NEEDS_YOU, "rang the bell")
+    assert attention_of(AgentFacts(replace(COMMAND, state=State.STOPPED), bell=True)) == (Category.STOPPED, None)
     # tmux keeps the mark of a bell until somebody looks.
-    assert judge(Standing(replace(COMMAND, state=State.RUNNING), bell=True)) == (Category.WORKING, None)
+    assert attention_of(AgentFacts(replace(COMMAND, state=State.RUNNING), bell=True)) == (Category.WORKING, None)
 
 
 def test_archived_agents_need_nobody() -> None:
     done = replace(COMMAND, state=State.DONE, labels={"archived_at": "2026-11-20T08:00:00Z"})
-    assert judge(Standing(done, exit_status=9, bell=True, host_silence="silent")) == (Category.DONE, None)
+    assert attention_of(AgentFacts(done, exit_status=9, bell=True, host_problem="silent")) == (Category.DONE, None)
 
 
 def test_reasons_hold_no_clock() -> None:
@@ -180,7 +180,7 @@ def test_a_crash_in_a_turn_has_failed_and_needs_you() -> None:
 
 def test_of_a_type_that_is_not_known_mngr_is_named() -> None:
     odd = replace(an_agent(1, "odd", State.WAITING, type="odd", acted=5), waiting_reason="END_OF_TURN")
-    assert scene(a_list([odd])).row("odd").attention == "its turn ended, as mngr says"
+    assert scene(a_list([odd])).row("odd").attention == "its turn ended (reported by mngr)"
 
 
 def test_the_programs_own_file_stands_against_a_newer_word_of_mngr() -> None:

@@ -11,7 +11,7 @@ from selftest_core.tools.tmux import SessionRef
 
 
 def told(shown: scenes.Scene, name: str) -> list[tuple[str, float, str, bool]]:
-    return [(line.source, line.at, line.says, line.stands) for line in shown.view.explain(shown.row(name).key)]
+    return [(line.source, line.at, line.text, line.stands) for line in shown.view.explain(shown.row(name).key)]
 
 
 def test_both_sources_are_named_newest_first_and_one_stands() -> None:
@@ -35,7 +35,7 @@ def test_a_remote_agent_stands_on_mngr() -> None:
 
 def test_a_failing_provider_is_told_with_the_word_that_is_kept() -> None:
     first, second = told(scenes.provider_down(), "st-7f-pay-card")
-    assert first == ("mngr", NOW + 37.0, "modal cannot be reached; kept as it was last seen", False)
+    assert first == ("mngr", NOW + 37.0, "modal cannot be reached; its last state is kept", False)
     assert second == ("mngr", NOW - 3.0, "RUNNING", True)
 
 
@@ -54,7 +54,7 @@ def test_changes_of_state_are_kept() -> None:
 
 def test_a_vanished_session_overrides_mngr_for_a_type_that_the_probe_does_not_know() -> None:
     agent = an_agent(1, "strange", State.RUNNING, type="strange")
-    look = replace(a_look(agent), state=None, session=None, says=())
+    look = replace(a_look(agent), state=None, session=None, notes=())
     lines = told(scene(a_list([agent]), a_probe([look])), "strange")
     assert lines[0] == ("probe", NOW - 0.4, "its tmux session is gone", True)
     assert ("mngr", NOW - 3.0, "RUNNING", False) in lines

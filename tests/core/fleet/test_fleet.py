@@ -11,7 +11,7 @@ from scenes import BOX, LOCAL, NOW, OTHER_SOCKET, SOCKET, a_list, a_look, a_prob
 from selftest_core.actions.agent_actions import target_of
 from selftest_core.agents import Agent, AgentKey, State
 from selftest_core.fleet.explain import explain
-from selftest_core.fleet.fleet import Fleet, apply, view
+from selftest_core.fleet.fold import Fleet, apply, view
 from selftest_core.fleet.observations import Listed, ListFailed, ListingError, TmuxServer
 from selftest_core.fleet.view import Category
 from selftest_core.tools.tmux import SessionRef
@@ -64,7 +64,7 @@ def test_mngr_that_calls_an_agent_stopped_that_has_a_session_is_not_believed(typ
     shown = scene(a_probe([look], at=NOW), a_list([stopped], at=NOW + 2, seconds=1))
     row = shown.row("one")
     assert (row.agent.state, row.source) == (look.state or State.UNKNOWN, "probe")
-    assert any("both disagree" in line.says for line in explain(shown.fleet, row.key))
+    assert any("both disagree" in line.text for line in explain(shown.fleet, row.key))
     gone = replace(look, state=State.STOPPED, session=None, pane_id=None)
     assert shown.and_then(a_probe([gone], at=NOW + 3)).row("one").agent.state is State.STOPPED
 
@@ -125,7 +125,7 @@ def test_an_agent_that_is_being_made_is_neither_stopped_nor_done() -> None:
     absent, shell = a_look(made), a_look(replace(made, state=State.DONE))
     shown = scene(a_list([]), a_probe([absent], at=NOW))
     assert shown.row("new").category is Category.UNKNOWN
-    assert "it has only just been made" in shown.view.explain(key_of(1))[1].says
+    assert "it was created a moment ago" in shown.view.explain(key_of(1))[1].text
     shown = shown.and_then(a_probe([shell], at=NOW + 0.2))
     assert shown.row("new").category is Category.UNKNOWN
     # One that says how it ended has ended, one that mngr tells of is as mngr tells, and it does not stay new.
@@ -338,10 +338,10 @@ def test_steady_output_is_not_a_change_at_each_look() -> None:
 
 def test_the_fleet_before_stays_as_it_was() -> None:
     before = scenes.few()
-    rows, told = before.fleet.rows, dict(before.fleet.told)
+    rows, told = before.fleet.rows, dict(before.fleet.listed)
     scenes.gone(before, "st-7f-cart-tax").and_then(a_list([], at=NOW + 50))
     assert before.fleet.rows is rows
-    assert dict(before.fleet.told) == told
+    assert dict(before.fleet.listed) == told
     assert view(before.fleet, NOW).rows is rows
     assert Fleet().rows == ()
 

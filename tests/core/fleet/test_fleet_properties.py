@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scenes import BOX, LOCAL, MODAL, agent_id
 from selftest_core.agents import Agent, State
-from selftest_core.fleet.fleet import Fleet, apply, to_remember, view
+from selftest_core.fleet.fold import Fleet, apply, to_remember, view
 from selftest_core.fleet.observations import (
     Listed,
     ListFailed,
@@ -81,7 +81,7 @@ def looks_at_agents(draw: st.DrawFn) -> LocalAgent:
         name=draw(TEXTS),
         type=draw(TYPES),
         state=draw(st.none() | STATES),
-        says=(draw(TEXTS),),
+        notes=(draw(TEXTS),),
         session=draw(SESSIONS),
         other_sessions=(SessionRef("/s/third", "twice"),),
         activity_at=draw(ODD_TIMES),

@@ -9,7 +9,7 @@ import pytest
 import scenes
 from scenes import BOX, LOCAL, NOW, a_list, a_probe, an_agent, scene
 from selftest_core.agents import State
-from selftest_core.fleet.fleet import to_remember
+from selftest_core.fleet.fold import to_remember
 from selftest_core.fleet.observations import ListFailed, ListingError, Remembered, RememberedAgent
 from selftest_core.fleet.view import Category
 from selftest_core.tools.mngr_files import UnreadableAgent

@@ -60,7 +60,7 @@ def test_what_a_provider_shows_with_its_first_answer_is_no_news() -> None:
 
 
 def test_an_agent_that_is_new_and_asks_is_news() -> None:
-    assert [one.says for _, one in told([(0.0, a_view(None)), (1.0, a_view(None, TURN))])] == [
+    assert [one.line for _, one in told([(0.0, a_view(None)), (1.0, a_view(None, TURN))])] == [
         "agent-2: its turn ended"
     ]
 
@@ -69,7 +69,7 @@ def test_those_that_come_within_the_minute_are_announced_together_behind_it() ->
     needs = [(None,) * 5, (TURN, *(None,) * 4), (TURN,) * 4 + (None,), (TURN, TURN, TURN, None, TURN)]
     steps = [(float(10 * at), a_view(*some)) for at, some in enumerate(needs)]
     steps.append((10.0 + SECONDS_OF_A_CLUSTER, a_view(*needs[-1])))
-    assert [(now, one.says) for now, one in told(steps)] == [
+    assert [(now, one.line) for now, one in told(steps)] == [
         (10.0, "agent-1: its turn ended"),
         (70.0, "agent-2, agent-3, agent-5: its turn ended"),
     ]
@@ -86,8 +86,8 @@ def test_an_archived_agent_and_one_whose_source_is_silent_are_no_news() -> None:
 def test_what_agents_wrote_is_one_harmless_line() -> None:
     view = a_view(None, "asks \x1b]9;x\x07\nor \u202e" + "y" * 1_000)
     ((_, one),) = told([(0.0, a_view(None, None)), (1.0, view)])
-    assert one.says.isprintable()
-    assert len(one.says) <= 200
+    assert one.line.isprintable()
+    assert len(one.line) <= 200
 
 
 @QUIET
@@ -110,7 +110,7 @@ def test_every_new_need_that_lasts_is_announced_and_no_other(steps: list[tuple[f
     for seconds, needs in steps:
         now += seconds
         views.append((now, a_view(*needs)))
-    views.append((now + SECONDS_OF_A_CLUSTER, views[-1][1]))  # everything has had its minute
+    views.append((now + SECONDS_OF_A_CLUSTER + 0.001, views[-1][1]))  # everything has had its minute; sums are rounded
     heard = {(name, one.reason) for _, one in told(views) for name in one.names}
     seen = {(row.agent.name, row.attention) for _, view in views for row in view.rows if row.attention}
     assert heard <= seen

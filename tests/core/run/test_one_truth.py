@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.rehearsals import a_plan
-from selftest_core.fleet.watch.watch import WatchSettings, observe_once
+from selftest_core.fleet.watch.fleet_watch import observe_once
+from selftest_core.fleet.watch.poll_schedule import WatchSettings
 from selftest_core.run.clock import WallClock
 from selftest_core.run.crew.crew import Life
 from selftest_core.run.crew.mngr_crew import MngrCrew

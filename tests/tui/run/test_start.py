@@ -32,7 +32,7 @@ SHOWN_LATER = (
     "selftest_tui.app.palette", "selftest_tui.review.diff.diff_colours", "selftest_tui.shared.markdown_lines",
 )  # fmt: skip
 WORK = (
-    "selftest_core.fleet.fleet", "selftest_core.fleet.sources.probe", "selftest_core.fleet.watch.fleet_cache",
+    "selftest_core.fleet.fold", "selftest_core.fleet.sources.probe", "selftest_core.fleet.watch.fleet_cache",
     "selftest_core.schema.model",
     "selftest_core.git.command", "selftest_core.tools.mngr", "selftest_core.tools.process", "selftest_core.tools.tmux",
     "selftest_core.fleet.watch.poller", "selftest_core.run", "selftest_core.review", "selftest_recorder",

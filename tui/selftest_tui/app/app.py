@@ -308,10 +308,8 @@ def _make(
     start: tuple[Offer, Begin] | None = None,
     review: Request | None = None,
 ) -> FleetApp:
-    from selftest_core.fleet.watch.watch import (  # not needed to drive the screen without agents
-        FleetWatch,
-        watch_settings,
-    )
+    from selftest_core.fleet.watch.fleet_watch import FleetWatch  # not needed to drive the screen without agents
+    from selftest_core.fleet.watch.poll_schedule import watch_settings
 
     settings = watch_settings(config, folder)
 

@@ -81,7 +81,8 @@ def stop(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
 
 def list_fleet(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
     """The fleet once. Providers that fail are part of the answer, not a failure of the command."""
-    from selftest_core.fleet.watch.watch import observe_once, watch_settings
+    from selftest_core.fleet.watch.fleet_watch import observe_once
+    from selftest_core.fleet.watch.poll_schedule import watch_settings
     from selftest_tui.cli.progress import Progress
 
     with Progress("asking mngr"):

@@ -29,7 +29,7 @@ SWITCH_SECONDS = 0.0005
 
 
 class Watch(Protocol):
-    """What `fleet.watch.watch.FleetWatch` offers: `run` blocks until `stop`, both others may come from any thread."""
+    """Interface of `FleetWatch`: `run` blocks until `stop`; the others may be called from any thread."""
 
     def run(self) -> None:
         """Watch, and publish, until stopped."""

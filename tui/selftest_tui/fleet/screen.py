@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.containers import Container, Horizontal
 from textual.content import Content
 
-from selftest_core.fleet.attention import is_plain_command
+from selftest_core.fleet.state_rules import is_plain_command
 from selftest_core.fleet.view import FleetView, Problem
 from selftest_tui.fleet import feed
 from selftest_tui.fleet.agent_table import AgentTable

@@ -66,7 +66,7 @@ class Notices:
     def _announce(self, notification: Notification) -> None:
         data = "\a" if self._how in ("both", "bell") else ""
         if self._how in ("both", "osc9"):
-            data += desktop_notification(notification.says, self._environ)
+            data += desktop_notification(notification.line, self._environ)
         if data:
             self._write(data)
         if self._command.strip():
@@ -76,7 +76,7 @@ class Notices:
         from selftest_core.tools import process  # the first frame does not wait for it
 
         values = {
-            "SELFTEST_SAYS": notification.says,
+            "SELFTEST_SAYS": notification.line,
             "SELFTEST_REASON": notification.reason.replace("\0", " "),
             "SELFTEST_AGENTS": "\n".join(notification.names).replace("\0", " "),
             "SELFTEST_COUNT": str(len(notification.names)),

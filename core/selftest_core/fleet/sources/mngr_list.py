@@ -1,8 +1,7 @@
-"""From the text of `mngr list --format json` to `Listed`: nothing that mngr prints gets past here unexamined.
+"""Listing of agents: run `mngr list --format json` and check all of its answer.
 
-One agent that cannot be read costs that agent, named among the errors, never the others. An answer that is cut short,
-empty or no answer at all is an error that says so. Exit status 1 beside a whole answer is how mngr says that some
-provider failed: the answer stands, with its errors. It must not run anything, and knows no clock.
+An agent that cannot be read is left out and named among the errors. A truncated, empty or missing answer is an error.
+Exit status 1 with a complete answer means that some provider failed: the answer is used, with its errors.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _SHOWN = 200
 async def list_agents(
     mngr: Mngr, provider: str | None = None, timeout: float = LIST_TIMEOUT, *, tmux_socket: str | None = None
 ) -> Listed:
-    """Run `mngr list` for `provider` (None: all), seen from the default tmux server or from `tmux_socket`'s.
+    """Run `mngr list` for `provider` (None: all), on the default tmux server or on `tmux_socket`.
 
     Raises ToolError: mngr is missing, broken, over its deadline, cut short, or reported why it failed.
     """
@@ -43,9 +42,9 @@ async def list_agents(
 def parse_listing(
     text: str, *, at: float, provider: str | None, seconds: float = 0.0, stderr: str = "", exit_status: int = 0
 ) -> Listed:
-    """What mngr listed, asked for `provider` (None: all), answered at `at` (seconds since the epoch).
+    """Parse an answer for `provider` (None: all) that came at `at` (seconds since the epoch).
 
-    Raises ToolFailedError where mngr said why it has no answer, ToolOutputError where its answer cannot be read.
+    Raises ToolFailedError where mngr reported why it has no answer, ToolOutputError where its answer cannot be read.
     """
     document = _document(text, stderr, exit_status)
     said_agents, said_errors = document.get("agents"), document.get("errors")
@@ -54,9 +53,9 @@ def parse_listing(
     is_event = "event" in document  # a line of --format jsonl, where a host has `agents` too
     if is_event or not isinstance(said_agents, list) or not isinstance(said_errors, list | None):
         raise ToolOutputError(
-            "mngr list answered something else than a listing",
+            "mngr list printed something else than a listing",
             f"It begins with: {text.strip()[:_SHOWN]}",
-            "`selftest-tui doctor` says which mngr this is; 0.3 is the one that is known to work.",
+            "`selftest-tui doctor` shows its version; 0.3 is known to work.",
             exit_status=exit_status,
             stderr=stderr,
         )
@@ -85,16 +84,16 @@ def _document(text: str, stderr: str, exit_status: int) -> dict[str, Any]:
         document = _decoded(stripped)
     except (ValueError, RecursionError) as error:
         is_begun = stripped.startswith("{") or '{"agents"' in stripped
-        title = "mngr list was cut short" if is_begun else "mngr list answered no JSON"
+        title = "mngr list was cut short" if is_begun else "mngr list printed no JSON"
         shown = f"…{stripped[-_SHOWN:]}" if is_begun else stripped[:_SHOWN]
         raise ToolOutputError(
             title, f"It {how_ended(exit_status)}. {error}\n{shown}",
-            "It is asked again by itself; `mngr list --format json` in a shell shows what it prints.",
+            "It is retried automatically; `mngr list --format json` in a shell shows its output.",
             exit_status=exit_status, stderr=stderr,
         ) from error  # fmt: skip
     if not isinstance(document, dict):
         raise ToolOutputError(
-            "mngr list answered something else than a listing", f"It begins with: {stripped[:_SHOWN]}",
+            "mngr list printed something else than a listing", f"It begins with: {stripped[:_SHOWN]}",
             exit_status=exit_status, stderr=stderr,
         )  # fmt: skip
     return document
@@ -104,7 +103,7 @@ def _decoded(text: str) -> object:
     try:
         return json.loads(text, parse_constant=_nothing)
     except ValueError:
-        # A plugin may print lines of its own around the answer, which mngr prints as one line.
+        # Plugins may print lines around the answer, which is one line.
         for line in text.splitlines():
             if line.startswith('{"agents"'):
                 return json.loads(line, parse_constant=_nothing)
@@ -112,7 +111,7 @@ def _decoded(text: str) -> object:
 
 
 def _nothing(constant: str) -> None:
-    """NaN and the infinities, which are not JSON, tell nothing."""
+    """Read NaN and the infinities, which are not JSON, as null."""
 
 
 def _agent(said: object, hosts: dict[Host, Host], provider: str | None) -> Agent | ListingError:
@@ -168,7 +167,7 @@ def _host(said: SaidHost) -> Host:
             read = SaidSsh.model_validate(said.ssh)
             ssh = Ssh(read.command, read.user, read.host, read.port, read.key_path, read.known_hosts_path)
         except ValidationError:
-            ssh = None  # without a command there is no way in, as if mngr had named none
+            ssh = None  # without a command the host cannot be reached
     return Host(
         id=said.id,
         name=said.name or said.id,
@@ -183,9 +182,9 @@ def _host(said: SaidHost) -> Host:
 
 
 def _waiting_reason(plugin: dict[str, Any]) -> str | None:
-    """Why an agent waits, from whichever plugin knows (`plugin.claude.waiting_reason`)."""
-    for told in plugin.values():
-        reason = told.get("waiting_reason") if isinstance(told, dict) else None
+    """Return the reason for which an agent waits, from any plugin (`plugin.claude.waiting_reason`)."""
+    for values in plugin.values():
+        reason = values.get("waiting_reason") if isinstance(values, dict) else None
         if isinstance(reason, str) and reason:
             return reason
     return None
@@ -201,7 +200,7 @@ def _unreadable(said: object, error: Any, provider: str | None) -> ListingError:
     return ListingError(
         _string(host.get("provider_name")) or provider,
         f"{name or 'An agent'} of the listing cannot be read: {reasons}",
-        "It is left out. `mngr list --format json` in a shell shows what is said of it.",
+        "It is left out. `mngr list --format json` in a shell shows its entry.",
         host_id=_string(host.get("id")),
         agent_id=_string(fields.get("id")),
     )

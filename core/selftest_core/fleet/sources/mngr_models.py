@@ -1,8 +1,8 @@
-"""What `mngr list --format json` says, field by field: the pydantic models of the edge, for `mngr_list` alone.
+"""Pydantic models of `mngr list --format json`, for `mngr_list` alone.
 
-Strict where we decide: an agent without a plain id, a name, a host id or a provider is no agent, since every address
-is made of these. Lenient everywhere else, for mngr grows: a field that is missing, null, unknown or of another type
-is as good as not said. Apart from `mngr_list`, since pydantic costs a tenth of a second that most starts never need.
+Strict for addresses: an agent without a plain id, a name, a host id or a provider is refused. Lenient elsewhere, so
+that newer versions of mngr work: a field that is missing, null, unknown or of another type has its default. A module of
+its own, since importing pydantic takes a tenth of a second that most starts never need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLAIN_ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 def whole_text(value: str) -> str:
-    """The text with half surrogates replaced: JSON may spell them, no terminal and no file can carry them."""
+    """Replace lone surrogates: JSON can have them, terminals and files cannot."""
     return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
@@ -35,7 +35,7 @@ def _text_or_empty(value: object) -> str:
 
 
 def _word(value: object) -> str:
-    """A word that mngr may change: kept, whatever it is."""
+    """Keep a word of mngr, whatever its type."""
     return "" if value is None else whole_text(value if isinstance(value, str) else repr(value))
 
 
@@ -58,7 +58,7 @@ def _truth(value: object) -> bool:
 
 
 def _instant(value: object) -> float | None:
-    """Seconds since the epoch of an ISO 8601 time; one without a zone is UTC."""
+    """Convert an ISO 8601 time to seconds since the epoch; without a zone it is UTC."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,9 +1,8 @@
-"""The local probe: the state of every agent of this machine in milliseconds, without asking mngr.
+"""Local probe: the state of every agent of this machine in milliseconds, without mngr.
 
-It joins what mngr's files say, what every tmux server of this user holds and which processes there are, and judges by
-mngr's own rules (`fleet.state_rules`). What it cannot tell it leaves to mngr by saying None. What did not change since
-the last look is neither read nor judged again. It never raises for one agent's or one server's trouble: that is said in
-`problems`, `unreadable`, or the agent's `says`.
+It joins mngr's files, the sessions of every tmux server of this user, and the process table, and applies the rules of
+`fleet.state_rules`; None leaves the state to mngr. Unchanged facts are neither read nor judged again. It never raises
+for the failure of one agent or one server: that is in `problems`, `unreadable`, or the agent's `notes`.
 """
 
 from __future__ import annotations
@@ -14,14 +13,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.agent_types.condition import ASKING, BUSY, of_local
+from selftest_core.agent_types.condition import ASKING, BUSY
 from selftest_core.agent_types.own_files import OwnFiles
 from selftest_core.agents import State
 from selftest_core.errors import ToolError
 from selftest_core.fleet.observations import LocalAgent, Probed
 from selftest_core.fleet.sources.reminders import ReminderReader
 from selftest_core.fleet.sources.tmux_servers import Server, TmuxServers
-from selftest_core.fleet.state_rules import DEAD_PANE, Judged, has_markers, judge, program_of
+from selftest_core.fleet.state_rules import (
+    DEAD_PANE,
+    LocalState,
+    has_markers,
+    program_of,
+    state_by_processes,
+    with_own_file,
+)
 from selftest_core.frozen import dataclass
 from selftest_core.tools.mngr_files import AgentFiles, AgentFolder, prefix_of
 from selftest_core.tools.process_table import ProcessTable, process_reader
@@ -35,11 +41,11 @@ if TYPE_CHECKING:
 _WINDOW = "agent"
 _NONE_BELOW: tuple[tuple[int, str], ...] = ()
 _SETTLING = 2.0
-"""Seconds after its creation or start in which an agent that seems stopped or done may only be on its way."""
+"""Seconds after its creation or start in which an agent that seems stopped or done may still be starting."""
 
 
 class _Found:
-    """A session that is an agent's, and how that is known."""
+    """A tmux session of an agent. `is_stamped`: found by mngr's stamp, else by its name."""
 
     __slots__ = ("is_stamped", "own", "panes", "primary", "ref")
 
@@ -47,16 +53,16 @@ class _Found:
         self.ref = ref
         self.panes = panes
         self.is_stamped = is_stamped
-        # What mngr judges by: the first pane of the window "agent", else of the first window.
+        # The pane of mngr's rules: the first one of the window "agent", else of the first window.
         self.primary = next((pane for pane in panes if pane.window == _WINDOW), panes[0])
-        # Where the agent was started, and so where to type.
+        # The pane in which the agent was started: the one for keys.
         stamped = self.primary.agent_pane
         self.own = next((pane for pane in panes if pane.pane_id == stamped), self.primary)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """All that an agent's values are made of; equal ones make equal agents."""
+    """All facts from which a `LocalAgent` is made; equal ones make equal agents."""
 
     folder: AgentFolder
     sessions: tuple[tuple[SessionRef, tuple[Pane, ...]], ...] = ()
@@ -71,7 +77,7 @@ class _Seen:
 
 
 class Probe:
-    """Looks at all agents and all tmux servers of this user. For one thread; keeps caches between looks."""
+    """Reader of all local agents and tmux servers of this user. For one thread; keeps caches between looks."""
 
     def __init__(self, environ: Mapping[str, str], sockets: Sequence[str] = ()) -> None:
         self._environ = dict(environ)
@@ -88,17 +94,17 @@ class Probe:
 
     @property
     def pids(self) -> frozenset[int]:
-        """The processes whose end changes a state: each agent's own, or where it has none its pane's."""
+        """The processes whose end changes a state: each agent's main process, or its pane's."""
         return self._pids
 
     def watched_paths(self) -> tuple[Path, ...]:
-        """The folders in which a change means that it is time to look again, each to be watched without those below.
+        """List the folders in which a change calls for a new look, each to be watched without its subfolders.
 
-        Only folders that existed at the last look. An agent with a session writes a heartbeat into its `activity`
-        folder, so that one is named only where there is no session, and a start is what would be written.
+        Only folders that existed at the last look. The `activity` folder is listed only for an agent without a session:
+        with one, mngr writes a heartbeat there.
         """
         agents_dir = self._files.agents_dir
-        # Built anew only when there are others: a path is not cheap, and this is asked at every look.
+        # Built only after a change: making a path is slow, and this is called at every look.
         agents = (
             *(
                 (agent_id, made[1].session is not None, made[0].own is not None)
@@ -116,14 +122,14 @@ class Probe:
         return (*dict.fromkeys(roots), *self._watched[1])
 
     def _own_folder(self, agent_id: str, seen: _Seen) -> str:
-        """The folder in which the agent's program writes what it does; "" where there is none."""
+        """The folder of the program's own file about the agent; "" where there is none."""
         if seen.own is None:
             return ""
         program, _ = program_of(seen.folder.data.type, ((seen.pane_pid, seen.shell), *seen.below))
-        return self._own.watched(program, f"{self._files.host_dir}/agents/{agent_id}")
+        return self._own.watched_folder(program, f"{self._files.host_dir}/agents/{agent_id}")
 
     def look(self, now: float) -> Probed:
-        """One look, at the time `now`. Blocks for some milliseconds; five seconds for a server that hangs."""
+        """Look once, at the time `now`. Blocks for some milliseconds; five seconds for a server that hangs."""
         began = time.perf_counter()
         idle = frozenset(agent_id for agent_id, (_, agent) in self._made.items() if agent.session is not None)
         folders = self._files.look(now, idle)
@@ -146,7 +152,7 @@ class Probe:
             host_id=folders.host_id,
             host_name="localhost",
             agents=tuple(self._with_end(agent, now, shared[agent.work_dir] == 1) for agent in agents),
-            servers=tuple(self._servers.told(server) for server in servers),
+            servers=tuple(self._servers.observation(server) for server in servers),
             problems=tuple(problems),
             unreadable=folders.unreadable,
             seconds=time.perf_counter() - began,
@@ -154,7 +160,7 @@ class Probe:
         )
 
     def _changed(self, servers: Iterable[Server]) -> frozenset[int]:
-        """The panes' own processes whose panes tell something new: what runs below them may be new, too."""
+        """List the processes of changed panes: their descendants may have changed too."""
         before = self._pane_pids
         self._pane_pids = {pane.pid: pane for server in servers for panes in server.panes.values() for pane in panes}
         return frozenset(pid for pid, pane in self._pane_pids.items() if before.get(pid) is not pane)
@@ -190,7 +196,7 @@ class Probe:
         return agents
 
     def _with_own(self, seen: _Seen) -> _Seen:
-        """With what the agent's program says of itself, and what that needs from mngr's files."""
+        """Add the condition from the program's own file, and what that needs from mngr's files."""
         data = seen.folder.data
         program, pid = program_of(data.type, ((seen.pane_pid, seen.shell), *seen.below))
         if not program:
@@ -203,7 +209,7 @@ class Probe:
         return replace(seen, own=own, has_begun=has_begun, acted_at=acted_at, wrote_at=wrote_at)
 
     def _look_at_screens(self, looked: dict[str, tuple[_Seen, list[_Found]]], now: float) -> None:
-        """Look at the screens of agents that seem to work and say nothing: whether they only try again."""
+        """Capture the screens of agents that seem to work and write nothing: they may be retrying."""
         busy = {
             f"{self._files.host_dir}/agents/{agent_id}": found[0].ref
             for agent_id, (seen, found) in looked.items()
@@ -215,18 +221,18 @@ class Probe:
                     looked[agent_id] = (self._with_own(seen), found)
 
     def _with_end(self, agent: LocalAgent, now: float, has_own_work_dir: bool) -> LocalAgent:
-        """With the exit status that a wrapper left, and without a state that only flashes by."""
+        """Add the exit status from a wrapper, and drop a state that is only passing."""
         if agent.state in (State.RUNNING, State.WAITING):
             return agent
         status = self._files.exit_status(agent.work_dir) if agent.work_dir and has_own_work_dir else None
         if status is not None:
-            says = (*agent.says, f"its wrapper wrote exit status {status}")
-            agent = replace(agent, exit_status=status, says=says)
+            notes = (*agent.notes, f"its wrapper wrote exit status {status}")
+            agent = replace(agent, exit_status=status, notes=notes)
         return _unless_settling(agent, now)
 
 
 def _sessions(servers: Iterable[Server]) -> tuple[dict[str, list[_Found]], dict[str, list[_Found]]]:
-    """The sessions with an agent's stamp, by its id, and those without any, by their own names."""
+    """Index the sessions: with an agent's stamp by its id, without one by their names."""
     by_stamp: dict[str, list[_Found]] = {}
     by_name: dict[str, list[_Found]] = {}
     for server in servers:
@@ -238,25 +244,24 @@ def _sessions(servers: Iterable[Server]) -> tuple[dict[str, list[_Found]], dict[
 
 
 def _agent(seen: _Seen, found: Sequence[_Found], default: str) -> LocalAgent:
-    """What is true of one agent."""
+    """Make the agent from its facts."""
     folder, data = seen.folder, seen.folder.data
-    says = [data.trouble] if data.trouble else []
+    notes = [data.trouble] if data.trouble else []
     chosen = found[0] if found else None
     if chosen is None:
-        judged = Judged(None if seen.blind else State.STOPPED, None, "no tmux server of this user has a session of it")
+        state = LocalState(State.STOPPED, None, "no tmux server of this user has a session of it")
         if seen.blind:
-            judged = replace(
-                judged, says=f"no session of it was found, but not every tmux server answered ({seen.blind})"
-            )
+            reason = f"no session of it was found, but not every tmux server answered ({seen.blind})"
+            state = LocalState(None, None, reason)
     else:
         how = "stamped with its id" if chosen.is_stamped else "named after it"
-        says.append(f"session {chosen.ref.name} ({how}) on the tmux server {chosen.ref.socket}")
+        notes.append(f"session {chosen.ref.name} ({how}) on the tmux server {chosen.ref.socket}")
         if chosen.ref.socket != default:
-            says.append("not mngr's default server: mngr shows it as STOPPED unless TMUX points there")
+            notes.append("not mngr's default server: mngr shows it as STOPPED unless TMUX points there")
         if len(found) > 1:
             others = ", ".join(f"{each.ref.name} on {each.ref.socket}" for each in found[1:])
-            says.append(f"other sessions that claim to be it: {others}")
-        judged = judge(
+            notes.append(f"other sessions that claim to be it: {others}")
+        state = state_by_processes(
             data.type,
             data.command,
             chosen.primary,
@@ -268,31 +273,29 @@ def _agent(seen: _Seen, found: Sequence[_Found], default: str) -> LocalAgent:
         )
     condition = None
     if chosen is not None:
-        condition = of_local(
-            judged.state,
+        state, condition = with_own_file(
+            state,
             seen.own,
-            has_markers=has_markers(data.type),
+            data.type,
             is_active=folder.is_active,
             is_blocked=folder.has_permission_marker,
             has_had_a_turn=seen.acted_at is not None and seen.acted_at >= (folder.started_at or 0.0),
-            since=seen.wrote_at if judged.state is State.DONE else seen.acted_at,
+            since=seen.wrote_at if state.state is State.DONE else seen.acted_at,
         )
     if condition is not None:
-        if condition is seen.own:
-            judged = replace(judged, state=condition.state)
-        says.append(f"{condition.source}: {condition.says}")
+        notes.append(f"{condition.source}: {condition.quote}")
     return LocalAgent(
         id=data.id,
         name=data.name,
         type=data.type,
-        state=judged.state,
-        says=(*says, judged.says),
+        state=state.state,
+        notes=(*notes, state.reason),
         command=data.command,
         work_dir=data.work_dir,
         branch=data.branch,
         created_at=data.created_at,
         started_at=folder.started_at,
-        pid=judged.pid,
+        pid=state.pid,
         labels=data.labels,
         session=chosen.ref if chosen else None,
         pane_id=chosen.own.pane_id if chosen else None,
@@ -306,17 +309,18 @@ def _agent(seen: _Seen, found: Sequence[_Found], default: str) -> LocalAgent:
 
 
 def _unless_settling(agent: LocalAgent, now: float) -> LocalAgent:
-    """mngr writes an agent's files, then makes its session, then types its command: no state is to flash by meanwhile.
+    """Drop a state that may only be passing: mngr writes an agent's files, then makes its session, then types its
+    command.
 
-    An exit status or an end of the pane itself is no such flash.
+    An exit status and a dead pane are final.
     """
     began = max(agent.created_at or 0.0, agent.started_at or 0.0)
-    is_flash = agent.state is State.STOPPED or (agent.state is State.DONE and agent.exit_status is None)
-    if not is_flash or not 0.0 <= now - began < _SETTLING or DEAD_PANE in agent.says:
+    is_passing = agent.state is State.STOPPED or (agent.state is State.DONE and agent.exit_status is None)
+    if not is_passing or not 0.0 <= now - began < _SETTLING or DEAD_PANE in agent.notes:
         return agent
-    return replace(agent, state=None, says=(*agent.says, "but it was made or started a moment ago"))
+    return replace(agent, state=None, notes=(*agent.notes, "but it was created or started a moment ago"))
 
 
 def _nearest(path: Path) -> Path:
-    """The folder itself, or the nearest one above it that exists: where it would appear."""
+    """Return the folder, or the nearest existing one above it, in which it would appear."""
     return next((each for each in (path, *path.parents) if each.is_dir()), path)

@@ -1,10 +1,10 @@
-"""Which agents of runs had their one reminder: markers in the run's folder, for every process that looks at the fleet.
+"""Reminders of agents in runs: markers in the folder of the run, for every process that shows the fleet.
 
-    .selftest/runs/<run>/reminded/<agent id>     made just before the conductor reminds; its time is the reminder's
-    <state folder>/runs/<run>.json               where that run is: how the markers are found from anywhere
+    .selftest/runs/<run>/reminded/<agent id>     written just before the conductor reminds; its time is the reminder's
+    <state folder>/runs/<run>.json               the folder of that run: the markers are found from anywhere
 
-Until an agent has had it, the end of its turn is its conductor's business; after it, a person's. A run whose folder is
-not known here has no conductor that could remind, as far as this process can tell.
+An agent gets one reminder. Before it the conductor handles the end of the agent's turn, after it a person. A run whose
+folder is not known here counts as one without a conductor.
 """
 
 # ruff: noqa: PTH116, PTH112, PTH123 -- asked at every look: a path for each would double its cost
@@ -28,18 +28,18 @@ _MOST_RUNS = 100
 _POINTER_LIMIT = 65_536
 
 type Reminders = Mapping[str, Mapping[str, float]]
-"""By run, and by agent id: when it was reminded, seconds since the epoch."""
+"""By run and agent id: the time of the reminder, seconds since the epoch."""
 
 
 def note_reminder(run_folder: Path, agent_id: str) -> None:
-    """Leave the marker that this agent is being reminded. Raises OSError."""
+    """Write the marker of an agent's reminder. Raises OSError."""
     folder = run_folder / _FOLDER
     folder.mkdir(exist_ok=True)
     (folder / agent_id).touch()
 
 
 class ReminderReader:
-    """Reads the markers of all runs that are known here; again only what changed. For one thread."""
+    """Reader of the markers of all known runs, with a cache. For one thread."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._registry = str(runs_registry(environ))
@@ -49,7 +49,7 @@ class ReminderReader:
         self._reminders: Reminders = MappingProxyType({})
 
     def read(self) -> Reminders:
-        """The markers now; the same object as before where nothing changed."""
+        """Read the markers; the same object as before where nothing changed."""
         self._find_runs()
         read: dict[str, tuple[int, Mapping[str, float]]] = {}
         for run, folder in self._folders.items():

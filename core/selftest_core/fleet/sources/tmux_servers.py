@@ -1,7 +1,7 @@
-"""All tmux servers of this user, asked one by one, one process for each: which sessions they hold.
+"""Sessions of all tmux servers of this user, asked with one tmux process for each server.
 
-A socket that nobody listens on is no server and no error. A server that hangs is told as such and left alone for a
-while, since it would slow every look. What a server says of a pane is kept, so that an unchanged line costs nothing.
+A socket without a listener is neither a server nor an error. A server that hangs is reported and not asked for a while,
+since it would slow every look. Parsed panes are cached by their line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REST = 10.0
 
 @dataclass(slots=True)
 class Server:
-    """One server's answer: the panes of each session, in tmux's order. `error` is empty where it answered."""
+    """Answer of one server: the panes of each session, in tmux's order. `error` is empty where it answered."""
 
     socket: str
     panes: dict[str, tuple[Pane, ...]]
@@ -31,29 +31,29 @@ class Server:
 
 
 class TmuxServers:
-    """Asks every server of this user. For one thread."""
+    """Reader of every server of this user. For one thread."""
 
     def __init__(self, environ: Mapping[str, str], named: Sequence[str] = ()) -> None:
         self._environ = dict(environ)
         self._named = tuple(named)
         self._resting: dict[str, tuple[float, str]] = {}
         self._known: dict[str, dict[str, Pane]] = {}
-        self._told: dict[str, dict[str, tuple[tuple[Pane, ...], TmuxSession]]] = {}
+        self._observed: dict[str, dict[str, tuple[tuple[Pane, ...], TmuxSession]]] = {}
 
-    def told(self, server: Server) -> TmuxServer:
-        """A server's answer as an observation; sessions in which nothing changed are the same objects as before."""
-        before = self._told.get(server.socket, {})
+    def observation(self, server: Server) -> TmuxServer:
+        """Convert an answer to an observation; unchanged sessions are the same objects as before."""
+        before = self._observed.get(server.socket, {})
         sessions = {}
         for name, panes in server.panes.items():
             kept = before.get(name)
             is_same = kept is not None and kept[0] == panes
             sessions[name] = kept if kept and is_same else (panes, _session(SessionRef(server.socket, name), panes))
-        self._told[server.socket] = sessions
+        self._observed[server.socket] = sessions
         is_default = server.socket == default_socket(self._environ)
-        return TmuxServer(server.socket, is_default, tuple(told for _, told in sessions.values()), server.error)
+        return TmuxServer(server.socket, is_default, tuple(session for _, session in sessions.values()), server.error)
 
     def ask(self, now: float) -> tuple[list[Server], str]:
-        """What each live server holds, mngr's default first even if nothing runs there; and tmux's own trouble."""
+        """Ask each server, mngr's default first even if nothing runs there; the second value is a problem of tmux."""
         servers: list[Server] = []
         own = own_server(self._environ)
         asked_for = {own[0] if own else "", *self._named}
@@ -86,7 +86,7 @@ class TmuxServers:
             servers.append(server)
         for gone in self._known.keys() - set(sockets):
             del self._known[gone]
-            self._told.pop(gone, None)
+            self._observed.pop(gone, None)
         return servers, ""
 
 

@@ -1,9 +1,8 @@
-"""Says at once that something changed in the watched folders; what changed is for the probe to find out.
+"""Watch of folders: an immediate call after a change, without what changed.
 
-watchfiles in a thread of its own. Folders are watched one by one, not their trees: an agent's `activity/process` is
-rewritten every five seconds, and a hundred agents would keep a recursive watch awake for nothing. When the kernel
-refuses (its limit of watches is reached, the folder is gone), that is told once, and tried again now and then: the
-caller polls anyway, so nothing is lost but speed.
+watchfiles in a thread of its own. Folders are watched without their subfolders: an agent's `activity/process` is
+rewritten every five seconds, and a hundred agents would keep a recursive watch busy. When the kernel refuses (the limit
+of watches is reached, a folder is gone), that is reported once and retried: the caller polls anyway.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from watchfiles import Change
 
 STEP_MILLISECONDS = 20
-"""Changes that follow each other within this are one; it is also how long stopping takes."""
+"""Changes within this time are reported once; it is also how long stopping takes."""
 DEBOUNCE_MILLISECONDS = 60
 RETRY_SECONDS = 15.0
 _GONE_SECONDS = 1.0
@@ -27,11 +26,11 @@ _NOISE = ("/activity/process", "/events.jsonl", ".lock", ".log", ".tmp", ".swp")
 
 
 class FileWatch:
-    """Watches folders until `stop`. `on_change` and `on_trouble` (None: it is over) are called in its thread."""
+    """Watch of folders until `stop`. `on_change` and `on_problem` (None: it is over) are called in its thread."""
 
-    def __init__(self, on_change: Callable[[], None], on_trouble: Callable[[str | None], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], on_problem: Callable[[str | None], None]) -> None:
         self._on_change = on_change
-        self._on_trouble = on_trouble
+        self._on_problem = on_problem
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
         self._turn = threading.Event()
@@ -62,7 +61,7 @@ class FileWatch:
             thread.join()
 
     def _run(self) -> None:
-        trouble = None
+        problem = None
         while True:
             with self._lock:
                 self._turn.clear()
@@ -72,41 +71,41 @@ class FileWatch:
                 if not paths:
                     self._wake.wait()
                     continue
-            said = self._watch(paths, had_trouble=trouble is not None)
-            if said != trouble:
-                self._on_trouble(said)
-            trouble = said
-            if said is not None:
+            found = self._watch(paths, had_problem=problem is not None)
+            if found != problem:
+                self._on_problem(found)
+            problem = found
+            if found is not None:
                 self._turn.wait(RETRY_SECONDS)
 
-    def _watch(self, paths: tuple[Path, ...], *, had_trouble: bool) -> str | None:
-        """Watch until the folders change or it fails; says how it failed, None where it did not."""
+    def _watch(self, paths: tuple[Path, ...], *, had_problem: bool) -> str | None:
+        """Watch until other folders are given, or it fails; return the error, None where it did not fail."""
         from watchfiles import watch
 
         try:
             changes = watch(
-                # A folder of somebody else's must not cost the watch of all the others.
+                # One folder that cannot be read must not end the watch of all others.
                 *(path for path in paths if os.access(path, os.R_OK) or not path.exists()),
-                watch_filter=_is_telling,
+                watch_filter=_is_significant,
                 debounce=DEBOUNCE_MILLISECONDS,
                 step=STEP_MILLISECONDS,
-                # What changed while nobody watched is not told by anyone.
+                # Changes before the watch began are not reported: look once when it begins.
                 stop_event=_Turn(self._turn, on_begin=self._on_change),
-                rust_timeout=1_000 if had_trouble else 60_000,
-                yield_on_timeout=had_trouble,
+                rust_timeout=1_000 if had_problem else 60_000,
+                yield_on_timeout=had_problem,
                 raise_interrupt=False,
                 recursive=False,
-                # True would keep silent about every other refusal of the kernel too.
+                # True would hide all other errors of the kernel too.
                 ignore_permission_denied=False,
             )
             for seen in changes:
-                if had_trouble:
-                    had_trouble = False
-                    self._on_trouble(None)
+                if had_problem:
+                    had_problem = False
+                    self._on_problem(None)
                 if seen:
                     self._on_change()
         except FileNotFoundError:
-            # A folder went between the look that named it and now: the next look names others.
+            # A folder was removed since the last look: the next look names others.
             self._on_change()
             self._turn.wait(_GONE_SECONDS)
         except (OSError, RuntimeError) as error:
@@ -115,7 +114,7 @@ class FileWatch:
 
 
 class _Turn:
-    """Whether to stop, as watchfiles asks; it does so first when its watches are laid."""
+    """Stop event for watchfiles, which first asks for it when its watches are set up."""
 
     def __init__(self, turn: threading.Event, on_begin: Callable[[], None]) -> None:
         self._turn = turn
@@ -128,5 +127,5 @@ class _Turn:
         return self._turn.is_set()
 
 
-def _is_telling(change: Change, path: str) -> bool:
+def _is_significant(change: Change, path: str) -> bool:
     return not path.endswith(_NOISE)

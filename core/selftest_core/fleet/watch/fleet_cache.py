@@ -1,9 +1,9 @@
-"""What was last known of the fleet, kept for the next process: rows of a provider that is down outlive a restart.
+"""Fleet cache: the last known agents, saved for the next process, so that rows of a provider that is down are kept.
 
-One file per mngr host folder in the state folder, replaced whole, so that processes beside each other
-and a crash leave one or the other, never half. It is a memory and nothing depends on it: a file that is broken, or
-not ours, or of another version is as good as none, and is told of, never raised. It holds what agents wrote (labels,
-commands), so only its owner may read it. Light on purpose: it is read before the first screen.
+One file for each mngr host folder in the state folder. It is replaced as a whole, so that parallel processes and a
+crash never leave half a file. Nothing depends on it: a file that is broken, foreign or of another version is ignored
+and reported. It has text of agents (labels, commands), so only its owner may read it. It is read before the first
+screen, so it imports little.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 FILE_NAME = "fleet.json"
 MOST_BYTES = 64 * 1024 * 1024
-"""A larger file is not read: ours has about a kilobyte per agent."""
+"""A larger file is not read: this one has about a kilobyte per agent."""
 
 _AGENT_FIELDS = tuple(field.name for field in fields(Agent) if field.name not in ("host", "state", "labels", "plugin"))
 _HOST_FIELDS = tuple(field.name for field in fields(Host) if field.name != "ssh")
@@ -43,58 +43,53 @@ _NEEDED = frozenset({"id", "name", "type", "state_word", "command", "work_dir", 
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What a file held. `says`: why nothing, or not all of it, could be used; "" where all was well."""
+class CachedFleet:
+    """Content of a cache file. `problem`: why nothing, or not all of it, can be used; "" where all can."""
 
     agents: tuple[RememberedAgent, ...] = ()
-    says: str = ""
+    problem: str = ""
 
 
 def fleet_folder(environ: Mapping[str, str]) -> Path:
-    """Where the fleet of this environment's mngr host folder is remembered. Nothing is made here."""
+    """Return the folder of the cache for this environment's mngr host folder. Nothing is made here."""
     host_dir = os.path.realpath(host_dir_of(environ))
     return paths.state_folder(environ) / hashlib.sha256(os.fsencode(host_dir)).hexdigest()[:16]
 
 
-def load(folder: Path) -> tuple[RememberedAgent, ...]:
-    """The agents that are remembered in `folder`; none where nothing usable is there. Never raises."""
-    return recall(folder).agents
-
-
-def recall(folder: Path) -> Memory:
-    """What is remembered in `folder`, with a word on what could not be used. Never raises."""
+def load(folder: Path) -> CachedFleet:
+    """Read the cache in `folder`, with the reason where something cannot be used. Never raises."""
     path = folder / FILE_NAME
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
-        return Memory()
+        return CachedFleet()
     except OSError as error:
-        return Memory(says=f"{path} cannot be read: {error.strerror or error}")
+        return CachedFleet(problem=f"{path} cannot be read: {error.strerror or error}")
     if len(data) > MOST_BYTES:
-        return Memory(says=f"{path} is too large to be ours")
+        return CachedFleet(problem=f"{path} is too large")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        return Memory(says=f"{path} is not whole JSON")
+        return CachedFleet(problem=f"{path} is not complete JSON")
     if not isinstance(document, dict) or not isinstance(document.get("agents"), list):
-        return Memory(says=f"{path} is not ours")
+        return CachedFleet(problem=f"{path} is not a file of selftest-tui")
     if document.get("format") != FORMAT:
-        return Memory(says=f"{path} is of another version of selftest-tui")
+        return CachedFleet(problem=f"{path} is of another version of selftest-tui")
     agents = []
     unusable = 0
-    for said in document["agents"]:
+    for value in document["agents"]:
         try:
-            agents.append(_read_agent(said))
+            agents.append(_agent_from_json(value))
         except (KeyError, TypeError, ValueError, AttributeError):
             unusable += 1
-    return Memory(tuple(agents), f"{path}: {unusable} agents of it cannot be used" if unusable else "")
+    return CachedFleet(tuple(agents), f"{path}: {unusable} agents cannot be used" if unusable else "")
 
 
 def save(folder: Path, agents: Iterable[RememberedAgent]) -> None:
-    """Remember these agents and no others. Raises OSError where that cannot be written; the old file then stays."""
-    document = {"format": FORMAT, "agents": [_written_agent(remembered) for remembered in agents]}
-    # ASCII keeps half surrogates of hostile titles as they are.
+    """Save these agents and no others. Raises OSError, and then keeps the old file."""
+    document = {"format": FORMAT, "agents": [_agent_to_json(remembered) for remembered in agents]}
+    # ASCII escapes keep lone surrogates of hostile titles.
     text = json.dumps(document, separators=(",", ":"), default=str)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = folder / f".{FILE_NAME}.{os.getpid()}.{secrets.token_hex(4)}"
@@ -109,7 +104,7 @@ def save(folder: Path, agents: Iterable[RememberedAgent]) -> None:
         raise
 
 
-def _written_agent(remembered: RememberedAgent) -> dict[str, Any]:
+def _agent_to_json(remembered: RememberedAgent) -> dict[str, Any]:
     agent = remembered.agent
     host = {name: getattr(agent.host, name) for name in _HOST_FIELDS}
     ssh = agent.host.ssh
@@ -119,7 +114,7 @@ def _written_agent(remembered: RememberedAgent) -> dict[str, Any]:
     return {"as_of": remembered.as_of, "agent": said}
 
 
-def _read_agent(said: Any) -> RememberedAgent:
+def _agent_from_json(said: Any) -> RememberedAgent:
     as_of = _number(said["as_of"])
     if as_of is None:
         raise ValueError("without a time")
@@ -142,7 +137,7 @@ def _read_agent(said: Any) -> RememberedAgent:
 
 
 def _values(said: Any, names: tuple[str, ...], always: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of these names, each of its own type. Raises for one that is missing or of another type."""
+    """Read fields, each as its type. Raises for one that is missing or of another type."""
     values: dict[str, Any] = {}
     for name in names:
         value = said[name]

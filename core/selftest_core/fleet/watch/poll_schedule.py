@@ -1,28 +1,27 @@
-"""When to look again, and by which lane: pure decisions, so that no number hides in a loop.
+"""Poll schedule: the times of the next look and of the next `mngr list`, and the settings of a watch. Pure.
 
-A lane is one way to ask: `mngr list --provider local` ("local"), `mngr list` unfiltered ("all", which teaches
-which other providers exist), and `mngr list --provider NAME` for each of those. One `mngr list` costs 5 CPU
-seconds at 100 agents, so mngr as a whole may take a tenth of a core: after a list, none that is merely due starts
-before ten times its CPU seconds have passed; a hundred times where the probe alone knows every agent's state and
-nothing moves. What a person asked for starts at once. Never two at a time: the
-caller runs what `next_list` names, and asks again when it has ended.
+A lane is one way to ask: `mngr list --provider local` ("local"), `mngr list` unfiltered ("all", which finds other
+providers), and `mngr list --provider NAME` for each of those. One `mngr list` costs 5 CPU seconds at 100 agents, so
+mngr may take a tenth of a core: after a list, the next scheduled one waits ten times its CPU seconds, and a hundred
+times while the probe knows every agent's state and nothing changes. A request of a person starts at once. There is
+never more than one list: the caller runs the one that `next_list` names, and asks again when it has ended.
 
-The probe is cheap and has a rhythm of its own: `probe_interval`.
+The probe is cheap and has its own interval: `probe_interval`.
 
-Times are seconds of one clock that never goes back, costs are CPU seconds. No clock and no IO in here.
+Times are seconds of a monotonic clock, costs are CPU seconds.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from selftest_core.config import Config
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from selftest_core.config import Config
+    from pathlib import Path
 
 LOCAL = "local"
 ALL = "all"
@@ -31,15 +30,15 @@ PROBE = "probe"
 MNGR_SHARE = 10.0
 """A list is followed by this many times its CPU seconds without one: at most about a tenth of a core."""
 QUIET_SHARE = 100.0
-"""The same where the probe knows the state of every agent and nothing moves: at most a hundredth of a core."""
+"""The same while the probe knows the state of every agent and nothing changes: at most a hundredth of a core."""
 PROBE_SHARE = 60.0
 """The same for the probe: at most a sixtieth of a core."""
 LONGEST_PROBE_INTERVAL = 15.0
 EAGER_SECONDS = 20.0
-"""How long after a change or an act the lanes hurry."""
+"""The time after a change or an action in which intervals are shorter."""
 LONGEST_INTERVAL = 600.0
 LEARNING_INTERVAL = 120.0
-"""The unfiltered list, once each remote provider has a lane of its own, only finds new providers."""
+"""Interval of the unfiltered list once each remote provider has its own lane: it only finds new providers."""
 _BACKOFF_LIMIT = 5
 
 
@@ -66,29 +65,46 @@ def pace_of(config: Config) -> Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """Settings of a watch. `sockets`: tmux sockets beside those in tmux's own folder; `cwd`: the folder in which mngr
+    runs; `prices`: the setting of that name."""
+
+    cwd: Path
+    pace: Pace = field(default_factory=lambda: pace_of(Config()))
+    sockets: tuple[str, ...] = ()
+    remote: bool = True
+    prices: tuple[str, ...] = ()
+
+
+def watch_settings(config: Config, cwd: Path) -> WatchSettings:
+    """Read the settings of a watch."""
+    return WatchSettings(cwd, pace_of(config), config.sockets, config.remote, config.prices)
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
-    """One way to ask mngr, and how it went. `wanted`: a person or an act asked for it."""
+    """One way to ask mngr, and its last result. `requested`: by a person or an action."""
 
     name: str
     ended_at: float | None = None
     failures: int = 0
-    wanted: bool = False
+    requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The list to run next: `at` is when it may start."""
+    """The next list, and when it may start."""
 
     lane: str
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class Cadence:
-    """What has been asked and what it cost.
+class Schedule:
+    """State of the polling.
 
-    `spent`: the CPU seconds of the last list, which ended at `spent_at`. `is_quiet`: the probe knows the state of every
-    agent, so that mngr has nothing to add until something changes.
+    `spent`: the CPU seconds of the last list, which ended at `spent_at`. `eager_until`: intervals are shorter until
+    then. `is_quiet`: the probe knows the state of every agent.
     """
 
     pace: Pace
@@ -104,65 +120,67 @@ class Cadence:
         return frozenset(lane.name for lane in self.lanes) - {LOCAL, ALL}
 
 
-def start(pace: Pace, remote_providers: Iterable[str] = (), *, only_local: bool = False) -> Cadence:
-    """The first lanes. Where remote providers are known, the quick local list goes before the unfiltered one."""
+def first_schedule(pace: Pace, remote_providers: Iterable[str] = (), *, only_local: bool = False) -> Schedule:
+    """Make the first schedule. With known remote providers the quick local list comes before the unfiltered one."""
     if only_local:
-        return Cadence(pace, (Lane(LOCAL),))
+        return Schedule(pace, (Lane(LOCAL),))
     remote = tuple(Lane(name) for name in sorted(set(remote_providers) - {LOCAL, ALL}))
     first = (Lane(LOCAL), Lane(ALL)) if remote else (Lane(ALL), Lane(LOCAL))
-    return Cadence(pace, (*first, *remote))
+    return Schedule(pace, (*first, *remote))
 
 
-def asked(cadence: Cadence, lane: str | None = None) -> Cadence:
-    """A person, or an act that has just been done, wants fresh answers: of one lane, or of all of them.
+def request_list(schedule: Schedule, lane: str | None = None) -> Schedule:
+    """Request fresh answers of one lane, or of all, for a person or after an action.
 
-    All of them means the unfiltered list, which answers for every lane; where it may have to wait for remote
-    providers, the local one, which is quick, goes before it. A provider without a lane is asked by the unfiltered list.
+    For all lanes the unfiltered list is enough; where it may wait for remote providers, the quick local one goes before
+    it. A provider without a lane is asked by the unfiltered list.
     """
-    known = {each.name for each in cadence.lanes}
+    known = {each.name for each in schedule.lanes}
     if lane in known:
         names = {lane}
-    elif ALL not in known or (lane is None and cadence.providers):
+    elif ALL not in known or (lane is None and schedule.providers):
         names = {LOCAL, ALL}
     else:
         names = {ALL}
     return replace(
-        cadence,
-        lanes=tuple(replace(each, wanted=True, failures=0) if each.name in names else each for each in cadence.lanes),
+        schedule,
+        lanes=tuple(
+            replace(each, requested=True, failures=0) if each.name in names else each for each in schedule.lanes
+        ),
     )
 
 
-def changed(cadence: Cadence, now: float) -> Cadence:
-    """Something moved: the lanes hurry for a while."""
-    return replace(cadence, eager_until=now + EAGER_SECONDS)
+def note_change(schedule: Schedule, now: float) -> Schedule:
+    """Shorten the intervals for a while: something changed."""
+    return replace(schedule, eager_until=now + EAGER_SECONDS)
 
 
-def began(cadence: Cadence, lane: str) -> Cadence:
-    """A list starts: what was wanted so far is being answered; what is asked from now on is a new wish."""
+def note_start(schedule: Schedule, lane: str) -> Schedule:
+    """Note the start of a list: it answers the requests so far."""
     return replace(
-        cadence, lanes=tuple(replace(each, wanted=False) if each.name == lane else each for each in cadence.lanes)
+        schedule, lanes=tuple(replace(each, requested=False) if each.name == lane else each for each in schedule.lanes)
     )
 
 
-def failed(cadence: Cadence, lane: str, now: float, *, cost: float) -> Cadence:
-    """A list gave no answer at all."""
+def note_failure(schedule: Schedule, lane: str, now: float, *, cost: float) -> Schedule:
+    """Note a list without an answer."""
     return replace(
-        cadence,
+        schedule,
         lanes=tuple(
             replace(each, ended_at=now, failures=each.failures + 1) if each.name == lane else each
-            for each in cadence.lanes
+            for each in schedule.lanes
         ),
         spent=max(cost, 0.0),
         spent_at=now,
     )
 
 
-def answered(
-    cadence: Cadence, lane: str, now: float, *, cost: float, providers: Iterable[str], failing: Iterable[str] = ()
-) -> Cadence:
-    """A list has answered, about these providers, of which the `failing` ones could not be asked.
+def note_answer(
+    schedule: Schedule, lane: str, now: float, *, cost: float, providers: Iterable[str], failing: Iterable[str] = ()
+) -> Schedule:
+    """Note an answer about these providers; the `failing` ones could not be asked.
 
-    An unfiltered answer is an answer of every lane, and the remote providers that it names are all that there are.
+    An unfiltered answer is one of every lane, and has all remote providers that exist.
     """
     bad = set(failing)
 
@@ -171,63 +189,63 @@ def answered(
 
     if lane == ALL:
         remote = (set(providers) | bad) - {LOCAL, ALL}
-        kept = [each for each in cadence.lanes if each.name in (LOCAL, ALL) or each.name in remote]
-        lanes = [after(each) for each in (*kept, *(Lane(name) for name in sorted(remote - cadence.providers)))]
+        kept = [each for each in schedule.lanes if each.name in (LOCAL, ALL) or each.name in remote]
+        lanes = [after(each) for each in (*kept, *(Lane(name) for name in sorted(remote - schedule.providers)))]
     else:
-        lanes = [after(each) if each.name == lane else each for each in cadence.lanes]
-    return replace(cadence, lanes=tuple(lanes), spent=max(cost, 0.0), spent_at=now)
+        lanes = [after(each) if each.name == lane else each for each in schedule.lanes]
+    return replace(schedule, lanes=tuple(lanes), spent=max(cost, 0.0), spent_at=now)
 
 
-def next_list(cadence: Cadence, now: float) -> Due:
-    """The list to run next and when. Wanted lanes start at once, in their order; the others when most overdue."""
-    for lane in cadence.lanes:
-        if lane.wanted:
+def next_list(schedule: Schedule, now: float) -> Due:
+    """Choose the next list and its time: requested lanes at once, in their order; then the most overdue one."""
+    for lane in schedule.lanes:
+        if lane.requested:
             return Due(lane.name, now)
-    never = [lane for lane in cadence.lanes if lane.ended_at is None]
+    never = [lane for lane in schedule.lanes if lane.ended_at is None]
     if never:
-        # The first answers of all lanes are not made to wait for the share of mngr: the person is waiting for them.
+        # The first answers of all lanes do not wait for the share of mngr: a person waits for them.
         return Due(never[0].name, now)
-    due = {lane.name: (lane.ended_at or 0.0) + interval(cadence, lane, now) for lane in cadence.lanes}
-    first = min(cadence.lanes, key=lambda lane: due[lane.name])
-    return Due(first.name, max(due[first.name], _rests_until(cadence, now)))
+    due = {lane.name: (lane.ended_at or 0.0) + interval(schedule, lane, now) for lane in schedule.lanes}
+    first = min(schedule.lanes, key=lambda lane: due[lane.name])
+    return Due(first.name, max(due[first.name], _rests_until(schedule, now)))
 
 
-def _rests_until(cadence: Cadence, now: float) -> float:
-    """When mngr has had its share: a small one while it has nothing to add."""
-    is_resting = cadence.is_quiet and now >= cadence.eager_until
-    return cadence.spent_at + (QUIET_SHARE if is_resting else MNGR_SHARE) * cadence.spent
+def _rests_until(schedule: Schedule, now: float) -> float:
+    """The end of the pause after the last list; a longer one while mngr has nothing to add."""
+    is_resting = schedule.is_quiet and now >= schedule.eager_until
+    return schedule.spent_at + (QUIET_SHARE if is_resting else MNGR_SHARE) * schedule.spent
 
 
-def quiet(cadence: Cadence, is_quiet: bool) -> Cadence:
-    """Whether the probe knows the state of every agent."""
-    return cadence if cadence.is_quiet == is_quiet else replace(cadence, is_quiet=is_quiet)
+def note_quiet(schedule: Schedule, is_quiet: bool) -> Schedule:
+    """Note whether the probe knows the state of every agent."""
+    return schedule if schedule.is_quiet == is_quiet else replace(schedule, is_quiet=is_quiet)
 
 
-def interval(cadence: Cadence, lane: Lane, now: float) -> float:
-    """Seconds from the end of a lane's list to its next, its share of mngr's time aside."""
-    pace = cadence.pace
+def interval(schedule: Schedule, lane: Lane, now: float) -> float:
+    """Seconds from the end of a lane's list to its next one, before the pause for mngr's share."""
+    pace = schedule.pace
     if lane.name == LOCAL:
         floor = pace.local
     elif lane.name == ALL:
-        floor = max(pace.all, LEARNING_INTERVAL) if cadence.providers else pace.all
+        floor = max(pace.all, LEARNING_INTERVAL) if schedule.providers else pace.all
     else:
         floor = pace.remote
     if lane.failures:
         return min(floor * 2.0 ** min(lane.failures, _BACKOFF_LIMIT), LONGEST_INTERVAL)
-    return floor / 2 if now < cadence.eager_until and lane.name != ALL else floor
+    return floor / 2 if now < schedule.eager_until and lane.name != ALL else floor
 
 
-def deadline(cadence: Cadence, lane: str, local_agents: int) -> float:
-    """Seconds that a list may take. A blackholed host alone takes 31; a thousand local agents take about 50."""
-    base = cadence.pace.deadline / 2 if lane == LOCAL else cadence.pace.deadline
+def deadline(schedule: Schedule, lane: str, local_agents: int) -> float:
+    """Deadline of a list in seconds. One blackholed host takes 31; a thousand local agents take about 50."""
+    base = schedule.pace.deadline / 2 if lane == LOCAL else schedule.pace.deadline
     return base + 0.2 * local_agents
 
 
-def probe_interval(cadence: Cadence, now: float, cost: float, failures: int = 0) -> float:
-    """Seconds from one look of the probe to its next when nothing triggers one before."""
-    floor = cadence.pace.probe
+def probe_interval(schedule: Schedule, now: float, cost: float, failures: int = 0) -> float:
+    """Seconds from one look of the probe to the next, while nothing triggers one."""
+    floor = schedule.pace.probe
     if failures:
         floor = max(floor, min(floor * 2.0 ** min(failures, _BACKOFF_LIMIT), LONGEST_PROBE_INTERVAL))
-    elif now < cadence.eager_until:
+    elif now < schedule.eager_until:
         floor /= 4
     return max(floor, min(PROBE_SHARE * max(cost, 0.0), LONGEST_PROBE_INTERVAL))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agent_types.condition import ASKING, ENDED_TURN, Kind, from_mngr
 from selftest_core.agents import LOCAL_PROVIDER, State
 from selftest_core.errors import ToolFailedError
-from selftest_core.fleet import fleet as fold
+from selftest_core.fleet import fold
 from selftest_core.fleet.fleet_state import Fleet
 from selftest_core.run.crew.crew import OUTCOME, Life, Seen
 from selftest_core.run.crew.mngr_commands import OUT, work_dir

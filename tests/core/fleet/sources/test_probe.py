@@ -15,7 +15,7 @@ import pytest
 
 from selftest_core.agents import State
 from selftest_core.fleet.sources.probe import Probe
-from selftest_core.fleet.state_rules import expected_process, judge
+from selftest_core.fleet.state_rules import expected_process, state_by_processes
 from selftest_core.tools.tmux import Pane, SessionRef
 from worlds import eventually
 
@@ -78,7 +78,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_the_rules_are_mngrs(case: Case) -> None:
-    judged = judge(
+    judged = state_by_processes(
         case.type,
         case.command,
         pane(case.foreground, dead=case.dead),
@@ -88,13 +88,15 @@ def test_the_rules_are_mngrs(case: Case) -> None:
         is_blocked=case.blocked,
     )
     assert judged.state is case.state
-    assert judged.says
+    assert judged.reason
 
 
 def test_the_main_process_is_named_while_it_lives() -> None:
-    judged = judge("command", "work", pane("sh"), "bash", ((11, "sh"), (12, "work")), is_active=False, is_blocked=False)
+    judged = state_by_processes(
+        "command", "work", pane("sh"), "bash", ((11, "sh"), (12, "work")), is_active=False, is_blocked=False
+    )
     assert judged.pid == 12
-    judged = judge("command", "work", pane("bash"), "bash", (), is_active=False, is_blocked=False)
+    judged = state_by_processes("command", "work", pane("bash"), "bash", (), is_active=False, is_blocked=False)
     assert judged.pid is None
 
 
@@ -183,8 +185,8 @@ def test_an_agent_is_found_on_another_server_and_that_is_said(local: Local) -> N
     ref = local.session("mngr-one", stamp="agent-1", server="elsewhere")
     agent = local.agent()
     assert agent.session == ref
-    assert any("elsewhere" in line for line in agent.says)
-    assert any("mngr shows it as STOPPED" in line for line in agent.says)
+    assert any("elsewhere" in line for line in agent.notes)
+    assert any("mngr shows it as STOPPED" in line for line in agent.notes)
 
 
 def test_of_two_sessions_that_of_mngrs_own_server_counts_and_the_other_is_named(local: Local) -> None:
@@ -228,7 +230,7 @@ def test_a_server_that_hangs_leaves_the_state_open_and_the_others_seen(local: Lo
         os.kill(pid, signal.SIGCONT)
     one, two = probed.agents
     assert one.state is None
-    assert any("not every tmux server answered" in line for line in one.says)
+    assert any("not every tmux server answered" in line for line in one.notes)
     assert two.session == seen
     hung = next(server for server in probed.servers if server.socket.endswith("hung"))
     assert "did not answer" in hung.error
@@ -266,7 +268,7 @@ def test_a_broken_agent_is_named_and_the_others_stand(local: Local) -> None:
     (local.world.agent_dir("agent-2") / "data.json").write_text("")
     (still,) = local.look().agents
     assert still.name == "two"
-    assert "last good copy" in still.says[0]
+    assert "last good copy" in still.notes[0]
 
 
 def test_a_dialog_that_waits_is_told(local: Local) -> None:

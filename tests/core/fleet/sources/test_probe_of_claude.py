@@ -84,7 +84,7 @@ def test_its_own_file_stands_before_the_markers(claude: Claude) -> None:
     claude.says("busy")
     agent = claude.look()
     assert (agent.state, claude.kind(), agent.waits_for_permission) == (State.RUNNING, Kind.WORKING, False)
-    assert any("Claude Code's sessions file: busy" in line for line in agent.says)
+    assert any("Claude Code's sessions file: busy" in line for line in agent.notes)
     claude.says("waiting", "dialog open")
     assert (claude.look().state, claude.kind()) == (State.WAITING, Kind.DIALOG)
     (claude.folder / "active").unlink()

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.agents import State
+from selftest_core.fleet.view import FleetView
 from selftest_core.fleet.watch.file_watch import FileWatch
-from selftest_core.fleet.watch.poll_schedule import Pace
-from selftest_core.fleet.watch.watch import FleetWatch, WatchSettings, observe_once
+from selftest_core.fleet.watch.fleet_watch import FleetWatch, observe_once
+from selftest_core.fleet.watch.poll_schedule import Pace, WatchSettings
 from selftest_core.usage.tokens import Usage
 from standins import EMPTY, calls, mngr_that
 from worlds import PATIENCE, eventually
@@ -25,7 +26,7 @@ from worlds import PATIENCE, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from selftest_core.fleet.view import FleetView, Problem
+    from selftest_core.fleet.view import Problem
     from worlds import World
 
 QUICK = Pace(local=0.05, all=0.2, remote=0.1, probe=0.1, deadline=60.0)
@@ -44,7 +45,7 @@ class Watched:
 
     @property
     def view(self) -> FleetView:
-        return self.watch.latest
+        return self.views[-1] if self.views else FleetView(at=0.0)
 
     def states(self) -> dict[str, State]:
         return {row.agent.name: row.agent.state for row in self.view.rows}

@@ -39,7 +39,7 @@ def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) ->
     for said in evidence:
         head = f"{'▶' if said.stands else ' '} {clean(said.source).ljust(source_width)}  {ago(now - said.at):>6} ago  "
         room = max(8, width - len(head))
-        parts = wrapped(said.says, room)
+        parts = wrapped(said.text, room)
         lines.append(Content.styled(head, "bold" if said.stands else "$foreground-muted") + Content(parts[0]))
         lines.extend(Content(" " * len(head) + part) for part in parts[1:])
     if any(said.stands for said in evidence):

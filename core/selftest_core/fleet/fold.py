@@ -1,8 +1,8 @@
-"""The fleet as a fold: observations in, one truth out, with the evidence for it.
+"""Fold of the fleet: observations in, one state of all agents out, with the evidence for it.
 
-Pure: no clock, no IO. Observations may come late, twice or out of order: what counts is when each was asked. What
-is kept is the newest word of each source, so a source that fails takes nothing away; only a complete answer of
-mngr, or for this machine the probe, can say that an agent is gone.
+Pure: no clock, no IO. Observations may come late, twice or out of order: what counts is when each source was asked. The
+newest answer of each source is kept, so a failed source removes nothing; only a complete answer of mngr, or for this
+machine the probe, removes an agent. Rows are made by `selftest_core.fleet.rows`, from rules in `fleet.state_rules`.
 
 It must not raise on anything that an observation can hold: names, labels and titles are an agent's own.
 """
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from selftest_core.agents import LOCAL_PROVIDER, Agent, AgentKey, Host
 from selftest_core.fleet.explain import explain
-from selftest_core.fleet.fleet_state import Fleet
-from selftest_core.fleet.merge_state import Told
+from selftest_core.fleet.fleet_state import Fleet, ListedAgent
 from selftest_core.fleet.observations import (
     Listed,
     ListFailed,
@@ -52,7 +51,7 @@ _NEVER = -math.inf
 
 
 def apply(fleet: Fleet, observation: Observation) -> Fleet:
-    """The fleet after one more observation; `fleet` itself stays as it was."""
+    """Return the fleet with one more observation; `fleet` itself is not changed."""
     match observation:
         case Probed():
             return _after_probe(fleet, observation)
@@ -69,7 +68,7 @@ def apply(fleet: Fleet, observation: Observation) -> Fleet:
 
 
 def view(fleet: Fleet, now: float) -> FleetView:
-    """What is shown at `now`. Rows in which nothing changed are the same objects as in the view before."""
+    """Return the view at `now`. Unchanged rows are the same objects as in the view before."""
     return FleetView(
         at=now,
         rows=fleet.rows,
@@ -84,35 +83,36 @@ def view(fleet: Fleet, now: float) -> FleetView:
 
 
 def to_remember(fleet: Fleet) -> tuple[RememberedAgent, ...]:
-    """What a later process may show until it has answers of its own: every row, and how old its word is."""
+    """List every agent with the time of its answer, for a later process to show until it has its own answers."""
     remembered = []
     for row in fleet.rows:
-        told = fleet.told.get(row.key)
+        listed = fleet.listed.get(row.key)
         if row.stale_since is not None:
             as_of = row.stale_since
         elif fleet.probed is not None and row.source == "probe":
             as_of = fleet.probed.at
         else:
-            as_of = told.at if told is not None else _NEVER
+            as_of = listed.at if listed is not None else _NEVER
         if math.isfinite(as_of):
             remembered.append(RememberedAgent(row.agent, as_of))
     return tuple(remembered)
 
 
 def _expecting(fleet: Fleet) -> frozenset[str]:
+    """Return the providers, or "remote", whose first answer has not come yet."""
     expecting = set()
     if fleet.probed is None and not {LOCAL_PROVIDER, ALL} & (fleet.complete.keys() | fleet.failures.keys()):
         expecting.add(LOCAL_PROVIDER)
     if not (ALL in fleet.complete or ALL in fleet.failures):
         expecting.add("remote")
-    answered = fleet.complete.keys() | fleet.failures.keys() | fleet.silent.keys()
+    answered = fleet.complete.keys() | fleet.failures.keys() | fleet.empty.keys()
     if ALL not in fleet.failures:
         expecting.update(
-            told.agent.host.provider
-            for told in fleet.told.values()
-            if told.is_remembered
-            and told.agent.host.provider not in answered
-            and told.agent.host.provider != LOCAL_PROVIDER
+            listed.agent.host.provider
+            for listed in fleet.listed.values()
+            if listed.is_remembered
+            and listed.agent.host.provider not in answered
+            and listed.agent.host.provider != LOCAL_PROVIDER
         )
     return frozenset(expecting)
 
@@ -130,18 +130,18 @@ def _after_probe(fleet: Fleet, probed: Probed) -> Fleet:
     for agent in probed.agents:
         old = known.get(agent.id)
         local[agent.id] = old if old is not None and old == agent else agent
-    held: dict[str, float] = {}
+    unreadable_since: dict[str, float] = {}
     for unreadable in probed.unreadable:
         identity = unreadable.agent_id
         if identity in local or identity not in known or before is None:
             continue
         local[identity] = known[identity]
-        held[identity] = fleet.held_since.get(identity, before.at)
+        unreadable_since[identity] = fleet.unreadable_since.get(identity, before.at)
     lanes = {**fleet.lanes, PROBE: LaneStatus(PROBE, answered_at=probed.at, seconds=probed.seconds)}
     after = replace(
         fleet,
         local=local,
-        held_since=held,
+        unreadable_since=unreadable_since,
         probed=probed,
         lanes=lanes,
         lost=_lost_servers(fleet, probed, local) if is_same_host else (),
@@ -150,7 +150,8 @@ def _after_probe(fleet: Fleet, probed: Probed) -> Fleet:
 
 
 def _lost_servers(fleet: Fleet, probed: Probed, local: Mapping[str, LocalAgent]) -> tuple[LostServer, ...]:
-    """Servers that ended with two or more agents since the last look, and those of before whose agents are down still.
+    """List servers that ended with two or more agents since the last look, and earlier ones whose agents are still
+    down.
 
     One agent is no sign: stopping the last agent ends its server too.
     """
@@ -180,56 +181,57 @@ def _is_down(agent: LocalAgent | None) -> bool:
 def _after_list(fleet: Fleet, listed: Listed) -> Fleet:
     start = listed.at - max(listed.seconds, 0.0)
     failed = _errors_by_lane(fleet, listed)
-    told = dict(fleet.told)
+    known = dict(fleet.listed)
     for agent in listed.agents:
-        old = told.get(agent.key)
+        old = known.get(agent.key)
         if old is None or old.is_remembered or start >= old.start:
-            told[agent.key] = Told(_settled(agent, old), start, listed.at)
+            known[agent.key] = ListedAgent(_without_clock_changes(agent, old), start, listed.at)
     complete = dict(fleet.complete)
     for lane in _completed(fleet, listed, failed):
         complete[lane] = max(start, complete.get(lane, _NEVER))
-    silent = dict(fleet.silent)
+    empty = dict(fleet.empty)
     if listed.provider is not None and not listed.agents and not failed:
-        silent[listed.provider] = max(start, silent.get(listed.provider, _NEVER))
-    gone = {key for key, word in told.items() if _is_over(word, complete)}
+        empty[listed.provider] = max(start, empty.get(listed.provider, _NEVER))
+    gone = {key for key, one in known.items() if _is_gone(one, complete)}
     local = fleet.local
     if gone:
-        told = {key: word for key, word in told.items() if key not in gone}
+        known = {key: one for key, one in known.items() if key not in gone}
         if fleet.probed is not None and start > fleet.probed.at:
             host_id = fleet.probed.host_id
             local = {name: agent for name, agent in local.items() if AgentKey(host_id, name) not in gone}
     failures = {
         lane: failure
         for lane, failure in fleet.failures.items()
-        if failure.start >= complete.get(lane, _NEVER) and not _is_mended(lane, failure, listed, failed, start)
+        if failure.start >= complete.get(lane, _NEVER) and not _is_over(lane, failure, listed, failed, start)
     }
     for lane, errors in failed.items():
         if start >= max(complete.get(lane, _NEVER), failures[lane].start if lane in failures else _NEVER):
             failures[lane] = failure_of_errors(lane, errors, start, listed.at)
     after = replace(
         fleet,
-        told=told,
+        listed=known,
         local=local,
         complete=complete,
-        silent=silent,
+        empty=empty,
         failures=failures,
         lanes=_lanes_after(fleet, listed, failed),
     )
     return with_rows(after, fleet)
 
 
-def _is_over(word: Told, complete: Mapping[str, float]) -> bool:
-    since = complete.get(word.agent.host.provider)
-    return since is not None and (word.is_remembered or word.start < since)
+def _is_gone(listed: ListedAgent, complete: Mapping[str, float]) -> bool:
+    """True where a later complete answer of its provider does not have the agent."""
+    since = complete.get(listed.agent.host.provider)
+    return since is not None and (listed.is_remembered or listed.start < since)
 
 
-def _is_mended(lane: str, failure: Failure, listed: Listed, failed: Mapping[str, Any], start: float) -> bool:
-    """True where an unfiltered answer speaks well of what failed before, a host that nobody knows included."""
+def _is_over(lane: str, failure: Failure, listed: Listed, failed: Mapping[str, Any], start: float) -> bool:
+    """True where an unfiltered answer came without this failure, which may be of a host that is not known."""
     return listed.provider is None and ALL not in failed and lane not in failed and failure.start < start
 
 
 def _errors_by_lane(fleet: Fleet, listed: Listed) -> dict[str, list[ListingError]]:
-    """The errors by what they put in doubt: a provider, a host that we know nothing of, or everything asked."""
+    """Group errors by the lane that they affect: a provider, an unknown host, or all."""
     lanes: dict[str, list[ListingError]] = {}
     for error in listed.errors:
         lanes.setdefault(_lane_of(error, fleet, listed), []).append(error)
@@ -241,7 +243,7 @@ def _lane_of(error: ListingError, fleet: Fleet, listed: Listed) -> str:
         return error.provider
     if listed.provider is not None:
         return listed.provider
-    agents = [*listed.agents, *(told.agent for told in fleet.told.values())]
+    agents = [*listed.agents, *(known.agent for known in fleet.listed.values())]
     if error.host_id is not None:
         if fleet.probed is not None and fleet.probed.host_id == error.host_id:
             return LOCAL_PROVIDER
@@ -253,11 +255,11 @@ def _lane_of(error: ListingError, fleet: Fleet, listed: Listed) -> str:
 
 
 def _completed(fleet: Fleet, listed: Listed, failed: Mapping[str, Any]) -> set[str]:
-    """The providers whose every agent is in this answer."""
+    """Return the providers all of whose agents are in this answer."""
     if ALL in failed:
         return set()
     if listed.provider is None:
-        known = {told.agent.host.provider for told in fleet.told.values()}
+        known = {each.agent.host.provider for each in fleet.listed.values()}
         known |= {agent.host.provider for agent in listed.agents} | fleet.complete.keys() | {ALL, LOCAL_PROVIDER}
         return known - failed.keys()
     if listed.provider in failed:
@@ -265,13 +267,13 @@ def _completed(fleet: Fleet, listed: Listed, failed: Mapping[str, Any]) -> set[s
     is_proof = (
         bool(listed.agents)
         or listed.provider == LOCAL_PROVIDER
-        or all(told.agent.host.provider != listed.provider for told in fleet.told.values())
+        or all(each.agent.host.provider != listed.provider for each in fleet.listed.values())
     )
     return {listed.provider} if is_proof else set()
 
 
-def _settled(agent: Agent, old: Told | None) -> Agent:
-    """The agent as told before where only clocks moved: mngr works idle seconds and boot times out anew each time."""
+def _without_clock_changes(agent: Agent, old: ListedAgent | None) -> Agent:
+    """Return the earlier agent where only clocks differ: mngr computes idle seconds and boot times anew each time."""
     if old is None:
         return agent
     before = old.agent
@@ -326,13 +328,13 @@ def _after_failure(fleet: Fleet, failed: ListFailed) -> Fleet:
 
 
 def _after_remembering(fleet: Fleet, remembered: Remembered) -> Fleet:
-    told = dict(fleet.told)
-    for word in remembered.agents:
-        as_of = min(word.as_of, remembered.at)
-        old = told.get(word.agent.key)
+    known = dict(fleet.listed)
+    for each in remembered.agents:
+        as_of = min(each.as_of, remembered.at)
+        old = known.get(each.agent.key)
         if old is not None and (not old.is_remembered or old.start >= as_of):
             continue
-        fresh = Told(word.agent, as_of, as_of, is_remembered=True)
-        if not _is_over(fresh, fleet.complete):
-            told[word.agent.key] = fresh
-    return with_rows(replace(fleet, told=told), fleet)
+        listed = ListedAgent(each.agent, as_of, as_of, is_remembered=True)
+        if not _is_gone(listed, fleet.complete):
+            known[each.agent.key] = listed
+    return with_rows(replace(fleet, listed=known), fleet)
