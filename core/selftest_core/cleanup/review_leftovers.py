@@ -17,7 +17,7 @@ from selftest_core.git.command import Git, find_place
 from selftest_core.journal import is_held, read
 from selftest_core.paths import runs_folder
 from selftest_core.review.publishing import own_ref
-from selftest_core.review.repository import LOG, hold
+from selftest_core.review.repository import LOG, open_log
 from selftest_core.review.review_log import ACTS
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def remove_review(leftover: ReviewLeftover, environ: Mapping[str, str], now: flo
         if leftover.kind == "refs":
             _remove_refs(leftover, environ)
             return ()
-        with hold(leftover.path):
+        with open_log(leftover.path):
             # Whoever waited for us finds that it is gone, and nothing of it is left to be half of something.
             if not _is_done_with(leftover.path, now):
                 return (f"{leftover.review} is in use again: left alone",)

@@ -20,7 +20,7 @@ from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of
 from selftest_core.review.publishing import keep_candidate
 from selftest_core.review.pull_request import open_for, write_pull_request
-from selftest_core.review.repository import hold, keep_sources
+from selftest_core.review.repository import keep_sources, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ def review(
     inputs = find_inputs(request, cwd, environ, say)
     user = Git(inputs.place.git_dir, environ)
     home = home_of(inputs, inputs.name)
-    with hold(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
+    with open_log(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
         plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = apply_decisions(engine, plan, decisions)
         _keep_sources(user, inputs)

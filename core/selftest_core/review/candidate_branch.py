@@ -41,6 +41,11 @@ class Status(StrEnum):
     VOID = "void"
     DROPPED = "dropped"
 
+    @property
+    def label(self) -> str:
+        """The standard term, for people; the values are stable words of the JSON."""
+        return {"laid": "applied", "held": "in conflict", "void": "no change", "dropped": "reverted"}[self.value]
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

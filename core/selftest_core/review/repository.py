@@ -1,7 +1,7 @@
-"""The user's repository around a review: its log on disk, its branches, the branch it is meant for, published branches.
+"""The user's repository around a review: its log on disk, its branches, the main branch, and what was published.
 
-A review is found by the words it was asked for with, not by its commits, since branches move. Its base stays the one
-it was opened with; a main branch that moved is shown, and rebasing is up to the user.
+A review is found by the words it was asked for with, not by its commits, since branches move. It keeps the base that it
+was opened with; a main branch that moved is shown, and rebasing is up to the user.
 """
 
 from __future__ import annotations
@@ -32,19 +32,27 @@ LOG = "review.jsonl"
 _LARGEST = 256 * 1024 * 1024
 
 
-def hold(home: Path) -> Journal:
-    """Open a review's log for writing. Raises RefusedError where another review has it, JournalError."""
+def open_log(home: Path) -> Journal:
+    """Open and lock a review's log. Raises RefusedError where another process has it, JournalError."""
     try:
         return Journal(home / LOG)
     except RefusedError as error:
-        hint = "Leave it there first: two reviews of the same commits would overwrite each other's decisions."
+        hint = "Close it there first: two reviews of the same commits would overwrite each other's decisions."
         raise RefusedError(f"{home.name} is under review in another process", str(home / LOG), hint) from error
+
+
+def read_log(path: Path) -> ReviewLog:
+    """Read a review's log without locking it; empty where there is none that can be read."""
+    try:
+        return fold(read(path.read_bytes()).entries) if path.stat().st_size <= _LARGEST else ReviewLog()
+    except OSError:
+        return ReviewLog()
 
 
 def find_review(
     request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> tuple[Inputs, str]:
-    """What is to be reviewed, and the id of the review: one that was opened with these words before, else a new one."""
+    """Resolve a request to its inputs and the id of the review: an earlier one with the same words, else a new one."""
     words = words_of(request)
     if words is not None:
         place = find_place(cwd, environ)
@@ -52,8 +60,8 @@ def find_review(
         if known is not None:
             name, subject = known
             user = Git(place.git_dir, environ)
-            ground = subject.base if request.onto is None else user.resolve(request.onto)
-            targets = Targets(subject.base, ground, subject.branches, subject.is_linear, id=name)
+            onto = subject.base if request.onto is None else user.resolve(request.onto)
+            targets = Targets(subject.base, onto, subject.branches, subject.is_linear, id=name)
             return Inputs(subject.kind, subject.key, place, targets, subject.base_name), name
     inputs = find_inputs(request, cwd, environ, say)
     known = find_log(inputs.place.top, inputs.kind, inputs.key) if inputs.folder is None else None
@@ -61,52 +69,43 @@ def find_review(
 
 
 def find_log(top: Path, kind: str, key: str) -> tuple[str, Subject] | None:
-    """The review that was opened with these words, and what it is of; the newest where there are several."""
+    """Find the newest review that was opened with these words; returns its id and subject."""
     found: list[tuple[float, str, Subject]] = []
     for path in runs_folder(top).glob(f"review-*/{LOG}"):
-        log = read_log(path)
-        subject = log.subject
+        subject = read_log(path).subject
         if subject is not None and (subject.kind, subject.key) == (kind, key):
             found.append((path.stat().st_mtime, path.parent.name, subject))
     return max(found)[1:] if found else None
 
 
-def read_log(path: Path) -> ReviewLog:
-    """A review's log as it stands; empty where there is none that can be read."""
-    try:
-        return fold(read(path.read_bytes()).entries) if path.stat().st_size <= _LARGEST else ReviewLog()
-    except OSError:
-        return ReviewLog()
-
-
 def subject_of(inputs: Inputs) -> Subject:
-    """What a new review of these inputs is of."""
+    """The subject of a new review of these inputs."""
     targets = inputs.targets
     return Subject(inputs.kind, inputs.key, targets.base, inputs.base_name, targets.branches, targets.is_linear)
 
 
-def stands_now(subject: Subject, user: Git) -> Subject:
-    """A review of branches or a range, with where its branches are by now.
+def current_subject(subject: Subject, inputs: Inputs, user: Git) -> Subject:
+    """The subject with the branches where they are now.
 
-    A branch that is gone stays where it was. One that was rebased onto a newer base takes the base along: what the
-    base has is no change of the branch.
+    The branches of a run and of agents come with `inputs`. Of others, a branch that was deleted stays where it was; one
+    that was rebased onto a newer base moves the base too, since commits of the base are not changes of the branch.
     """
-    if subject.kind not in ("branches", "range"):
-        return subject
-    branches = tuple(_now(branch, user) for branch in subject.branches)
+    if subject.kind in ("run", "agents"):
+        return replace(subject, branches=inputs.targets.branches)
+    branches = tuple(_current_branch(branch, user) for branch in subject.branches)
     if branches == subject.branches:
         return subject
-    return replace(subject, branches=branches, base=_base_now(subject, branches, user))
+    return replace(subject, branches=branches, base=_current_base(subject, branches, user))
 
 
-def _now(branch: Branch, user: Git) -> Branch:
+def _current_branch(branch: Branch, user: Git) -> Branch:
     try:
         return Branch(branch.agent, user.resolve(branch.agent))
     except UsageError:
         return branch
 
 
-def _base_now(subject: Subject, branches: Iterable[Branch], user: Git) -> str:
+def _current_base(subject: Subject, branches: Iterable[Branch], user: Git) -> str:
     try:
         main = user.resolve(subject.base_name or subject.base)
     except UsageError:
@@ -118,7 +117,7 @@ def _base_now(subject: Subject, branches: Iterable[Branch], user: Git) -> str:
 
 
 def new_commits(before: Subject, now: Subject, user: Git) -> list[str]:
-    """The commits that are under review now and were not before."""
+    """Find the commits that are under review now and were not before."""
     wanted = [branch.tip for branch in now.branches]
     known = [f"^{oid}" for oid in (before.base, now.base, *(branch.tip for branch in before.branches))]
     if not wanted:
@@ -126,15 +125,12 @@ def new_commits(before: Subject, now: Subject, user: Git) -> list[str]:
     text = "".join(f"{word}\n" for word in dict.fromkeys([*wanted, *known]))
     try:
         return user.ask("rev-list", "--stdin", text=text).split()
-    except ToolFailedError:  # where a branch was before is not there any more
+    except ToolFailedError:  # an earlier tip of a branch was deleted by git
         return []
 
 
 def keep_sources(user: Git, name: str, tips: Iterable[str]) -> None:
-    """Keep the reviewed commits from git's own clearing up, whatever becomes of their branches.
-
-    A run's branches have refs of ours already.
-    """
+    """Protect the reviewed commits from `git gc` by refs of ours. The branches of a run have such refs already."""
     have = user.refs(own_ref(name, ""))
     missing = [tip for tip in dict.fromkeys(tips) if tip not in have.values()]
     lines = [f"create {own_ref(name, f'sources/{tip}')}\0{tip}\0" for tip in missing]
@@ -143,8 +139,8 @@ def keep_sources(user: Git, name: str, tips: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Around:
-    """The refs as they were read, and what follows from them. Two are equal when the refs were."""
+class Upstream:
+    """The refs of the repository as they were read, and what follows from them. Equal when the refs are."""
 
     refs: tuple[tuple[str, str], ...] = ()
     head: str = ""
@@ -154,42 +150,40 @@ class Around:
     _moved: dict[str, int] = field(default_factory=dict, compare=False)
     _stats: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, compare=False)
 
-    def moved(self, ground: str) -> int:
-        """How many commits the branch has that a line on this commit is not laid on."""
+    def moved(self, base: str) -> int:
+        """Count the commits that the main branch is ahead of `base`."""
         if not self.main or self.user is None:
             return 0
-        if ground not in self._moved:
-            done = self.user.run("rev-list", "--count", _main_oid(dict(self.refs), self.main), f"^{ground}")
-            self._moved[ground] = int(done.stdout) if done.ok else 0
-        return self._moved[ground]
+        if base not in self._moved:
+            refs = dict(self.refs)
+            tip = refs.get(f"refs/heads/{self.main}") or refs[f"refs/remotes/{self.main}"]
+            done = self.user.run("rev-list", "--count", tip, f"^{base}")
+            self._moved[base] = int(done.stdout) if done.ok else 0
+        return self._moved[base]
 
     def published(self, kept: Line) -> Published | None:
-        """What was published last and is still there."""
+        """The branch that was published last and still exists there."""
         for ref, tip in reversed(self.branches):
             if dict(self.refs).get(ref) == tip:
                 return Published(ref, tip, tip == kept.tip)
         return None
 
     def stat(self, engine: Engine, base: str, tree: str) -> tuple[int, int]:
-        """Lines added and removed between a commit and a tree; binary files count nothing."""
+        """Count the lines added and removed between a commit and a tree; binary files count nothing."""
         if (base, tree) not in self._stats:
             self._stats[base, tree] = engine.count_lines(engine.store.tree_of(base), tree)
         return self._stats[base, tree]
 
 
-def look_around(user: Git, name: str, subject: Subject, log: ReviewLog, before: Around | None = None) -> Around:
-    """Read the refs, and find what matters for this review; `before` again where they are the same."""
+def read_upstream(user: Git, name: str, subject: Subject, log: ReviewLog, before: Upstream | None = None) -> Upstream:
+    """Read the refs that matter for this review; returns `before` where they are the same."""
     refs = user.refs()
     head = user.head()
-    # Where the candidate is says nothing about the world around.
+    # The candidate's ref is moved by the review itself.
     outer = {ref: tip for ref, tip in refs.items() if ref != own_ref(name, "candidate")}
     if before is not None and (before.refs, before.head) == (tuple(outer.items()), head):
         return before
     mark = own_ref(name, "published/")
     others = tuple((f"refs/heads/{ref.removeprefix(mark)}", tip) for ref, tip in refs.items() if ref.startswith(mark))
     main = find_main(user, subject.base_name, subject.base)
-    return Around(tuple(outer.items()), head, main, user, (*others, *log.published))
-
-
-def _main_oid(refs: dict[str, str], main: str) -> str:
-    return refs.get(f"refs/heads/{main}") or refs[f"refs/remotes/{main}"]
+    return Upstream(tuple(outer.items()), head, main, user, (*others, *log.published))

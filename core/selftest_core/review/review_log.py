@@ -80,12 +80,12 @@ class ReviewLog:
     answered: frozenset[Meeting] = frozenset()
 
     @property
-    def undo_says(self) -> str:
+    def undo_text(self) -> str:
         """What undo would take back, empty where there is nothing."""
         return self.acts[self.done - 1].says if self.done else ""
 
     @property
-    def redo_says(self) -> str:
+    def redo_text(self) -> str:
         """What redo would do again, empty where there is nothing."""
         return self.acts[self.done].says if self.done < len(self.acts) else ""
 

@@ -1,41 +1,45 @@
-"""The state of a review at one moment, and how it is built from the log and the candidate branch.
+"""The state of a review at one moment, and the builder that makes it from log, plan and candidate branch.
 
-States are frozen: each act gives a new one. All texts in a state are those of commits and agents, and not yet safe to
-show.
+States are frozen: each act gives a new one. Texts in a state come from commits and agents: not yet safe to show.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.apply_decisions import apply_decisions
+from selftest_core.review.apply_decisions import apply_decisions, build_kept_line
 from selftest_core.review.candidate_branch import Decision, Status
-from selftest_core.review.resolutions import Resolution
+from selftest_core.review.changes.plan import Targets, make_plan
+from selftest_core.review.changes.similar_changes import find_similar, hot_files
+from selftest_core.review.decisions import without_missing
+from selftest_core.review.evidence import claims_of
+from selftest_core.review.resolutions import Resolution, ResolutionMemory
+from selftest_core.review.review_log import decisions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.git.merges import Conflict
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.candidate_branch import Line
     from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.changes.inputs import Inputs
     from selftest_core.review.changes.plan import Plan
     from selftest_core.review.decisions import Decisions
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
-    from selftest_core.review.resolutions import ResolutionMemory
-    from selftest_core.review.review_log import ReviewLog
+    from selftest_core.review.review_log import ReviewLog, Subject
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Consequences:
-    """What a decision would do to others: `breaks` are laid now and would be held, `lets_in` held now and laid then."""
+    """Effects of a decision on other changes: `breaks` would be in conflict, `lets_in` would no longer be."""
 
     breaks: tuple[Change, ...] = ()
     lets_in: tuple[Change, ...] = ()
@@ -52,17 +56,16 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class ReviewState:
-    """A review as it stands.
+    """A review at one moment.
 
-    `name` is its id, `home` the folder with its log and its decisions file. `reviewed` has the order, the line and
-    what is decided for each change. `new`: changes that came after the review was first opened and were not decided
-    yet. `undo_says`, `redo_says`: what would be taken back or done again, empty where there is nothing.
-    `total` = `decided` + those that are undecided and not void; `held` and `open` count changes.
-    `main`: the branch that the line may be re-laid on, empty where there is none; `main_moved`: how many commits it has
-    that the line is not laid on. `publishable`: why publishing makes no sense now, empty where it does; `stat`: lines
-    added and removed by what would be published. `alternatives`: changes much like this one, by oid. `hot`: by path,
-    how many agents touched it. `evidence` by agent. `gone`: decisions whose commits are not there any more.
-    `is_live`: more may arrive.
+    `name` is its id, `home` the folder with its log and its decisions file. `reviewed` has the order, the line and the
+    decision on each change. `new`: changes that arrived after the review was opened and are not decided. `undo_text`,
+    `redo_text`: descriptions of the acts, empty where there is none. `total` = `decided` + undecided changes that are
+    not empty; `held` (in conflict) and `open` count changes. `main`: the branch that the line may be rebased on, empty
+    where there is none; `main_moved`: how many commits it is ahead. `publish_disabled_reason` is empty where publishing
+    is possible; `stat`: lines added and removed by what would be published. `similar`: nearly equal changes, by oid.
+    `hot`: by path, how many agents changed it. `evidence` by agent. `missing`: decided commits that do not exist any
+    more. `is_live`: more may arrive.
     """
 
     name: str
@@ -72,61 +75,125 @@ class ReviewState:
     reviewed: Reviewed
     new: frozenset[str] = frozenset()
     notes: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    undo_says: str = ""
-    redo_says: str = ""
+    undo_text: str = ""
+    redo_text: str = ""
     total: int = 0
     decided: int = 0
     held: int = 0
     open: int = 0
     main: str = ""
     main_moved: int = 0
-    publishable: str = ""
+    publish_disabled_reason: str = ""
     stat: tuple[int, int] = (0, 0)
     published: Published | None = None
-    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
+    similar: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
     hot: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     evidence: Mapping[str, Evidence] = field(default_factory=lambda: _NOTHING)
-    gone: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     is_live: bool = False
 
 
-def tell(name: str, home: Path, log: ReviewLog, reviewed: Reviewed, kept: Line) -> ReviewState:
-    """The state of a review that has this log and this line; `kept` is what would be published of it."""
-    decisions = reviewed.decisions
-    named = {source.oid: change.oid for change in reviewed.order for source in change.sources}
-    placed = statuses(reviewed)
-    undecided = sum(
-        decision is Decision.UNDECIDED and placed[oid] is not Status.VOID for oid, decision in reviewed.decided.items()
-    )
-    arrived = {change.oid for change in reviewed.order if all(one.oid in log.new for one in change.sources)}
-    return ReviewState(
-        name=name,
-        home=home,
-        plan=reviewed.plan,
-        decisions=decisions,
-        reviewed=reviewed,
-        new=frozenset(arrived - {named[oid] for oid in decisions.items}),
-        notes={named[oid]: text for oid, text in decisions.notes.items()},
-        undo_says=log.undo_says,
-        redo_says=log.redo_says,
-        total=len(reviewed.order),
-        decided=len(reviewed.order) - undecided,
-        held=sum(status is Status.HELD for status in placed.values()),
-        open=len(reviewed.open),
-        publishable=why_not(reviewed, kept),
-    )
+class StateBuilder:
+    """Builds the states of one review. `collect` comes first, and again when branches moved."""
+
+    def __init__(self, engine: Engine, name: str, home: Path, memory: ResolutionMemory) -> None:
+        self._engine = engine
+        self._name = name
+        self._home = home
+        self._memory = memory
+        self._plan: Plan
+        self._similar: Mapping[str, tuple[str, ...]] = {}
+        self._hot: Mapping[str, int] = {}
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes of the plan."""
+        return self._plan.changes
+
+    def collect(self, subject: Subject, inputs: Inputs, *, may_be_empty: bool = True) -> None:
+        """Read the branches and make the plan. Raises UsageError where there is nothing to review."""
+        targets = Targets(subject.base, subject.base, subject.branches, subject.is_linear, id=self._name)
+        store, claims = self._engine.store, claims_of(inputs.evidence)
+        self._plan = make_plan(store, targets, claims, inputs.left_out, may_be_empty=may_be_empty)
+        self._similar, self._hot = find_similar(store, self._plan.changes), hot_files(self._plan.changes)
+
+    def apply(self, log: ReviewLog, subject: Subject, seconds: float, should_stop: Callable[[], bool]) -> Applied:
+        """Apply the decisions of the log. The search for dependents ends after `seconds`, and goes on next time."""
+        decisions, onto = decisions_of(log)
+        plan = replace(self._plan, base=onto or subject.base)
+        fitting, missing = without_missing(plan.changes, decisions)
+        until = time.monotonic() + seconds
+
+        def is_over() -> bool:
+            return time.monotonic() > until or should_stop()
+
+        reviewed = apply_decisions(self._engine, plan, fitting, stored=False, should_stop=is_over)
+        return Applied(reviewed, build_kept_line(self._engine, reviewed), missing)
+
+    def recall(self, log: ReviewLog, reviewed: Reviewed) -> dict[str, Resolution]:
+        """Find resolutions of earlier reviews for changes in conflict, by oid; without those that the log had."""
+        found: dict[str, Resolution] = {}
+        for placed in reviewed.line.items:
+            if placed.status is not Status.HELD:
+                continue
+            oid = placed.item.oid
+            resolution = self._memory.recall(placed.conflicts)
+            before = log.recalled[oid].answers if oid in log.recalled else ()
+            had = {answer.meeting for answer in before} | log.answered
+            if resolution is not None and any(answer.meeting not in had for answer in resolution.answers):
+                found[oid] = Resolution((*before, *resolution.answers))
+        return found
+
+    def build(self, log: ReviewLog, applied: Applied) -> ReviewState:
+        """Build the state, without what depends on the user's repository."""
+        reviewed = applied.reviewed
+        oid_of = {source.oid: change.oid for change in reviewed.order for source in change.sources}
+        status_of = statuses(reviewed)
+        undecided = sum(
+            decision is Decision.UNDECIDED and status_of[oid] is not Status.VOID
+            for oid, decision in reviewed.decided.items()
+        )
+        arrived = {change.oid for change in reviewed.order if all(one.oid in log.new for one in change.sources)}
+        return ReviewState(
+            name=self._name,
+            home=self._home,
+            plan=reviewed.plan,
+            decisions=reviewed.decisions,
+            reviewed=reviewed,
+            new=frozenset(arrived - {oid_of[oid] for oid in reviewed.decisions.items}),
+            notes={oid_of[oid]: text for oid, text in reviewed.decisions.notes.items()},
+            undo_text=log.undo_text,
+            redo_text=log.redo_text,
+            total=len(reviewed.order),
+            decided=len(reviewed.order) - undecided,
+            held=sum(status is Status.HELD for status in status_of.values()),
+            open=len(reviewed.open),
+            publish_disabled_reason=publish_disabled_reason(reviewed, applied.kept),
+            similar=self._similar,
+            hot=self._hot,
+            missing=applied.missing,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Decisions applied: everything not reverted, the branch of what is kept, and decided commits that are missing."""
+
+    reviewed: Reviewed
+    kept: Line
+    missing: tuple[str, ...]
 
 
 def statuses(reviewed: Reviewed) -> dict[str, Status]:
-    """What became of each change on the line."""
+    """The status of each change, by oid."""
     return {placed.item.oid: placed.status for placed in reviewed.line.items}
 
 
 def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], decision: Decision) -> Consequences:
-    """What another decision on these changes would break and let in, among the others."""
+    """Find the effects of another decision on these changes (oids) on all other changes."""
     decisions = reviewed.decisions
-    named = {source.oid: change.oid for change in reviewed.order for source in change.sources}
-    items = {named[oid]: one for oid, one in decisions.items.items()} | dict.fromkeys(asked, decision)
+    oid_of = {source.oid: change.oid for change in reviewed.order for source in change.sources}
+    items = {oid_of[oid]: one for oid, one in decisions.items.items()} | dict.fromkeys(asked, decision)
     wanted = replace(decisions, items=items)
     before = statuses(reviewed)
     after = statuses(apply_decisions(engine, reviewed.plan, wanted, stored=False, should_stop=lambda: True))
@@ -138,44 +205,10 @@ def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], 
     )
 
 
-def why_not(reviewed: Reviewed, kept: Line) -> str:
-    """Why publishing makes no sense or is forbidden, empty where it is safe."""
+def publish_disabled_reason(reviewed: Reviewed, kept: Line) -> str:
+    """The reason why publishing is useless or forbidden, empty where it is possible."""
     found = [placed.status for placed in kept.items]
     held = found.count(Status.HELD)
     if held and reviewed.decisions.on_conflict == "fail":
-        return f"{held} kept {'change is' if held == 1 else 'changes are'} held, and the decisions forbid that"
-    return "" if Status.LAID in found else "nothing is kept yet that the base does not have"
-
-
-def recalled(memory: Memory, reviewed: Reviewed, log: ReviewLog) -> dict[str, Resolution]:
-    """What is remembered for the changes that are held, by oid; without what the log has, or had, of it."""
-    found: dict[str, Resolution] = {}
-    for placed in reviewed.line.items:
-        if placed.status is not Status.HELD:
-            continue
-        oid = placed.item.oid
-        resolution = memory.recall(placed.conflicts)
-        before = log.recalled[oid].answers if oid in log.recalled else ()
-        had = {answer.meeting for answer in before} | log.answered
-        if resolution is not None and any(answer.meeting not in had for answer in resolution.answers):
-            found[oid] = Resolution((*before, *resolution.answers))
-    return found
-
-
-class Memory:
-    """What earlier reviews resolved, each question asked of the disk once: a line is laid at every act."""
-
-    def __init__(self, memory: ResolutionMemory) -> None:
-        self._memory = memory
-        self._asked: dict[tuple[Conflict, ...], Resolution | None] = {}
-
-    def recall(self, conflicts: tuple[Conflict, ...]) -> Resolution | None:
-        """What was answered when exactly these met."""
-        if conflicts not in self._asked:
-            self._asked[conflicts] = self._memory.recall(conflicts)
-        return self._asked[conflicts]
-
-    def remember(self, resolution: Resolution) -> None:
-        """Keep these answers for later reviews. Raises OSError where that cannot be."""
-        self._memory.remember(resolution)
-        self._asked.clear()
+        return f"{held} kept {'change is' if held == 1 else 'changes are'} in conflict, which the decisions forbid"
+    return "" if Status.LAID in found else "no change is kept that the base does not have"

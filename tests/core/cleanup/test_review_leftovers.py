@@ -16,7 +16,7 @@ from selftest_core.cleanup.review_leftovers import OLD, ReviewLeftover, remove_r
 from selftest_core.cleanup.selection import Selection, select
 from selftest_core.errors import RefusedError
 from selftest_core.review.candidate_branch import Decision
-from selftest_core.review.repository import hold
+from selftest_core.review.repository import open_log
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_the_command_lists_first_and_removes_what_it_named(desk: Repository, tem
 
 def test_a_log_that_is_removed_while_somebody_waits_for_it_is_not_written_into_nowhere(desk: Repository) -> None:
     home = desk.folder / ".selftest" / "runs" / "review-00000000-00000000"
-    with hold(home) as journal:
+    with open_log(home) as journal:
         (home / "review.jsonl").rename(home / "moved.jsonl")
         with pytest.raises(RefusedError, match="removed just now"):
             journal._require_its_place()

@@ -38,7 +38,7 @@ def test_a_review_begins_with_everything_open(desk: Repository) -> None:
     with opened(desk) as session:
         state = session.state
         assert (state.total, state.decided, state.held, state.open) == (6, 3, 1, 3)
-        assert (state.undo_says, state.redo_says, state.new, state.published) == ("", "", frozenset(), None)
+        assert (state.undo_text, state.redo_text, state.new, state.published) == ("", "", frozenset(), None)
         assert (state.main, state.main_moved) == ("main", 0)
         assert state.home.is_relative_to(desk.folder / ".selftest" / "runs")
         assert session.undo() is state
@@ -79,8 +79,8 @@ def test_any_acts_undone_and_redone_at_any_depth_and_left_at_any_time(desk: Repo
         if kind in ("decide", "move", "note") and after is not before:
             seen, place = [*seen[: place + 1], looks(after)], place + 1
         assert looks(after) == seen[place]
-        assert bool(after.undo_says) == (place > 0)
-        assert bool(after.redo_says) == (place < len(seen) - 1)
+        assert bool(after.undo_text) == (place > 0)
+        assert bool(after.redo_text) == (place < len(seen) - 1)
     session.close()
     assert len(seen) > 8
 
@@ -117,7 +117,7 @@ def test_a_conflict_is_resolved_once_and_remembered_for_the_next_review(desk: Re
     with opened(desk, Request(("ada", "eve"), base="main")) as other:
         assert other.state.held == 0
         assert held in other.state.decisions.resolutions
-        assert other.state.undo_says == ""
+        assert other.state.undo_text == ""
 
 
 def test_consequences_are_told_before_and_change_nothing(desk: Repository) -> None:
@@ -182,7 +182,7 @@ def test_an_act_that_fails_leaves_everything_as_it_was(desk: Repository) -> None
         assert looks(session.refresh()) == looks(before)
     with opened(desk) as session:
         assert looks(session.state) == looks(before)
-        assert session.undo().undo_says == ""
+        assert session.undo().undo_text == ""
 
 
 WORK = """
@@ -232,7 +232,7 @@ def test_nothing_that_was_acknowledged_is_lost_by_kill_9(desk: Repository) -> No
         assert looks(session.state) == state
         for _ in range(written):
             session.undo()
-        assert (dict(session.state.notes), session.state.undo_says) == ({}, "")
+        assert (dict(session.state.notes), session.state.undo_text) == ({}, "")
 
 
 def _unlocked(desk: Repository) -> Callable[[], ReviewSession | None]:

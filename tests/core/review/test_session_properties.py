@@ -73,13 +73,13 @@ def test_a_review_left_in_the_middle_of_anything_goes_on_as_git_would(tmp_path: 
             act(session, dice)
             line = held_against_git(session, picks)
             if dice.random() < 0.1:
-                home, told = session.state.home, (session.state.undo_says, session.state.redo_says)
+                home, told = session.state.home, (session.state.undo_text, session.state.redo_text)
                 session.close()
                 with (home / "review.jsonl").open("ab") as log:
                     log.write(b'{"event": "deci')  # what a crash leaves: nobody was told that it is there
                 session = opened(history, tmp_path)
                 assert held_against_git(session, picks) == line
-                assert (session.state.undo_says, session.state.redo_says) == told
+                assert (session.state.undo_text, session.state.redo_text) == told
     finally:
         session.close()
     assert outer_refs(history) == before

@@ -43,8 +43,8 @@ def test_a_branch_that_moves_brings_what_is_new_and_changes_no_decision(desk: Re
     with opened(desk) as session:
         state = session.state
         assert state.total == 5
-        assert set(state.gone) == {reverted}
-        assert state.undo_says.startswith("revert")
+        assert set(state.missing) == {reverted}
+        assert state.undo_text.startswith("revert")
         assert session.decide([oid(desk, "ada")], Decision.KEEP).decided == 4
         line = session.state.reviewed.line
     replay = Request(ALL.targets, base="main", decisions=state.home / "decisions.json")
@@ -67,10 +67,10 @@ def test_on_a_newer_main_what_is_there_already_is_void(desk: Repository) -> None
         desk.git("cherry-pick", oid(desk, "bob"))
         state = session.refresh()
         assert (state.main_moved, state.plan.base) == (1, first)
-        state = session.lay_onto(state.main)
+        state = session.rebase(state.main)
         assert (state.main_moved, state.plan.base) == (0, oid(desk, "main"))
         assert status(state, oid(desk, "bob")) is Status.VOID
-        assert session.lay_onto("main") is state
+        assert session.rebase("main") is state
     with opened(desk) as session:
         assert session.state.plan.base == oid(desk, "main")
         assert status(session.undo(), oid(desk, "bob")) is Status.LAID
@@ -92,11 +92,11 @@ def test_a_branch_that_was_rebased_takes_its_base_along(desk: Repository) -> Non
 def test_publishing_is_told_and_found_again(desk: Repository) -> None:
     with opened(desk) as session:
         session.decide([oid(desk, name) for name in ("ada~1", "bob~1", "eve~1")], Decision.REVERT)
-        assert session.state.publishable != ""
+        assert session.state.publish_disabled_reason != ""
         with pytest.raises(RefusedError, match="nothing to publish"):
             session.publish("fixes")
         state = session.decide([oid(desk, "bob")], Decision.KEEP)
-        assert (state.publishable, state.stat) == ("", (1, 1))
+        assert (state.publish_disabled_reason, state.stat) == ("", (1, 1))
         published = session.publish("fixes")
         assert desk.git("diff", "--name-only", "main", "fixes") == "src/b.py"
         assert session.state.published == published

@@ -97,7 +97,7 @@ async def _(one: Reviewing, key: str) -> None:
     await one.go_to(similar[0].change.subject)
     await one.press(key)
     assert one.row(similar[0].change.subject).decision is Decision.KEEP
-    others = one.state.alternatives[similar[0].oid]
+    others = one.state.similar[similar[0].oid]
     assert {row.decision for row in one.screen.rows if row.oid in others} == {Decision.REVERT}
 
 

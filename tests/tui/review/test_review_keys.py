@@ -78,7 +78,7 @@ async def as_it_was(one: Reviewing) -> None:
     while one.top is not one.screen:
         one.fleet.app.pop_screen()
         await quiet(one.fleet.app)
-    while one.state.undo_says:
+    while one.state.undo_text:
         await one.screen.act(lambda session: session.undo())
     one.screen.folded = frozenset()
     one.screen.query_text = ""

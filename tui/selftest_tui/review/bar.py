@@ -97,8 +97,8 @@ def _second(state: ReviewState, width: int) -> list[Piece]:
     )
     added, removed = state.stat
     right: list[Piece]
-    if state.publishable:
-        right = [(f"▲ not yet: {present.clean(state.publishable)} ", "$text-warning")]
+    if state.publish_disabled_reason:
+        right = [(f"▲ not yet: {present.clean(state.publish_disabled_reason)} ", "$text-warning")]
     elif state.published is not None and state.published.is_current:
         right = [(f"✓ published as {present.clean(state.published.ref.removeprefix('refs/heads/'))} ", "$text-success")]
     else:

@@ -112,7 +112,7 @@ class ReviewSight:
         pane.show_text("headline", review_facts.headline(row))
         pane.show_text("members", review_facts.members(row))
         pane.show_text("evidence", review_facts.evidence(row, state.evidence, state.notes.get(row.oid, "")))
-        others = [by_oid[oid] for oid in state.alternatives.get(row.oid, ()) if oid in by_oid]
+        others = [by_oid[oid] for oid in state.similar.get(row.oid, ()) if oid in by_oid]
         pane.show_text("alternatives", review_facts.alternatives(row, others))
         self._show_needs(row)
         self._want_diff(row.oid, read=partial(screen.feed.diff, row.oid))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ReviewSituation:
     """What the keys' reasons depend on. `targets`: the changes of the group under the cursor, or the one under it.
 
-    `changes` of the whole review, `shown` of them pass the filter; `opens`: how many still need a person. `undo_says`,
-    `redo_says`: what that would take back or do again. `main_moved`: commits that the ground has gained. `hunks` of
+    `changes` of the whole review, `shown` of them pass the filter; `opens`: how many still need a person. `undo_text`,
+    `redo_text`: what that would take back or do again. `main_moved`: commits that the ground has gained. `hunks` of
     the diff that is shown. `authors`: agents of the change that the fleet knows. `editor`: what edits, or "".
     """
 
@@ -34,8 +34,8 @@ class ReviewSituation:
     problems: int = 0
     is_opening: bool = False
     is_linear: bool = False
-    undo_says: str = ""
-    redo_says: str = ""
+    undo_text: str = ""
+    redo_text: str = ""
     main_moved: int = 0
     is_relaid: bool = False
     hunks: int = 0
@@ -106,12 +106,12 @@ def next_open_disabled_reason(now: ReviewSituation) -> str | None:
 
 def undo_disabled_reason(now: ReviewSituation) -> str | None:
     """There must be a decision to undo."""
-    return None if now.undo_says else "Nothing was decided yet, so there is nothing to undo."
+    return None if now.undo_text else "Nothing was decided yet, so there is nothing to undo."
 
 
 def redo_disabled_reason(now: ReviewSituation) -> str | None:
     """Something must have been undone."""
-    return None if now.redo_says else "Nothing was undone since the last decision."
+    return None if now.redo_text else "Nothing was undone since the last decision."
 
 
 def move_disabled_reason(now: ReviewSituation) -> str | None:

@@ -158,7 +158,7 @@ class RowMaker:
 
     def _look_up(self, state: ReviewState) -> dict[str, ReviewRow]:
         """The rows of before, none of them where what their facts are from has changed."""
-        known_from = (state.plan.ranked, state.alternatives, state.hot, state.evidence)
+        known_from = (state.plan.ranked, state.similar, state.hot, state.evidence)
         if not self._known_from or any(one is not two for one, two in zip(known_from, self._known_from, strict=True)):
             self._known_from = known_from
             self._facts = {one.change.oid: _facts(one.change, one.why, state) for one in state.plan.ranked}
@@ -171,7 +171,7 @@ def _facts(change: Change, why: str, state: ReviewState) -> _Facts:
     claimed = [passes for one in told for _, passes in one.tests]
     return _Facts(
         why,
-        len(state.alternatives.get(change.oid, ())),
+        len(state.similar.get(change.oid, ())),
         max((state.hot.get(path.path, 0) for path in change.paths), default=0),
         len(claimed),
         claimed.count(True),

@@ -150,7 +150,7 @@ class ReviewKeys(ReviewMoves):
         first = screen.targets[0]
         offered = [
             (words, [row for row in rows if row.decision is not decision])
-            for words, rows in scopes(first, screen.rows, screen.table.shown.rows, self._state.alternatives)
+            for words, rows in scopes(first, screen.rows, screen.table.shown.rows, self._state.similar)
         ]
         named = {f"{words}  {present.plural(len(rows), 'change')}": rows for words, rows in offered if rows}
         verb = _VERBS[decision]
@@ -175,7 +175,7 @@ class ReviewKeys(ReviewMoves):
     async def pick(self) -> None:
         """Keep this one of its alternatives, revert the others: one act, one undo."""
         row = self._row
-        decisions = dict.fromkeys(self._state.alternatives.get(row.oid, ()), Decision.REVERT) | {row.oid: Decision.KEEP}
+        decisions = dict.fromkeys(self._state.similar.get(row.oid, ()), Decision.REVERT) | {row.oid: Decision.KEEP}
         await self._decide_each(decisions)
         self._screen.say(
             f"{present.plural(len(decisions) - 1, 'other')} like it reverted; z undoes it.",
@@ -187,7 +187,7 @@ class ReviewKeys(ReviewMoves):
         said: list[str] = []
 
         def do(session: ReviewSession) -> ReviewState:
-            said.append(session.state.undo_says)  # by now: acts before it were under way when the key was pressed
+            said.append(session.state.undo_text)  # by now: acts before it were under way when the key was pressed
             return session.undo()
 
         await self._screen.act(do, says=TAKING_BACK)
@@ -198,7 +198,7 @@ class ReviewKeys(ReviewMoves):
         said: list[str] = []
 
         def do(session: ReviewSession) -> ReviewState:
-            said.append(session.state.redo_says)
+            said.append(session.state.redo_text)
             return session.redo()
 
         await self._screen.act(do, says=DOING_AGAIN)
@@ -243,7 +243,7 @@ class ReviewKeys(ReviewMoves):
         state = self._state
         ref = state.main if state.main_moved else None
         ahead = present.plural(state.main_moved, "commit")
-        await self._screen.act(lambda session: session.lay_onto(ref), says="rebasing")
+        await self._screen.act(lambda session: session.rebase(ref), says="rebasing")
         self.is_relaid = ref is not None
         now = self._state
         void = sum(one.status is Status.VOID for one in now.reviewed.line.items)
@@ -315,8 +315,8 @@ class ReviewKeys(ReviewMoves):
     def publish(self) -> None:
         """Ask for the branch's name."""
         state = self._state
-        if state.publishable:
-            raise RefusedError("Nothing can be published yet", state.publishable)
+        if state.publish_disabled_reason:
+            raise RefusedError("Nothing can be published yet", state.publish_disabled_reason)
         name = state.published.ref.removeprefix("refs/heads/") if state.published is not None else _DEFAULT_BRANCH
         self._screen.add_class("-asking")
         self._screen.prompt.ask("publish", "publish as branch", "⏎ go on  esc leave", name)

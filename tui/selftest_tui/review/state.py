@@ -18,10 +18,10 @@ def review_problems(state: ReviewState | None) -> tuple[Problem, ...]:
         count = len(state.plan.left_out)
         title = "1 branch was left out" if count == 1 else f"{count} branches were left out"
         found.append(Problem("left out", title, "\n".join(f"{name}: {why}" for name, why in state.plan.left_out), ""))
-    if state is not None and state.gone:
-        title = f"{present.plural(len(state.gone), 'decision')} about commits that are not there any more"
+    if state is not None and state.missing:
+        title = f"{present.plural(len(state.missing), 'decision')} about commits that are not there any more"
         hint = "Their branches moved. What was decided of others stays."
-        found.append(Problem("gone", title, "\n".join(state.gone), hint))
+        found.append(Problem("gone", title, "\n".join(state.missing), hint))
     return tuple(found)
 
 

@@ -81,7 +81,7 @@ class _Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class Collected:
     """All distinct changes, in the order in which they were met, and what could not be taken and why."""
 
     base: str
@@ -110,7 +110,7 @@ def read_branch(store: ObjectStore, base: str, branch: Branch) -> tuple[Source, 
     return tuple(sources)
 
 
-def gather(store: ObjectStore, base: str, branches: Sequence[Branch]) -> Gathered:
+def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -> Collected:
     """Read all branches and collapse identical changes. A branch that cannot be read is left out with its reason."""
     met: list[Source] = []
     left_out: list[tuple[str, str]] = []
@@ -136,7 +136,7 @@ def gather(store: ObjectStore, base: str, branches: Sequence[Branch]) -> Gathere
     paths = {source.oid: paths[source.oid] for source in met}
     patches = _patches(store, list(paths))
     changes = tuple(_change(store, sources, paths, patches) for sources in _groups(met, paths, patches))
-    return Gathered(base, changes, tuple(left_out))
+    return Collected(base, changes, tuple(left_out))
 
 
 def _groups(

@@ -88,8 +88,8 @@ def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Ca
         from selftest_core.review.changes.agents_branches import fetch_branches
 
         found = fetch_branches(request.agents, place, environ, say)
-        ground = found.base if request.onto is None else user.resolve(request.onto)
-        targets = Targets(found.base, ground, found.branches, is_linear=False)
+        onto_oid = found.base if request.onto is None else user.resolve(request.onto)
+        targets = Targets(found.base, onto_oid, found.branches, is_linear=False)
         return Inputs("agents", found.key, place, targets, found.base_name, left_out=found.left_out)
     if request.base is not None:
         if not request.targets:
@@ -160,8 +160,8 @@ def run_inputs(
     refs = user.refs(agent_ref(plan.run, ""))
     named = ((name, refs.get(agent_ref(plan.run, name))) for name in standing.rows)
     branches = tuple(Branch(name, tip) for name, tip in named if tip is not None)
-    ground = plan.base if onto is None else user.resolve(onto)
-    targets = Targets(user.resolve(plan.base), ground, branches, is_linear=False, id=plan.run)
+    onto_oid = plan.base if onto is None else user.resolve(onto)
+    targets = Targets(user.resolve(plan.base), onto_oid, branches, is_linear=False, id=plan.run)
     from selftest_core.review.evidence import read_evidence
     from selftest_core.run.conduct.circuit_breaker import run_clusters
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.review.changes.collect_changes import Branch, Change, gather
+from selftest_core.review.changes.collect_changes import Branch, Change, collect_changes
 from selftest_core.review.changes.ranking import Claims, Ranked, rank
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ def split_range(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a review is of, resolved once: ids from here on, never names. `ground` is what the line is laid on.
+    """The subject of a review, resolved to ids once. `onto_oid`: the commit that the line is built on.
 
     `id`: the review's, where something else than the commits names it, as a run does.
     """
 
     base: str
-    ground: str
+    onto_oid: str
     branches: tuple[Branch, ...]
     is_linear: bool
     id: str = ""
@@ -81,16 +81,16 @@ def resolve_range(user: Git, base_name: str, branch_name: str, onto: str | None 
     if not user.run("merge-base", "--is-ancestor", base, tip).ok:
         hint = f"Review it with `--base {base_name} {branch_name}`, which lays its commits on that base."
         raise UsageError(f"{branch_name} does not build on {base_name}", "The base is no ancestor of it.", hint)
-    ground = base if onto is None else user.resolve(onto)
-    return Targets(base, ground, (Branch(branch_name, tip),), is_linear=True)
+    onto_oid = base if onto is None else user.resolve(onto)
+    return Targets(base, onto_oid, (Branch(branch_name, tip),), is_linear=True)
 
 
 def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], onto: str | None = None) -> Targets:
     """Many branches on one base, laid on it or on the commit that `onto` names. Raises UsageError for no commit."""
     base = user.resolve(base_name)
     branches = tuple(Branch(name, user.resolve(name)) for name in dict.fromkeys(branch_names))
-    ground = base if onto is None else user.resolve(onto)
-    return Targets(base, ground, branches, is_linear=False)
+    onto_oid = base if onto is None else user.resolve(onto)
+    return Targets(base, onto_oid, branches, is_linear=False)
 
 
 def make_plan(
@@ -105,7 +105,7 @@ def make_plan(
 
     Raises UsageError where there is nothing that the base does not have, unless that `may_be_empty` for now.
     """
-    gathered = gather(store, targets.base, targets.branches)
+    gathered = collect_changes(store, targets.base, targets.branches)
     gathered = replace(gathered, left_out=(*left_out, *gathered.left_out))
     claims = claims or {}
     if claims:
@@ -118,7 +118,7 @@ def make_plan(
     if targets.is_linear:
         why = {one.change.oid: one.why for one in ranked}
         ranked = tuple(Ranked(change, why[change.oid]) for change in gathered.changes)
-    return Plan(targets.name, targets.ground, ranked, targets.is_linear, gathered.left_out)
+    return Plan(targets.name, targets.onto_oid, ranked, targets.is_linear, gathered.left_out)
 
 
 def _weighed(change: Change, claims: Mapping[str, Claims]) -> Change:

@@ -25,7 +25,7 @@ MOST_COMPARED = 400
 """Changes of the same files that are compared with each other; what goes beyond is in no group."""
 
 
-def find_alternatives(store: ObjectStore, changes: Sequence[Change]) -> dict[str, tuple[str, ...]]:
+def find_similar(store: ObjectStore, changes: Sequence[Change]) -> dict[str, tuple[str, ...]]:
     """For each change that has alternatives, the oids of the others of its group, in the order of `changes`."""
     touching: defaultdict[tuple[str, ...], list[Change]] = defaultdict(list)
     for change in changes:

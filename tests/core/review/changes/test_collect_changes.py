@@ -9,7 +9,7 @@ import pytest
 
 from core.review.repositories import Repository
 from selftest_core.git.object_store import ObjectStore
-from selftest_core.review.changes.collect_changes import Branch, gather
+from selftest_core.review.changes.collect_changes import Branch, collect_changes
 from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.ranking import Claims, rank
 
@@ -53,7 +53,7 @@ def test_the_same_change_of_three_agents_is_one_with_all_credited(repository: Re
         # The same patch a line further down: other contents, one patch id.
         branch(repository, "eve", ("Shift", shifted), ("Mend too", {"src/a.py": "new first\n" + mended["src/a.py"]})),
     ]
-    changes = gather(store, base(repository), branches).changes
+    changes = collect_changes(store, base(repository), branches).changes
     assert [change.agents for change in changes] == [("ada", "bob", "eve"), ("eve",)]
     message = changes[0].item.message.decode()
     others = {"ada", "bob", "eve"} - {changes[0].item.author.split()[0].decode()}
@@ -69,13 +69,13 @@ def test_other_modes_and_other_binaries_are_other_changes(repository: Repository
     executable = Branch("exec", repository.commit("Add", {}))
     one = branch(repository, "one", ("Logo", {"logo.png": b"\0one"}))
     two = branch(repository, "two", ("Logo", {"logo.png": b"\0two"}))
-    changes = gather(store, base(repository), [plain, executable, one, two]).changes
+    changes = collect_changes(store, base(repository), [plain, executable, one, two]).changes
     assert [change.agents for change in changes] == [("plain",), ("exec",), ("one",), ("two",)]
 
 
 def test_commits_that_change_nothing_stay_apart(repository: Repository, store: ObjectStore) -> None:
     branches = [branch(repository, "ada", ("Nothing", {})), branch(repository, "bob", ("Nothing either", {}))]
-    assert len(gather(store, base(repository), branches).changes) == 2
+    assert len(collect_changes(store, base(repository), branches).changes) == 2
 
 
 def test_a_branch_with_a_merge_is_left_out_and_the_rest_goes_on(repository: Repository, store: ObjectStore) -> None:
@@ -83,7 +83,7 @@ def test_a_branch_with_a_merge_is_left_out_and_the_rest_goes_on(repository: Repo
     branch(repository, "merged", ("Mend", {"src/b.py": "x\n"}))
     repository.git("merge", "-q", "--no-ff", "-m", "Merge", "good")
     merged = Branch("merged", repository.git("rev-parse", "HEAD"))
-    gathered = gather(store, base(repository), [merged, good])
+    gathered = collect_changes(store, base(repository), [merged, good])
     assert [change.agents for change in gathered.changes] == [("good",)]
     assert [name for name, _ in gathered.left_out] == ["merged"]
     assert "merge commit" in gathered.left_out[0][1]
@@ -102,7 +102,7 @@ def test_ranks_go_by_importance_then_votes_within_a_branch(repository: Repositor
         branch(repository, "eve", ("[FIX_IMPL] popular", shared)),
         branch(repository, "zoe", ("[FIX_IMPL] alone\n\nImportance: low", {"src/e.py": "e\n"})),
     ]  # fmt: skip
-    ranked = rank(gather(store, base(repository), branches).changes)
+    ranked = rank(collect_changes(store, base(repository), branches).changes)
     assert [one.change.subject for one in ranked] == [
         "[FIX_TEST] test", "[FIX_IMPL] popular", "[FIX_IMPL] groundwork", "[FIX_IMPL] urgent", "[FIX_IMPL] alone",
     ]  # fmt: skip
@@ -127,7 +127,7 @@ def test_changes_of_equal_importance_and_votes_go_by_the_other_facts(
         branch(repository, "gus", ("[FIX_IMPL] proven", {"src/p1.py": "1\n", "src/p2.py": "1\n", "src/p3.py": "1\n"})),
     ]  # fmt: skip
     claims = {"gus": Claims(turned_green=("tests/test_a.py::test_a",)), "ann": Claims("normal")}
-    gathered = gather(store, base(repository), branches).changes
+    gathered = collect_changes(store, base(repository), branches).changes
     ranked = rank(gathered, claims)
     assert [one.change.subject.removeprefix("[FIX_IMPL] ") for one in ranked] == [
         "proven", "ground", "short", "long", "wide", "upon it", "crowded", "crowded too",
@@ -142,7 +142,7 @@ def test_changes_of_equal_importance_and_votes_go_by_the_other_facts(
 def test_crossed_branches_still_have_an_order(repository: Repository, store: ObjectStore) -> None:
     x, y = {"src/x.py": "x\n"}, {"src/y.py": "y\n"}
     branches = [branch(repository, "ada", ("x", x), ("y", y)), branch(repository, "bob", ("y", y), ("x", x))]
-    changes = gather(store, base(repository), branches).changes
+    changes = collect_changes(store, base(repository), branches).changes
     assert sorted(one.change.oid for one in rank(changes)) == sorted(change.oid for change in changes)
     assert len(changes) == 2
 
@@ -151,5 +151,5 @@ def test_a_change_made_taken_back_and_made_again_is_three(repository: Repository
     on, off = {"src/a.py": "on\n"}, {"src/a.py": FILE}
     ada = branch(repository, "ada", ("On", on), ("Off", off), ("On again", on))
     bob = branch(repository, "bob", ("On", on))
-    changes = gather(store, base(repository), [ada, bob]).changes
+    changes = collect_changes(store, base(repository), [ada, bob]).changes
     assert [change.agents for change in changes] == [("ada", "bob"), ("ada",), ("ada",)]

@@ -129,7 +129,7 @@ def test_a_run_without_a_branch_can_be_waited_for_on_the_screen_only(desk: Repos
     with pytest.raises(UsageError, match="nothing to review"):
         review(Request(), desk.folder, environ(desk))
     with ReviewSession.open(Request(), desk.folder, environ(desk), lambda text: None) as session:
-        assert (session.state.total, session.state.publishable != "") == (0, True)
+        assert (session.state.total, session.state.publish_disabled_reason != "") == (0, True)
         arrive(desk, story, 0, "bob", "normal")
         assert session.refresh().total == 2
 

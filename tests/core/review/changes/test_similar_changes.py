@@ -9,8 +9,8 @@ import pytest
 
 from core.review.repositories import Repository
 from selftest_core.git.object_store import ObjectStore
-from selftest_core.review.changes.collect_changes import Branch, Change, gather
-from selftest_core.review.changes.similar_changes import find_alternatives, hot_files
+from selftest_core.review.changes.collect_changes import Branch, Change, collect_changes
+from selftest_core.review.changes.similar_changes import find_similar, hot_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def changes_of(repository: Repository, store: ObjectStore, **commits: list[dict[
         for files in contents:
             repository.commit(f"By {agent}", files, agent)
         branches.append(Branch(agent, repository.git("rev-parse", "HEAD")))
-    changes = gather(store, base, branches).changes
+    changes = collect_changes(store, base, branches).changes
     return {agent: [change for change in changes if agent in change.agents] for agent in commits}
 
 
@@ -59,12 +59,12 @@ def test_nearly_the_same_change_of_several_agents_is_one_group(repository: Repos
     )
     (ada,), (bob,) = made["ada"], made["bob"]
     everything = [change for changes in made.values() for change in changes]
-    assert find_alternatives(store, everything) == {ada.oid: (bob.oid,), bob.oid: (ada.oid,)}
+    assert find_similar(store, everything) == {ada.oid: (bob.oid,), bob.oid: (ada.oid,)}
 
 
 def test_an_agents_own_next_try_is_no_alternative(repository: Repository, store: ObjectStore) -> None:
     made = changes_of(repository, store, ada=[guarded("one"), guarded("two")])
-    assert find_alternatives(store, made["ada"]) == {}
+    assert find_similar(store, made["ada"]) == {}
 
 
 def test_hot_files_are_counted_by_agents_and_not_by_commits(repository: Repository, store: ObjectStore) -> None:
