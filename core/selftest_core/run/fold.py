@@ -1,18 +1,17 @@
-"""A run as the fold of its plan and its journal: what the screen, the JSON, the report and a resume all read.
+"""The state of a run: the fold of its plan and its journal. The screen, the JSON, the report and a resume read it.
 
     run = fold(plan, journal.entries)
 
-Pure: no clock, no file. Every prefix of a journal is a run, the same line twice is the same as once, and the counts
-always sum to the number of tests. Lines of a later version, or that do not fit (`events.NEXT`), change nothing.
+Pure: no clock, no files. Every prefix of a journal is a run, a repeated line changes nothing, and the counts always
+add up to the number of tests. Unknown events, and events that do not fit the state (`events.NEXT`), change nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import MISSING, field, fields
-from operator import attrgetter
-from types import MappingProxyType
+from dataclasses import MISSING, fields, replace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.fleet.clusters import signature
@@ -32,18 +31,18 @@ if TYPE_CHECKING:
     from selftest_core.usage.tokens import Usage
 
 _LONGEST_NAME = 50
-_TAIL = 14  # of a planned name: its hash and its run, which must survive a cut
-_OF_THE_RUN = frozenset({
+_TAIL = 14  # hash and run at the end of a planned name: never cut
+_RUN_EVENTS = frozenset({
     Event.CONDUCTING, Event.LEFT, Event.PAUSED, Event.RESUMED, Event.HALTED, Event.SLOWED, Event.SMOKING, Event.SMOKED,
 })  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One agent of the run: an attempt at a test. `host_id` is empty while it is not known to be there."""
+    """One agent of the run: one attempt at a test. `host_id` is empty until the agent is known to exist."""
 
     test: str
-    """The planned agent's name, which names the test through all attempts."""
+    """The planned agent's name: the key of the test in all attempts."""
     node_id: str
     attempt: int
     agent_id: str
@@ -53,13 +52,13 @@ class Member:
 
     @property
     def address(self) -> str:
-        """The one spelling that mngr never takes for another agent."""
+        """The unambiguous name of the agent for mngr."""
         return f"{self.agent_id}@{self.host_id}.{self.provider}"
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An attempt that was given up for another: why (`launch`, `lost`, `asked`), in words, its agent, what it used."""
+    """An attempt that was replaced by another. `reason`: `launch`, `lost` or `asked`; `text`: the reason in words."""
 
     reason: str
     text: str
@@ -71,13 +70,13 @@ class Retry:
 class RunRow:
     """One test of the run. Times are seconds since the epoch; `text` is untrusted.
 
-    `attempt` is 0 before the first. `stage` is where a failure happened (`launch`, `work`, `pull`), `tip` the last
-    commit of its branch and `commits` how many it has over the base. `signature`: what failures that are alike share.
-    `prompts`: how often its prompt was sent; `unsure`: why nobody can tell whether it has it.
-    `began`: since when its agent's time counts. `is_whole`: the outcome that was last fetched in vain is whole.
-    `attention`: why it needs a person, `asks`: the kind of that (`condition.Kind`); `limited`: what its screen says of
-    a service that takes no more. `says`: why its agent could not be stopped. `setup`: seconds that the setup of
-    its copy took. `usage`: what its agent used, of this attempt alone.
+    `attempt` is 0 before the first. `stage`: where a failure happened (`launch`, `work`, `pull`). `tip`: the last
+    commit of the agent's branch; `commits`: its number of commits beyond the base. `signature`: equal for failures with
+    one cause. `prompts`: number of times that the prompt was sent; `unsure`: why it is unknown whether it arrived.
+    `began`: when the agent's time started. `is_whole`: the outcome of the last failed fetch is complete.
+    `attention`: why the agent needs a person, `asks`: the kind of that (`condition.Kind`); `limited`: the rate limit
+    on its screen. `says`: why the agent could not be stopped. `setup`: seconds that the setup of its copy took.
+    `usage`: of this attempt only.
     """
 
     planned: PlannedTest
@@ -113,39 +112,36 @@ class RunRow:
 
     @property
     def name(self) -> str:
-        """The planned name: the row's key."""
+        """The planned agent's name: the row's key."""
         return self.planned.agent_name
 
-    @property
-    def launches(self) -> int:
-        """How many agents were made, or tried to be, for this test."""
-        return self.attempt
-
     def retried(self, reason: str) -> int:
-        """How often it was tried again for this reason."""
+        """Count the retries for this reason."""
         return sum(retry.reason == reason for retry in self.retries)
 
     def next_member(self) -> Member:
-        """The agent of the next attempt: the plan's own, and others that follow from it without chance."""
-        attempt = self.attempt + 1
-        planned = self.planned
-        if attempt == 1:
-            return Member(planned.agent_name, planned.node_id, 1, planned.agent_id, planned.agent_name)
-        digest = hashlib.sha256(f"{planned.agent_id} {attempt}".encode()).hexdigest()[:32]
-        ending = f"{planned.agent_name[-_TAIL:]}-a{attempt}"
-        head = planned.agent_name[:-_TAIL][: _LONGEST_NAME - len(ending)].rstrip("-")
-        name = f"{head}{ending}".lstrip("-")
-        return Member(planned.agent_name, planned.node_id, attempt, f"agent-{digest}", name)
+        """Return the agent of the next attempt."""
+        return member_of(self.planned, self.attempt + 1)
+
+
+def member_of(planned: PlannedTest, attempt: int) -> Member:
+    """Return the agent of an attempt: first the planned one, then others whose ids and names follow from it."""
+    if attempt == 1:
+        return Member(planned.agent_name, planned.node_id, 1, planned.agent_id, planned.agent_name)
+    digest = hashlib.sha256(f"{planned.agent_id} {attempt}".encode()).hexdigest()[:32]
+    ending = f"{planned.agent_name[-_TAIL:]}-a{attempt}"
+    head = planned.agent_name[:-_TAIL][: _LONGEST_NAME - len(ending)].rstrip("-")
+    name = f"{head}{ending}".lstrip("-")
+    return Member(planned.agent_name, planned.node_id, attempt, f"agent-{digest}", name)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The whole run. `rows` by planned agent name, in the plan's order. `last`: the number of the last line taken.
+    """The state of a run. `rows`: by planned agent name, in the plan's order. `last`: number of the last applied line.
 
-    `paused`: why launching rests, empty where it does not; `paused_by`: person, cluster, budget. `left`: why the last
-    conductor left, None while one should be there. `accepted`: signatures of clusters that were waved through.
-    `slowed`: why launching goes slowly, empty where it does not.
-    `order`: the names of the ended tests, in the order in which they ended.
+    `paused`: why launching is paused, empty where it is not; `paused_by`: person, cluster or budget. `left`: why the
+    last conductor ended, None while one should be running. `accepted`: signatures of clusters that a person accepted.
+    `slowed`: why launching is slow, empty where it is not. `order`: names of the ended tests, in order of their end.
     """
 
     plan: RunPlan
@@ -160,224 +156,209 @@ class Run:
     is_halted: bool = False
     slowed: str = ""
     accepted: frozenset[str] = frozenset()
-    order: tuple[str, ...] = field(default=())
+    order: tuple[str, ...] = ()
     smoke: tuple[Smoke, ...] = ()
 
     @property
     def is_over(self) -> bool:
-        """True when every test has ended and every agent was dealt with."""
+        """True when every test has ended and every agent was stopped."""
         return all(row.phase is Phase.ENDED for row in self.rows.values())
 
     @property
     def running(self) -> int:
-        """How many agents run or are being made."""
+        """Number of agents that run or are being launched."""
         return sum(row.phase in RUNNING for row in self.rows.values())
 
     @property
     def limited(self) -> int:
-        """How many agents are held up by a service that takes no more for now."""
+        """Number of agents that are rate limited."""
         return sum(bool(row.limited) for row in self.rows.values())
 
-    @property
-    def launches(self) -> int:
-        """How many agents were paid for: those that came to be."""
-        return len(self.smoke) + sum(
-            sum(retry.reason != "launch" for retry in row.retries) + (row.launched_at is not None)
-            for row in self.rows.values()
-        )
-
-    def phases(self) -> dict[Phase, int]:
-        """How many tests are in each phase; sums to the number of tests."""
-        counted = Counter(row.phase for row in self.rows.values())
-        return {phase: counted[phase] for phase in Phase}
-
     def ends(self) -> dict[End, int]:
-        """How each test ended if the run ended now; sums to the number of tests.
+        """Count the tests by how they ended, or would if the run ended now. Adds up to the number of tests.
 
-        One that no agent was ever made for is `not_started`, one that was left in the middle `stopped`.
+        A test that never had an agent counts as `not_started`, one that is running as `stopped`.
         """
         counted = Counter(end_of(row) for row in self.rows.values())
         return {end: counted[end] for end in End}
 
 
 def end_of(row: RunRow) -> End:
-    """How a test ended, or would if the run were left now."""
+    """Return how a test ended, or would if the run ended now."""
     if row.end is not None:
         return row.end
     return End.NOT_STARTED if row.phase is Phase.WAITING and not row.retries else End.STOPPED
 
 
 def begin(plan: RunPlan) -> Run:
-    """The run before its first line."""
+    """Return the run before its first line."""
     return Run(plan, MappingProxyType({test.agent_name: RunRow(test) for test in plan.tests}))
 
 
 def fold(plan: RunPlan, entries: Iterable[Entry]) -> Run:
-    """The run after these lines."""
+    """Return the run after these lines."""
     return advance(begin(plan), entries)
 
 
 def apply(run: Run, entry: Entry) -> Run:
-    """The run after one line more. A line that was taken before changes nothing."""
+    """Return the run after one more line. A line that was applied before changes nothing."""
     return advance(run, (entry,))
 
 
 def advance(run: Run, entries: Iterable[Entry]) -> Run:
-    """The run after these lines more: what `apply` with each gives, at a fraction of its cost."""
-    # What is made here is nobody else's until it is returned: so it is made once, and then changed in place.
-    made: dict[str, RunRow] = {}
-    order, last = run.order, run.last
+    """Return the run after more lines: the same object where none of them is new."""
+    draft = _Draft.of(run)
+    rows: dict[str, _Draft] = {}
     for entry in entries:
-        if entry.number <= last:
+        if entry.number <= draft.last:
             continue
-        last = entry.number
+        draft.last = entry.number
         try:
             event = Event(entry.event)
         except ValueError:
             continue  # of a later version
-        if event in _OF_THE_RUN:
-            run = _copied(run, _changes_of_run(run, event, entry))
+        if event in _RUN_EVENTS:
+            _change_run(draft, event, entry)
             continue
         name = _text(entry.fields, "agent")
-        row = made.get(name) or run.rows.get(name)
+        row = rows.get(name) or run.rows.get(name)
         if row is None:
             continue
         phase = NEXT.get((row.phase, event))
         if phase is None or entry.fields.get("attempt") != row.attempt + (event is Event.LAUNCHING):
             continue
-        changes = _changes(row, event, entry)
-        if name not in made:
-            made[name] = _copied(row, {})
-        _set(made[name], changes)
-        _set(made[name], {"phase": phase})
+        changed = rows[name] = row if isinstance(row, _Draft) else _Draft.of(row)
+        _change_row(changed, event, entry)
+        changed.phase = phase
         if event is Event.ENDED:
-            order = (*order, name)
-        elif event is Event.RETRYING and name in order:
-            order = tuple(one for one in order if one != name)
-    if made:
-        return _copied(run, {"last": last, "rows": MappingProxyType(run.rows.copy() | made), "order": order})
-    return run if last == run.last else _copied(run, {"last": last})
+            draft.order = (*draft.order, name)
+        elif event is Event.RETRYING and name in draft.order:
+            draft.order = tuple(one for one in draft.order if one != name)
+    if rows:
+        # A proxy's copy is a dict; unpacking the proxy takes four times as long.
+        draft.rows = MappingProxyType(run.rows.copy() | {name: row.freeze(RunRow) for name, row in rows.items()})
+    return run if draft.last == run.last else draft.freeze(Run)
 
 
-def _changes_of_run(run: Run, event: Event, entry: Entry) -> dict[str, Any]:
+class _Draft(SimpleNamespace):
+    """The fields of a run or of a row while lines change them; a frozen value is made of it at the end."""
+
+    @classmethod
+    def of(cls, value: Run | RunRow) -> _Draft:
+        """Copy the fields of a value."""
+        return cls(**{name: getattr(value, name) for name in _FIELDS[type(value)]})
+
+    def freeze[T](self, kind: type[T]) -> T:
+        """Construct the frozen value: each field is set once, in half of the time that `__init__` takes."""
+        made = object.__new__(kind)
+        for name, value in vars(self).items():
+            _set_field(made, name, value)
+        return made
+
+
+_set_field = object.__setattr__
+_FIELDS = {kind: tuple(one.name for one in fields(kind)) for kind in (Run, RunRow)}
+_NEW_ROW = {one.name: one.default for one in fields(RunRow) if one.default is not MISSING}
+"""The fields of a test without an agent, except what is planned."""
+
+
+def _change_run(run: _Draft, event: Event, entry: Entry) -> None:
     fields = entry.fields
     match event:
         case Event.CONDUCTING:
-            started = entry.at if run.started_at is None else run.started_at
-            return {"conductors": run.conductors + 1, "started_at": started, "left": None}
+            run.conductors += 1
+            run.started_at = entry.at if run.started_at is None else run.started_at
+            run.left = None
         case Event.LEFT:
-            return {"left": _text(fields, "why")}
+            run.left = _text(fields, "why")
         case Event.PAUSED:
-            by, alike = _text(fields, "by"), _text(fields, "signature")
-            return {"paused": _text(fields, "reason") or by, "paused_by": by, "paused_signature": alike}
+            run.paused_by, run.paused_signature = _text(fields, "by"), _text(fields, "signature")
+            run.paused = _text(fields, "reason") or run.paused_by
         case Event.RESUMED:
-            accepted = run.accepted | ({run.paused_signature} if run.paused_signature else frozenset())
-            nothing = {"paused": "", "paused_by": "", "paused_signature": ""}
-            return {**nothing, "is_halted": False, "accepted": accepted}
+            if run.paused_signature:
+                run.accepted |= {run.paused_signature}
+            run.paused = run.paused_by = run.paused_signature = ""
+            run.is_halted = False
         case Event.HALTED:
-            return {"is_halted": True}
+            run.is_halted = True
         case Event.SMOKING | Event.SMOKED:
-            return {"smoke": apply_smoke(run.smoke, entry, run.plan.agent_type)}
+            run.smoke = apply_smoke(run.smoke, entry, run.plan.agent_type)
         case _:
-            return {"slowed": _text(fields, "reason")}
+            run.slowed = _text(fields, "reason")
 
 
-def _changes(row: RunRow, event: Event, entry: Entry) -> dict[str, Any]:
+def _change_row(row: _Draft, event: Event, entry: Entry) -> None:
     fields = entry.fields
     match event:
         case Event.LAUNCHING:
-            member = row.next_member()
+            member = member_of(row.planned, row.attempt + 1)
             agent_id, name = _text(fields, "agent_id") or member.agent_id, _text(fields, "name") or member.name
-            member = _copied(member, {"agent_id": agent_id, "name": name})
-            return {
-                **_FRESH, "attempt": member.attempt, "member": member, "retries": row.retries,
-                "launching_at": entry.at, "began": _moment(entry),
-            }  # fmt: skip
+            _clear(row, row.retries)
+            row.member = Member(member.test, member.node_id, member.attempt, agent_id, name)
+            row.attempt = member.attempt
+            row.launching_at, row.began = entry.at, _moment(entry)
         case Event.MADE:
-            return {"member": _placed(row, fields)}
+            row.member = _placed(row, fields)
         case Event.PROMPTING:
-            return {"prompts": row.prompts + 1}
+            row.prompts += 1
         case Event.LAUNCHED:
-            member = _placed(row, fields)
-            # One that was found there may have been made long before: its time counts from the launching.
-            began = row.began if fields.get("adopted") is True else _moment(entry)
-            return {
-                "member": member, "launched_at": entry.at, "began": began, "setup": _seconds(fields, "setup"),
-                "unsure": _text(fields, "unsure"),
-            }  # fmt: skip
+            row.member = _placed(row, fields)
+            if fields.get("adopted") is not True:
+                # An adopted agent may have been made long before: its time counts from the launching.
+                row.began = _moment(entry)
+            row.launched_at, row.setup, row.unsure = entry.at, _seconds(fields, "setup"), _text(fields, "unsure")
         case Event.PULLING:
-            return {"stamp": _text(fields, "stamp")}
+            row.stamp = _text(fields, "stamp")
         case Event.MISSED:
-            stamp = "" if fields.get("again") is True else row.stamp
-            is_whole = fields.get("whole") is True
-            return {"misses": row.misses + 1, "missed": _text(fields, "says"), "is_whole": is_whole, "stamp": stamp}
+            row.misses += 1
+            row.missed, row.is_whole = _text(fields, "says"), fields.get("whole") is True
+            row.stamp = "" if fields.get("again") is True else row.stamp
         case Event.REMINDED:
-            return {"is_reminded": True}
+            row.is_reminded = True
         case Event.NOTICED:
-            reason = _text(fields, "reason")
-            return {"attention": reason, "noticed_at": entry.at if reason else None, "asks": _text(fields, "kind")}
+            row.attention, row.asks = _text(fields, "reason"), _text(fields, "kind")
+            row.noticed_at = entry.at if row.attention else None
         case Event.LIMITED:
-            reason = _text(fields, "reason")
-            return {"limited": reason, "limited_at": entry.at if reason else None}
+            row.limited = _text(fields, "reason")
+            row.limited_at = entry.at if row.limited else None
         case Event.METERED:
-            return {"usage": from_fields(fields.get("usage"))}
+            row.usage = from_fields(fields.get("usage"))
         case Event.ENDED:
-            text = _text(fields, "text")
-            told = _text(fields, "signature") if "signature" in fields else signature(text)
-            return {
-                "end": _end(fields), "ended_at": entry.at, "stage": _text(fields, "stage"), "text": text,
-                "signature": told, "tip": _text(fields, "tip"), "commits": _count(fields, "commits"),
-                "attention": "", "asks": "", "noticed_at": None, "limited": "", "limited_at": None,
-            }  # fmt: skip
+            row.end, row.ended_at = _end(fields), entry.at
+            row.stage, row.text, row.tip = _text(fields, "stage"), _text(fields, "text"), _text(fields, "tip")
+            row.signature = _text(fields, "signature") if "signature" in fields else signature(row.text)
+            row.commits = _count(fields, "commits")
+            row.attention = row.asks = row.limited = ""
+            row.noticed_at = row.limited_at = None
         case Event.STOPPED:
-            return {"says": _text(fields, "says")}
+            row.says = _text(fields, "says")
         case Event.RETRYING:
             retries = row.retries
             if row.member is not None:
                 retries = (*retries, Retry(_text(fields, "reason"), _text(fields, "text"), row.member, row.usage))
-            return {**_FRESH, "attempt": row.attempt, "retries": retries}
+            attempt = row.attempt
+            _clear(row, retries)
+            row.attempt = attempt
         case _:
-            return {}
+            pass
 
 
-def _copied[T: (Run, RunRow, Member)](value: T, changes: Mapping[str, Any]) -> T:
-    """`dataclasses.replace` at half of its cost."""
-    kind = type(value)
-    copy = object.__new__(kind)
-    names, take = _FIELDS[kind]
-    for name, field_value in zip(names, take(value), strict=True):
-        _set_field(copy, name, field_value)
-    _set(copy, changes)
-    return copy
+def _clear(row: _Draft, retries: tuple[Retry, ...]) -> None:
+    """Forget the attempt, but not the retries."""
+    vars(row).update(_NEW_ROW)
+    row.retries = retries
 
 
-def _set(value: Run | RunRow | Member, changes: Mapping[str, Any]) -> None:
-    """Change what was made here, and was not handed out yet."""
-    for name, field_value in changes.items():
-        _set_field(value, name, field_value)
-
-
-_set_field = object.__setattr__
-_FIELDS = {
-    kind: ((names := tuple(one.name for one in fields(kind))), attrgetter(*names)) for kind in (Run, RunRow, Member)
-}
-_FRESH = {one.name: one.default for one in fields(RunRow) if one.default is not MISSING}
-"""Of a test that no agent was made for: everything but what is planned."""
-
-
-def _member(row: RunRow) -> Member:
-    return row.member if row.member is not None else row.next_member()
-
-
-def _placed(row: RunRow, fields: Mapping[str, Any]) -> Member:
-    return _copied(_member(row), {"host_id": _text(fields, "host_id"), "provider": _text(fields, "provider")})
+def _placed(row: _Draft, fields: Mapping[str, Any]) -> Member:
+    member = row.member if row.member is not None else member_of(row.planned, row.attempt + 1)
+    return replace(member, host_id=_text(fields, "host_id"), provider=_text(fields, "provider"))
 
 
 def _end(fields: Mapping[str, Any]) -> End:
     try:
         return End(_text(fields, "end"))
     except ValueError:
-        return End.UNREADABLE  # a later version's; never a success
+        return End.UNREADABLE  # an end of a later version is never a success
 
 
 def _moment(entry: Entry) -> Moment:

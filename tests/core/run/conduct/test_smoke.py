@@ -67,7 +67,6 @@ def test_it_goes_ahead_of_all_others_and_is_no_test(tmp_path: Path) -> None:
     (item,) = summary["smoke"]
     assert (item["provider"], item["type"], item["outcome"]) == ("local", "claude", "succeeded")
     assert item["seconds"] > 0
-    assert rehearsal.run.launches == 3
 
 
 def test_each_place_has_one_and_one_that_fails_lets_nothing_start(tmp_path: Path) -> None:
