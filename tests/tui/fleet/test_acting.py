@@ -115,7 +115,7 @@ async def test_the_branch_is_copied_and_said(world: World) -> None:
     seats.seat("one", "cat")
     async with driven(seats) as it:
         await it.go_to("one")
-        await it.press("y")
+        await it.press("c")
         await it.until(lambda: "mngr/one" in it.toasts)
         assert it.app.clipboard == "mngr/one"
 

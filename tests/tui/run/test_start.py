@@ -25,7 +25,7 @@ app = FleetApp(lambda publish: Watch(), dict(os.environ), folder=Path("/"), plac
 app.run(headless=True)
 """
 SHOWN_LATER = (
-    "selftest_tui.fleet.acting", "selftest_tui.shared.dialogs.dialogs", "selftest_tui.fleet.fleet_keys",
+    "selftest_tui.fleet.acting", "selftest_tui.shared.dialogs.dialogs", "selftest_tui.shared.dialogs.choose",
     "selftest_tui.shared.dialogs.help", "selftest_tui.replay.screen", "selftest_tui.review.screen",
     "selftest_tui.run.screen", "selftest_tui.run.start", "selftest_tui.tutorial.screen",
     "selftest_tui.fleet.pane.agent_messages", "selftest_tui.fleet.pane.details", "selftest_tui.fleet.pane.explain",

@@ -1,55 +1,46 @@
 """The fleet: agents on the left, what one of them shows on the right, its state at the top, keys at the bottom.
 
-This wires: keys to acts, the feed to the table, the cursor to the right pane. How a key arrives is in `keyed`, what
-keys do in `fleet_keys`, what reaches agents in `acting`.
+This wires the feed to the table, and the cursor to the right pane. What keys do is in `actions`.
 """
 
 from __future__ import annotations
 
 import time
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container, Horizontal
 from textual.content import Content
 
-from selftest_core.fleet.state_rules import is_plain_command
 from selftest_core.fleet.view import FleetView, Problem
 from selftest_tui.fleet import feed
+from selftest_tui.fleet.actions import FleetActions
 from selftest_tui.fleet.agent_table import AgentTable
-from selftest_tui.fleet.arrangement import FILTER, Group, is_same
+from selftest_tui.fleet.arrangement import Group, is_same
 from selftest_tui.fleet.feed import Feed
-from selftest_tui.fleet.keys import FLEET, Situation
+from selftest_tui.fleet.keys import FLEET
 from selftest_tui.fleet.pane.side_pane import SidePane
 from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.fleet.status_bar import StatusBar
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.filter import help_lines
-from selftest_tui.shared.keys import Topic, Where
+from selftest_tui.shared.keys import Where
 from selftest_tui.shared.own_session import without_own_session
-from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
 
-    from selftest_core.agents import AgentKey
-    from selftest_core.fleet.view import Row
-    from selftest_core.tools.mngr import Mngr
-    from selftest_tui.fleet.acting import Acting
     from selftest_tui.fleet.arrangement import Line
     from selftest_tui.fleet.feed import MakeWatch
-    from selftest_tui.fleet.fleet_keys import FleetKeys
     from selftest_tui.fleet.messages import LineVanished, NameChanged, PlaceFound, WatchEnded
-    from selftest_tui.shared.keys import Key
     from selftest_tui.shared.notices import Notices
 
 SECONDS_OF_REST = 0.05
@@ -60,10 +51,11 @@ SECONDS_TO_LOAD = 0.5
 def _load_acts() -> None:
     """In a thread: the first key shall not wait for it."""
     import selftest_tui.fleet.acting
-    import selftest_tui.fleet.fleet_keys  # noqa: F401 -- loaded, and used where it is wanted
+    import selftest_tui.shared.dialogs.choose
+    import selftest_tui.shared.dialogs.help  # noqa: F401 -- loaded, and used where it is wanted
 
 
-class FleetScreen(SplitScreen):
+class FleetScreen(FleetActions):
     """The main screen. `clock` gives seconds since the epoch; `place` None asks git where we are.
 
     Its style sheet, `fleet.tcss`, is the app's, which is parsed once.
@@ -72,9 +64,6 @@ class FleetScreen(SplitScreen):
     KEYS = FLEET
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(FLEET.of(Where.SCREEN))]
     AUTO_FOCUS = "AgentTable"
-
-    table: AgentTable
-    pane: SidePane
 
     def __init__(
         self,
@@ -99,7 +88,6 @@ class FleetScreen(SplitScreen):
         self._frame_words = ("", "")
         self._rest: Timer | None = None
         self._shown_in_pane: Line | None = None
-        self._acting: Acting | None = None
 
     def compose(self) -> ComposeResult:
         """The same places on every size."""
@@ -146,51 +134,14 @@ class FleetScreen(SplitScreen):
         """Wait until what the watch has running has ended; to be called when the screen is gone."""
         self._feed.wait()
 
-    @cached_property
-    def _acts(self) -> FleetKeys:
-        """What the keys do. Loaded with the first key: dialogs and all that runs programs are a third of a start."""
-        from selftest_tui.fleet.acting import Acting
-        from selftest_tui.fleet.fleet_keys import FleetKeys
-
-        self._acting = Acting(self)
-        return FleetKeys(self, self._acting)
-
-    # what acts need of the screen
-
-    @property
-    def mngr(self) -> Mngr:
-        """The mngr of this environment; raises ToolError where there is none."""
-        from selftest_core.tools.mngr import Mngr, find_mngr
-
-        return Mngr(find_mngr(self.environ), self.environ, self.folder)
-
     def watch_refresh(self) -> None:
         """Ask for news now."""
         self._feed.refresh()
-
-    def marked_rows(self) -> tuple[Row, ...]:
-        """The marked agents in order of the fleet."""
-        if not self.table.marks:
-            return ()
-        return tuple(row for row in self.view.rows if row.key in self.table.marks)
-
-    def select_keys(self, found: Iterable[AgentKey]) -> None:
-        """Make exactly these the marked agents, and go to the first of them that is shown."""
-        chosen = frozenset(found)
-        self.table.mark(chosen)
-        for key in sorted(chosen, key=lambda one: self.table.arranged.places.get(one, len(self.view.rows))):
-            if self.table.go_to_key(key):
-                break
 
     @property
     def is_typing(self) -> bool:
         """Every key goes to an agent."""
         return self.is_mounted and self.pane.is_typing
-
-    @property
-    def under_way(self) -> tuple[str, ...]:
-        """Acts that quitting now would cut short, in words."""
-        return self._acting.is_running if self._acting is not None else ()
 
     # news
 
@@ -304,69 +255,14 @@ class FleetScreen(SplitScreen):
         before, after = event.before.agent.name, event.after.agent.name
         self.say(f"{present.clean(before)} is now called {present.clean(after)}.", "Renamed")
 
-    def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
-        self._acts.prompt_typed(event)
-
-    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Keep the filter, or search."""
-        self.remove_class("-asking")
-        self.perform(lambda: self._acts.prompt_accepted(event))
-
-    def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
-        """Take the filter back."""
-        self.remove_class("-asking")
-        self._acts.prompt_cancelled(event)
-
     def on_side_pane_typing_changed(self) -> None:
         """Keys mean something else, or again what the line says."""
         if not self.pane.is_typing:
             self.table.focus()
         self._show_keys()
 
-    # keys
-
-    def situation(self) -> Situation:
-        """Where the person stands."""
-        table = self.table
-        marked = self.marked_rows()
-        how = table.arrangement
-        return Situation(
-            row=table.row,
-            session=table.session,
-            on_group=isinstance(table.line, Group),
-            targets=marked or ((table.row,) if table.row is not None else ()),
-            agents=len(self.view.rows),
-            shown=table.arranged.shown,
-            needing=len(table.arranged.needing),
-            problems=len(self.problems) + len(self.said),
-            marked=len(marked),
-            to_clear=bool(marked or how.query or how.only_me or table.in_range or self.is_zoomed),
-            is_searchable=bool(self.view.sessions) or any(map(_is_searchable, self.view.rows)),
-            pane_is_open=self.pane_is_open,
-            is_filtered=bool(how.query or how.only_me),
-        )
-
-    def before_press(self, key: Key) -> None:
-        """What acts on what is shown must show what is under the cursor first."""
-        if key.topic in (Topic.ACT, Topic.LOOK):
-            self.show_pane()
-
-    def do(self, action: str) -> object:
-        """Do it."""
-        return self._acts.do(action)
-
-    def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
-        return help_lines(FILTER)
-
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of agents."""
         meanings = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
         more = ((present.ENDED_SYMBOL, present.ENDED_MEANING), (present.STALE_SYMBOL, present.STALE_MEANING))
         return (*meanings, *more)
-
-
-def _is_searchable(row: Row) -> bool:
-    """True where it has a terminal here, or files of a conversation, which a stopped agent keeps."""
-    return row.session is not None or (row.agent.host.is_local and not is_plain_command(row.agent.type))

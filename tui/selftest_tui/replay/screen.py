@@ -243,112 +243,111 @@ class ReplayScreen(KeyedScreen):
         if action in TENTHS:
             self.player.seek_share(TENTHS.index(action) / 10)
             return None
-        done: object = getattr(self, f"_do_{action}")()
-        return done
+        return super().do(action)
 
-    def _do_play(self) -> None:
+    def do_play(self) -> None:
         if self.player.head.is_playing:
             self.player.pause()
         else:
             self.player.play()
 
-    def _do_back_little(self) -> None:
+    def do_back_little(self) -> None:
         self.player.seek_by(-LITTLE)
 
-    def _do_on_little(self) -> None:
+    def do_on_little(self) -> None:
         self.player.seek_by(LITTLE)
 
-    def _do_back_minute(self) -> None:
+    def do_back_minute(self) -> None:
         self.player.seek_by(-MINUTE)
 
-    def _do_on_minute(self) -> None:
+    def do_on_minute(self) -> None:
         self.player.seek_by(MINUTE)
 
-    def _do_step_back(self) -> None:
+    def do_step_back(self) -> None:
         if not self.player.step(-1):
             self.player.seek(0.0)
 
-    def _do_step_on(self) -> None:
+    def do_step_on(self) -> None:
         self.player.step(1)
 
-    def _do_slower(self) -> None:
+    def do_slower(self) -> None:
         self.player.set_speed(self.player.head.faster(-1))
 
-    def _do_faster(self) -> None:
+    def do_faster(self) -> None:
         self.player.set_speed(self.player.head.faster(1))
 
-    def _do_plain_speed(self) -> None:
+    def do_plain_speed(self) -> None:
         self.player.set_speed(1.0)
 
-    def _do_skip_idle(self) -> None:
+    def do_skip_idle(self) -> None:
         self.player.set_skips_idle(not self.player.head.skips_idle)
 
-    def _do_first(self) -> None:
+    def do_first(self) -> None:
         self.player.seek(0.0)
 
-    def _do_last(self) -> None:
+    def do_last(self) -> None:
         self.player.seek(self.player.duration)
 
-    def _do_next_marker(self) -> None:
+    def do_next_marker(self) -> None:
         if not self.player.to_marker(1):
             raise RefusedError("No marker comes later")
 
-    def _do_previous_marker(self) -> None:
+    def do_previous_marker(self) -> None:
         if not self.player.to_marker(-1):
             raise RefusedError("No marker comes earlier")
 
-    def _do_go_to(self) -> None:
+    def do_go_to(self) -> None:
         self._ask("go_to", "go to", "134  2:14  50%  -30   ⏎ go  esc cancel")
 
-    def _do_search(self) -> None:
+    def do_search(self) -> None:
         self._ask("search", "/", "⏎ search  esc cancel")
 
-    def _do_next_hit(self) -> None:
+    def do_next_hit(self) -> None:
         if not self.player.to_hit(1):
             raise RefusedError("This is the last match", "", "N goes back.")
 
-    def _do_previous_hit(self) -> None:
+    def do_previous_hit(self) -> None:
         if not self.player.to_hit(-1):
             raise RefusedError("This is the first match", "", "n goes on.")
 
-    def _do_live(self) -> None:
+    def do_live(self) -> None:
         self.player.go_live()
 
-    def _do_fit(self) -> None:
+    def do_fit(self) -> None:
         view = self.player.view
         view.make_small(not view.is_small)
 
-    def _do_pan_left(self) -> None:
+    def do_pan_left(self) -> None:
         self._pan(-PAN_COLUMNS, 0)
 
-    def _do_pan_right(self) -> None:
+    def do_pan_right(self) -> None:
         self._pan(PAN_COLUMNS, 0)
 
-    def _do_pan_up(self) -> None:
+    def do_pan_up(self) -> None:
         self._pan(0, -PAN_ROWS)
 
-    def _do_pan_down(self) -> None:
+    def do_pan_down(self) -> None:
         self._pan(0, PAN_ROWS)
 
     def _pan(self, columns: int, rows: int) -> None:
         self.player.view.make_small(False)
         self.player.view.pan(columns, rows)
 
-    def _do_follow_cursor(self) -> None:
+    def do_follow_cursor(self) -> None:
         self.player.view.make_small(False)
         self.player.view.follow_cursor()
 
-    def _do_zoom(self) -> None:
+    def do_zoom(self) -> None:
         self.toggle_class("-full")
 
-    def _do_copy(self) -> None:
+    def do_copy(self) -> None:
         self.app.copy_to_clipboard(self.player.view.text())
         self.say(f"The text of the screen at {clock_text(self.player.time)}", "Copied")
 
-    def _do_prompt_cancel(self) -> None:
+    def do_prompt_cancel(self) -> None:
         self.prompt.cancel()
 
-    def _do_back(self) -> None:
+    def do_back(self) -> None:
         if self.has_class("-full"):
             self.remove_class("-full")
         elif self.player.searching.needle:
@@ -356,7 +355,7 @@ class ReplayScreen(KeyedScreen):
         else:
             self.dismiss(None)
 
-    def _do_problems(self) -> None:
+    def do_problems(self) -> None:
         timeline = self.player.timeline
         found = [] if timeline is None else timeline.recording.problems
         more = 0 if timeline is None else timeline.recording.unlisted_problems

@@ -1,7 +1,7 @@
-"""What every screen with a table of keys does: each key asks first whether it may, refusals and errors become toasts.
+"""The base of every main screen: it runs the keys of its key table, and shows refusals and errors as toasts.
 
-A screen of this kind says where the person stands (`situation`), and does what its table names (`do`). It decides
-nothing about what is shown.
+A subclass returns the `situation` that keys are checked against, and has one method for each action of its table:
+`do_undo` for the action `undo`.
 """
 
 from __future__ import annotations
@@ -61,15 +61,16 @@ class KeyedScreen(Screen[None]):
     # what a screen is asked
 
     def situation(self) -> object:
-        """Where the person stands: what the reasons of its keys are asked with."""
+        """The state that decides which keys are disabled: the argument of their reasons."""
         raise NotImplementedError
 
     def do(self, action: str) -> object:
-        """Do what the table calls `action`; an awaitable where it takes time. May raise SelftestError."""
-        raise NotImplementedError
+        """Call the method `do_` + action; returns an awaitable where it takes time. May raise SelftestError."""
+        done: object = getattr(self, f"do_{action}")()
+        return done
 
     def before_press(self, key: Key) -> None:
-        """A key is about to be asked whether it may."""
+        """Prepare for a key, before it is checked whether it is disabled."""
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """The symbols on this screen and what they mean, for its help."""

@@ -2,13 +2,12 @@
 
 Blocks that no test cites and citations that are no block any more come first; a stale citation stands below the block
 that it drifted from. The screen follows the files and the run: what is saved in an editor is here a moment later.
-This wires: the feed to the table, keys to acts, the cursor to the right pane.
+This wires the feed to the table, and the cursor to the right pane. What keys do is in `actions`.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container, Horizontal
@@ -17,21 +16,18 @@ from textual.content import Content
 from selftest_core.fleet.view import Problem
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.dialogs.editing import editor_of
-from selftest_tui.shared.filter import help_lines
 from selftest_tui.shared.keys import Where
-from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
+from selftest_tui.tutorial.actions import TutorialActions
 from selftest_tui.tutorial.details import TutorialDetails
 from selftest_tui.tutorial.feed import TutorialFeed, TutorialSeen
-from selftest_tui.tutorial.keys import TUTORIAL, TutorialSituation
+from selftest_tui.tutorial.keys import TUTORIAL
 from selftest_tui.tutorial.lines import MEANINGS
 from selftest_tui.tutorial.status import TutorialStatus
 from selftest_tui.tutorial.table import TutorialTable
-from selftest_tui.tutorial.tutorial_keys import TutorialKeys
-from selftest_tui.tutorial.view import FILTER, BlockLine, Layout, lay_out
+from selftest_tui.tutorial.view import BlockLine, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,8 +36,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from selftest_tui.tutorial.feed import TutorialNews
-    from selftest_tui.tutorial.view import TutorialView
+    from selftest_tui.tutorial.view import Layout
 
 _LOOKING = ("Reading the tutorial and its tests …",)
 _WHAT_IT_IS = (
@@ -53,7 +48,7 @@ _WHAT_IT_IS = (
 )
 
 
-class TutorialScreen(SplitScreen):
+class TutorialScreen(TutorialActions):
     """Shows the tutorial of `folder`. `clock` is for whoever opens all screens alike: nothing here depends on time."""
 
     CSS_PATH = "screen.tcss"
@@ -61,19 +56,16 @@ class TutorialScreen(SplitScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(TUTORIAL.of(Where.SCREEN))]
     AUTO_FOCUS = "TutorialTable"
 
-    table: TutorialTable
     pane: TutorialDetails
 
     def __init__(self, environ: Mapping[str, str], *, folder: Path, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self.environ = environ
         self.clock = clock
-        self.view: TutorialView | None = None
-        self.layout_of_lines = Layout()
-        self.news: TutorialNews | None = None
+        self.view = None
+        self.news = None
         self._folder = folder
         self._feed = TutorialFeed(folder, environ, self.post_message)
-        self._acts = TutorialKeys(self)
 
     def compose(self) -> ComposeResult:
         """The same places as on the fleet's screen."""
@@ -186,50 +178,10 @@ class TutorialScreen(SplitScreen):
             self._lay_out()
             self.show_frame()
 
-    def filter_by(self, query: str) -> None:
-        """Show only what has these words."""
-        self.lay_out_by(replace(self.layout_of_lines, query=query.strip()))
-
     def look_again(self) -> None:
         """Read the files now."""
         self._feed.refresh()
 
-    def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
-        self.filter_by(event.text)
-
-    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Keep the filter."""
-        self.remove_class("-asking")
-        self.table.focus()
-        self.filter_by(event.text)
-
-    def on_prompt_cancelled(self) -> None:
-        """Take the filter back."""
-        self.remove_class("-asking")
-        self.table.focus()
-        self.filter_by("")
-
-    # keys
-
-    def situation(self) -> TutorialSituation:
-        """Where the person stands."""
-        return TutorialSituation(
-            line=self.table.line,
-            opens=self.view.uncited + self.view.stale if self.view is not None else 0,
-            problems=len(self.problems) + len(self.said),
-            pane_is_open=self.pane_is_open,
-            editor=editor_of(self.environ),
-        )
-
-    def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
-        return help_lines(FILTER)
-
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of blocks and citations."""
         return MEANINGS
-
-    def do(self, action: str) -> object:
-        """Do what the table calls `action`."""
-        return self._acts.do(action)
