@@ -1,7 +1,7 @@
 """A main screen with a table on the left and a pane on the right, which lies over the table on narrow terminals.
 
-Base of the screens of the fleet, of a run, of a review and of the tutorial: the keys that move the cursor, the prompt at
-the bottom, the right pane, the problems.
+Base of the screens of fleet, run, review and tutorial: the keys that move the cursor, the prompt at the bottom, the
+right pane, the problems.
 """
 
 from __future__ import annotations
