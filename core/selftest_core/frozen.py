@@ -1,11 +1,11 @@
-"""`dataclass(frozen=True, slots=True)` whose methods are compiled when they are first needed.
+"""`dataclass(frozen=True, slots=True)` whose methods are compiled with the first object of a class.
 
-Nearly every value of this project is such a class, and the standard decorator compiles the source of six methods for
-each, used or not: a millisecond or two a class, which was half of what importing the core took. Here a class gets its
-slots and fields at once, by the standard decorator too, and its methods, again the standard ones, with its first
-object. What one can do with the class is the same, `replace`, `fields`, `asdict`, copies and pickles included.
+Nearly every value of this project is such a class. The standard decorator compiles six methods for each, used or not,
+which took half of the time to import the core. Here a class gets its slots and fields at once, and its methods, the
+standard ones, with its first object. `replace`, `fields`, `asdict`, copies and pickles work as usual.
 
-Not for classes that can be changed, and not for what runs on hosts without this project.
+Not for classes that can be changed, and not for code that runs on hosts without this project. Measured against
+msgspec.Struct in docs/decisions/32-our-frozen-dataclasses-stay.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool, slots: bool) -> Callable[[type], type]:
-        """As the standard one; both arguments are for the type checker, which takes it for that, and must be true."""
+        """Make a frozen class with slots; type checkers see the standard decorator, hence the arguments."""
         if not (frozen and slots):
             raise TypeError("only for frozen classes with slots")
         return _made
@@ -35,12 +35,12 @@ _COMPILED = ("__init__", "__repr__", "__eq__", "__hash__")
 
 
 def _made(written: type) -> type:
-    # Its being frozen is added here: the standard decorator would compile two methods of each class for that.
+    # Frozen is added below: the standard decorator would compile two methods of each class for it.
     made: type = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(written)
     compiled = [name for name in _COMPILED if name not in vars(written)]
 
     def compile_methods() -> None:
-        """Take over the methods that the standard decorator makes for a class with the same fields."""
+        """Copy the methods that the standard decorator makes for a class with the same fields."""
         parts = [(one.name, one.type, one) for one in dataclasses.fields(made)]
         after = {name: method for name, method in vars(made).items() if name == "__post_init__"}
         full = dataclasses.make_dataclass(made.__name__, parts, namespace=after, frozen=True)
@@ -55,7 +55,7 @@ def _made(written: type) -> type:
 
 
 class _Signature:
-    """What the class takes, for who asks before there is an object."""
+    """Signature of the class, also before its first object."""
 
     def __init__(self, made: type, compile_methods: Callable[[], None]) -> None:
         self._made = made
@@ -68,7 +68,7 @@ class _Signature:
 
 
 def _first_call(made: type, name: str, compile_methods: Callable[[], None]) -> Method:
-    """What stands for a method until somebody calls one of them."""
+    """Make the placeholder of a method until one of them is called."""
 
     def first_call(self: object, /, *arguments: object, **named: object) -> object:
         compile_methods()
@@ -95,7 +95,7 @@ def _set_state(self: Any, state: list[object]) -> None:
         object.__setattr__(self, one.name, value)
 
 
-# What the standard decorator gives a frozen class with slots; the last two are for copies and pickles.
+# As in a standard frozen class with slots; the last two are for copies and pickles.
 _FROZEN: dict[str, Method] = {
     "__setattr__": _set_nothing, "__delattr__": _delete_nothing, "__getstate__": _get_state, "__setstate__": _set_state,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""How the programs that we run are installed: the one place of these commands, for errors and for the doctor."""
+"""Commands that install the programs that we run, for errors and for the doctor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGED = frozenset({"tmux", "git", "rsync", "asciinema", "jq"})
 
 
 def install_hint(name: str) -> str:
-    """What to type to have this program."""
+    """Return the command that installs this program."""
     if name not in _COMMANDS and name not in _PACKAGED:
         return f"Install {name}, or put its folder on PATH."
     command = _COMMANDS.get(name, f"`sudo apt install {name}` (Debian, Ubuntu), or `brew install {name}` (macOS)")
@@ -24,7 +24,7 @@ def install_hint(name: str) -> str:
 
 
 def extra_hint(extra: str) -> str:
-    """What to type to have this program with an extra of its own, such as `claude`: mngr's plugin comes with it."""
+    """Return the command that installs this program with an extra, such as `claude`, which has mngr's plugin."""
     checkout = Path(__file__).resolve().parents[3]
     is_checkout = (checkout / "pyproject.toml").is_file()
     return f"`uv tool install '{checkout if is_checkout else 'selftest-tui'}[mngr,{extra}]'`"

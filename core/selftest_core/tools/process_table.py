@@ -1,8 +1,8 @@
-"""Which processes there are, who started whom, and how `ps` calls them: the facts behind an agent's state.
+"""Process table: all processes with their parents, and with names as `ps` shows them.
 
 On Linux /proc is read directly, one small file per process, since starting `ps` costs more than the whole look; the
-result is the same as `ps -e -o pid=,ppid=,comm=`, zombies included, with names cut at 15 characters by the kernel.
-It must not judge what a process means.
+result is that of `ps -e -o pid=,ppid=,comm=`, zombies included, with names cut at 15 characters by the kernel.
+Measured against psutil in docs/decisions/31-our-process-table-stays.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ProcessTable:
     children: Mapping[int, list[int]] = field(default_factory=dict)
 
     def descendants(self, root: int) -> Iterator[int]:
-        """Every process below `root`, nearest first, each once: a table read piecemeal can hold a circle."""
+        """Iterate over the processes below `root`, nearest first, each once: a table read in parts may have a cycle."""
         seen = {root}
         queue = list(self.children.get(root, ()))
         for pid in queue:
@@ -42,20 +42,20 @@ class ProcessTable:
                 queue.extend(self.children.get(pid, ()))
 
     def named_descendants(self, root: int) -> tuple[tuple[int, str], ...]:
-        """Every process below `root` with its name, nearest first."""
+        """List the processes below `root` with their names, nearest first."""
         return tuple((pid, self.names.get(pid, "")) for pid in self.descendants(root)) if root in self.children else ()
 
 
 class ReadsProcesses(Protocol):
-    """Who can tell the processes of this machine."""
+    """A reader of the processes of this machine."""
 
     def read(self, changed: frozenset[int] = _NONE) -> ProcessTable:
-        """The processes now. Nothing may be taken from an earlier reading of those below the `changed` ones."""
+        """Read the processes. Those below the `changed` ones are not taken from a cache."""
         ...
 
 
 def parse_ps(text: str) -> ProcessTable:
-    """What `ps -e -o pid=,ppid=,comm=` printed. On macOS comm is a path: its last part counts, as in mngr's answer."""
+    """Parse `ps -e -o pid=,ppid=,comm=`."""
     names: dict[int, str] = {}
     children: dict[int, list[int]] = {}
     for line in text.splitlines():
@@ -68,7 +68,7 @@ def parse_ps(text: str) -> ProcessTable:
 
 
 def parse_stat(line: bytes) -> tuple[str, int] | None:
-    """Name and parent of one /proc/PID/stat; None where it is cut short. A name may hold brackets and spaces."""
+    """Parse name and parent from /proc/PID/stat; None where it is truncated. A name may have brackets and spaces."""
     begin, end = line.find(b"("), line.rfind(b")")
     fields = line[end + 1 :].split(None, 2)
     if begin < 0 or end < begin or len(fields) < 2 or not fields[1].isdigit():
@@ -78,22 +78,22 @@ def parse_stat(line: bytes) -> tuple[str, int] | None:
 
 
 class ProcReader:
-    """Reads /proc, and of what it knows already only a part anew each time.
+    """Reader of /proc, with a cache.
 
-    A process that appeared is always read, and so is one whose parent has gone or that is below a changed one; of the
-    others every fourth, in turn: a program that became another one in the background is seen some looks later.
-    Kernel threads are passed over: they never belong to an agent.
+    New processes, those whose parent has ended, and those below a changed one are always read; of the others every
+    fourth, in turn: a background process that executes another program is seen some looks later. Kernel threads are
+    left out: they never belong to an agent.
     """
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._known: dict[str, tuple[int, str, int]] = {}
         self._looks = 0
-        # In a container 2 may be anybody.
+        # In a container process 2 may be any program.
         self._has_kernel_threads = (parse_stat(_start_of(f"{proc}/{_KTHREADD}/stat")) or ("", 0))[0] == "kthreadd"
 
     def read(self, changed: frozenset[int] = _NONE) -> ProcessTable:
-        """The processes now; one that ends in mid-look is left out."""
+        """Read the processes; one that ends meanwhile is left out."""
         self._looks += 1
         turn = self._looks % _TURNS
         before = self._known
@@ -123,7 +123,7 @@ class ProcReader:
         return ProcessTable(names, children)
 
     def _below(self, roots: frozenset[int]) -> set[int]:
-        """The known processes that are one of these, or below one."""
+        """Return the known processes that are one of these, or below one."""
         if not roots or not self._known:
             return set()
         children: dict[int, list[int]] = {}
@@ -134,15 +134,15 @@ class ProcReader:
 
 
 class PsReader:
-    """Asks `ps`, where there is no /proc."""
+    """Reader by `ps`, for systems without /proc."""
 
     def read(self, changed: frozenset[int] = _NONE) -> ProcessTable:
-        """The processes now. Raises ToolError where `ps` gives no answer."""
+        """Read the processes. Raises ToolError where `ps` fails."""
         return parse_ps(process.run(["ps", "-A", "-o", "pid=,ppid=,comm="], timeout=10.0, cwd=Path("/")).stdout)
 
 
 def process_reader() -> ReadsProcesses:
-    """The reader for this machine."""
+    """Return the reader for this machine."""
     return ProcReader() if sys.platform.startswith("linux") and Path("/proc/self/stat").exists() else PsReader()
 
 

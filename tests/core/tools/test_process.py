@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from selftest_core.tools.pipes import TooLate, exchange
-from selftest_core.tools.process import Completed, call_interactive, run, run_async, spawn
+from selftest_core.tools.process import Completed, DeadlinePassed, call_interactive, exchange, run, run_async, spawn
 from worlds import PATIENCE, eventually
 
 if TYPE_CHECKING:
@@ -115,12 +114,12 @@ def test_what_came_while_we_were_held_up_ourselves_counts(ended: bool) -> None:
         os.write(errors_end, b"why")
 
         def late() -> tuple[bytes, bytes]:
-            return exchange(out, errors, None, b"", ear=ear, has_ended=lambda: ended, deadline=0.0, limit=100)
+            return exchange(out, errors, None, b"", wake=ear, has_ended=lambda: ended, deadline=0.0, limit=100)
 
         if ended:
             assert late() == (b"answer", b"why")
         else:
-            with pytest.raises(TooLate) as raised:
+            with pytest.raises(DeadlinePassed) as raised:
                 late()
             assert raised.value.stderr == b"why"
     finally:

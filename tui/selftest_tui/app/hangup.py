@@ -18,7 +18,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from selftest_core.tools import groups
+from selftest_core.tools import process_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def _end_after_hangup(terminal: int, left: threading.Event, seconds_behind: floa
         limit = seconds_behind
     # Threads end with the interpreter: where that comes first, nothing below is reached.
     time.sleep(max(0.0, began + limit - time.monotonic()))
-    groups.kill_all()
+    process_groups.kill_all()
     os._exit(EXIT_STATUS)
 
 

@@ -1,8 +1,8 @@
-"""Ending programs whole: a process group is asked to end, then ended without asking, whatever happens meanwhile.
+"""End of process groups: SIGTERM, then SIGKILL after a grace period, in all cases.
 
-Apart from `process`, which starts programs. Two things can come between the asking and the end: a second signal, which
-raises in the middle of the waiting (`timeout` and a closing terminal send two), and the end of our own process, whose
-threads stop wherever they are. Neither may leave a program behind that is deaf to SIGTERM.
+Two events can interrupt the grace period: a second signal, which raises in the wait (`timeout` and a closing terminal
+send two), and the end of our own process, whose threads stop anywhere. Neither may leave a program that ignores
+SIGTERM. Apart from `process`, which takes longer to import than a first frame may wait.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import time
 from typing import Protocol
 
 GRACE = 1.0
-"""Seconds between asking a program to end (SIGTERM) and ending it (SIGKILL)."""
+"""Seconds between SIGTERM and SIGKILL."""
 _LONGEST_STEP = 0.02
 
 
 class Program(Protocol):
-    """The part of a started program that is needed here; its process id is also its group's."""
+    """A started program; its process id is also the id of its group."""
 
     @property
     def pid(self) -> int:
@@ -34,7 +34,7 @@ class Program(Protocol):
 
 
 class Conversation(Protocol):
-    """Somebody who awaits the end of a program. `process` is None until it is started."""
+    """A wait for the end of a program. `process` is None until it is started."""
 
     @property
     def process(self) -> Program | None:
@@ -44,14 +44,14 @@ class Conversation(Protocol):
         """End the program; from any thread."""
 
 
-HELD: set[Conversation] = set()
-"""Who awaits the end of a program just now."""
+RUNNING: set[Conversation] = set()
+"""All current waits."""
 
 
 def end(process: Program, grace: float) -> None:
     """End the program and everything in its process group, and wait for it; `grace` in seconds.
 
-    Also after its own end: its children live on in the group, whose id is not given away while they do.
+    Also after its own end: its children live on in the group, whose id is not reused while they do.
     """
     try:
         _signal(process, signal.SIGTERM)
@@ -59,16 +59,16 @@ def end(process: Program, grace: float) -> None:
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(step)
             step = min(2 * step, _LONGEST_STEP)
-    finally:  # being interrupted once more must not spare it
+    finally:  # a second interrupt must not skip this
         _signal(process, signal.SIGKILL)
         process.wait()
 
 
 def wait_for_client(pid: int) -> int:
-    """Wait for a program that has our terminal, and return its exit status (negative for a signal).
+    """Wait for a program on our terminal, and return its exit status (negative for a signal).
 
-    One that stops itself (tmux on `prefix C-z`) is told to go on: no shell is here to bring it back to the front.
-    When we are interrupted, it is told that its terminal is gone.
+    One that suspends itself (tmux on `prefix C-z`) gets SIGCONT: there is no shell to resume it. On an exception here
+    it gets SIGHUP.
     """
     try:
         while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
@@ -87,21 +87,21 @@ def _signal(process: Program, number: signal.Signals) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """The threads that hold programs end with us, be it in the grace before a SIGKILL: then it is sent here."""
-    if not HELD:
+    """Send SIGKILL here: the threads that wait for programs end with this process, even within the grace period."""
+    if not RUNNING:
         return
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # impatience must not cut this short
-    for conversation in tuple(HELD):
+        signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not interrupt this
+    for conversation in tuple(RUNNING):
         conversation.interrupt()
     deadline = time.monotonic() + GRACE
-    while HELD and time.monotonic() < deadline:
+    while RUNNING and time.monotonic() < deadline:
         time.sleep(_LONGEST_STEP)
     kill_all()
 
 
 def kill_all() -> None:
-    """End every held program at once, without asking: our own process ends now."""
-    for conversation in tuple(HELD):
+    """Kill every program with a current wait: our own process ends now."""
+    for conversation in tuple(RUNNING):
         if conversation.process is not None:
             _signal(conversation.process, signal.SIGKILL)
