@@ -1,20 +1,26 @@
-"""tmux: where its servers are, the argv to ask them, and what their answers mean.
+"""tmux: the sockets of its servers, commands to them, and parsers of their answers.
 
-Every server is asked by the absolute path of its socket, never through TMUX or a default, so that nobody's own
-session is meant by accident. One `list-panes -a` tells everything about one server. Names, titles and options are
-written by agents: the answer's framing is a separator that is cut out of every field which could hold it.
-It must not start a server, which some of tmux's questions (list-keys) would do by themselves.
+Every server is addressed by the absolute path of its socket, never by TMUX or a default, so that no session of somebody
+else is meant by accident. One `list-panes -a` reads a whole server. Agents can write names, titles and options, so the
+fields are framed by a separator that is cut out of every field which could contain it.
+
+Two ways lead to tmux. `Tmux` runs one command with a deadline, batched where many answers are needed: for probes, keys
+and everything that a person waits for. `make_session` uses libtmux, imported when a session is made: that is rare, and
+libtmux builds and checks the command (figures in docs/decisions/34-libtmux.md). Only `make_session` may start a server.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import stat
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError
+from selftest_core.errors import RefusedError, ToolFailedError, ToolMissingError, ToolOutputError
 from selftest_core.frozen import dataclass
 from selftest_core.tools import process
 from selftest_core.tools.installing import install_hint
@@ -23,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 TIMEOUT = 5.0
-"""Seconds for one question to a server; a healthy one answers in milliseconds."""
+"""Seconds for one command; a healthy server answers in milliseconds."""
 
 AGENT_ID_OPTION = "@mngr_agent_id"
 AGENT_PANE_OPTION = "@mngr_agent_pane"
 
-# A printable separator passes every tmux unchanged; control characters do not (3.4 and later escape some of them).
+# Every tmux prints this separator unchanged; 3.4 and later escape some control characters.
 SEPARATOR = "␞"
 _CUT_OUT = f"s/[{''.join(map(chr, range(1, 32)))}\x7f]|{SEPARATOR}/ /:"
 
@@ -37,13 +43,13 @@ _SAFE_FIELDS = (
     "window_index", "window_active", "window_activity", "window_bell_flag",
     "pane_id", "pane_active", "pane_dead", "pane_pid",
 )  # fmt: skip
-# What a program or a person can set to anything.
+# Fields that a program or a person can set to anything.
 _FREE_FIELDS = ("session_name", "window_name", "pane_current_command", AGENT_ID_OPTION, AGENT_PANE_OPTION, "pane_title")
 _COUNT = len(_SAFE_FIELDS) + 2 * len(_FREE_FIELDS)
 
-# The length of each free field comes before all of them, where none can reach it: a line that was forged by means of
-# a separator or a line end in a field cannot fit. Only if one does not fit, all are asked for again with those cut
-# out by tmux itself, which costs its server a regular expression for each field.
+# The lengths of the free fields come before all of them, where no field can reach: a line that was forged with a
+# separator or a line end in a field does not fit. Only then all are read again with both cut out by tmux itself, which
+# costs the server a regular expression for each field.
 PANE_FORMAT = SEPARATOR.join(
     (*(f"#{{{name}}}" for name in _SAFE_FIELDS), *(f"#{{n:{name}}}" for name in _FREE_FIELDS),
      *(f"#{{{name}}}" for name in _FREE_FIELDS))
@@ -53,6 +59,7 @@ CUT_PANE_FORMAT = SEPARATOR.join(
      *(f"#{{{_CUT_OUT}{name}}}" for name in _FREE_FIELDS))
 )  # fmt: skip
 
+_LIBTMUX_LOCK = threading.Lock()
 _GONE = ("no server running", "error connecting", "lost server", "server exited", "no such file", "connection refused")
 
 
@@ -65,7 +72,7 @@ class SessionRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """One pane as `list-panes -a` tells. Times are seconds since the epoch; `agent_pane` is mngr's stamp."""
+    """One pane of `list-panes -a`. Times are seconds since the epoch; `agent_pane` is mngr's stamp."""
 
     session_id: str
     session_created: float
@@ -94,12 +101,12 @@ def require_tmux(environ: Mapping[str, str]) -> None:
 
     path = environ.get("PATH", os.defpath)
     if shutil.which("tmux", path=path) is None:
-        where = f"`tmux` was looked for on {path}"
+        where = f"No `tmux` on the PATH {path}"
         raise ToolMissingError("tmux is not installed", where, install_hint("tmux"), argv=("tmux",))
 
 
 def tmux_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of this user's sockets, as tmux finds it: TMUX_TMPDIR if that exists, else /tmp; links resolved."""
+    """Return the folder of this user's sockets, as tmux finds it: in TMUX_TMPDIR if that exists, else in /tmp."""
     for base in (environ.get("TMUX_TMPDIR", ""), "/tmp"):
         if base and Path(base).is_dir():
             return Path(base).resolve() / f"tmux-{os.getuid()}"
@@ -107,21 +114,20 @@ def tmux_folder(environ: Mapping[str, str]) -> Path:
 
 
 def default_socket(environ: Mapping[str, str]) -> str:
-    """The server that a program finds which was told nothing: mngr's, when TMUX is unset."""
+    """Return the default server's socket: mngr's, when TMUX is unset."""
     return str(tmux_folder(environ) / "default")
 
 
 def own_server(environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """The socket of the tmux that we run in, and our pane's id ("" if unknown); None outside tmux."""
+    """Return the socket of the tmux that we run in and our pane's id ("" if unknown); None outside tmux."""
     socket = environ.get("TMUX", "").rpartition(",")[0].rpartition(",")[0]
     return (socket, environ.get("TMUX_PANE", "")) if socket else None
 
 
 def sockets_of(environ: Mapping[str, str], named: Sequence[str] = ()) -> tuple[str, ...]:
-    """Every socket of this user: mngr's default first, then the folder's, the one that we run in, and those named.
+    """Return all sockets of this user: the default first, then the folder's, the one that we run in, and those named.
 
-    A name without a slash is one in the folder (tmux -L), else a path (tmux -S). Whether a server answers there is
-    not asked.
+    A name without a slash is one in the folder (tmux -L), else a path (tmux -S). A socket may have no server.
     """
     folder = tmux_folder(environ)
     found: dict[str, None] = {str(folder / "default"): None}
@@ -140,10 +146,10 @@ def sockets_of(environ: Mapping[str, str], named: Sequence[str] = ()) -> tuple[s
 
 
 def parse_panes(text: str, known: dict[str, Pane] | None = None) -> tuple[Pane, ...]:
-    """What `list-panes -a -F` printed with PANE_FORMAT or CUT_PANE_FORMAT, in its order.
+    """Parse the output of `list-panes -a -F` with PANE_FORMAT or CUT_PANE_FORMAT, in its order.
 
-    `known` holds the panes by line from the last time, and is brought up to date. Raises ToolOutputError where a line
-    does not fit, by its number of fields or by a field's length.
+    `known`: a cache of panes by line, updated here. Raises ToolOutputError where a line has a wrong number of fields or
+    a field a wrong length.
     """
     lines = [line for line in text.split("\n") if line]
     before = known or {}
@@ -159,9 +165,9 @@ def _parse_pane(line: str) -> Pane:
     safe, lengths, free = parts[:13], parts[13:19], parts[19:]
     try:
         if len(parts) != _COUNT:
-            raise ValueError("not as many fields as asked for")
+            raise ValueError("wrong number of fields")
         if any(length and int(length) != len(text.encode()) for length, text in zip(lengths, free, strict=True)):
-            raise ValueError("a field of another length than tmux says")
+            raise ValueError("a field has another length than tmux reports")
         return Pane(
             session_id=safe[0],
             session_created=_number(safe[1]),
@@ -193,49 +199,48 @@ def _number(text: str) -> float:
 
 
 def is_gone(message: str) -> bool:
-    """True where tmux's complaint means that no server is there (any more)."""
-    said = message.lower()
-    return any(words in said for words in _GONE)
+    """True where tmux's error means that no server runs."""
+    return any(words in message.lower() for words in _GONE)
 
 
 def tmux_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a tmux client of ours: without TMUX, since the socket is always said."""
+    """Return the environment of our tmux clients: without TMUX, since the socket is always given."""
     return {name: value for name, value in environ.items() if name not in ("TMUX", "TMUX_PANE")}
 
 
 def exact_session(name: str) -> str:
-    """The target that means this session alone, never one whose name begins alike."""
+    """Return the target of exactly this session, not of one whose name has this prefix."""
     return f"={name}"
 
 
 def quote(word: str) -> str:
-    """One word of a tmux command list, as `source-file` and a binding's text read it.
+    """Quote a word of a tmux command list, as `source-file` and a binding's text parse it.
 
-    Single quotes take everything literally except themselves, which are put between double quotes.
+    Everything within single quotes is literal; single quotes themselves stand in double quotes.
     """
     return "'" + word.replace("'", "'\"'\"'") + "'" if word else "''"
 
 
 def escaped(word: str) -> str:
-    """A word of a client's argv that it does not take for the end of a command: it looks for a semicolon at its end."""
+    """Escape a word of a client's argv: a semicolon at its end would end the command."""
     return word[:-1] + "\\;" if word.endswith(";") else word
 
 
 @dataclass(frozen=True, slots=True)
 class Tmux:
-    """One server, by its socket. `environ` is what its clients are run with."""
+    """One server, by its socket. `environ`: the environment of its clients."""
 
     socket: str
     environ: Mapping[str, str] | None = None
 
     def argv(self, *arguments: str) -> tuple[str, ...]:
-        """The whole argv of a client that asks this server: UTF-8 (-u), and never starting one (-N), as some would."""
+        """Build a client's argv: UTF-8 (-u), and without starting a server (-N), as some commands would."""
         return ("tmux", "-u", "-N", "-S", self.socket, *arguments)
 
     def ask(
         self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None, limit: int = process.OUTPUT_LIMIT
     ) -> process.Completed:
-        """Run a command and return what came, success or not; raises ToolMissingError and ToolTimeoutError."""
+        """Run a command and return its output, failed or not. Raises ToolMissingError, ToolTimeoutError."""
         return process.run(
             self.argv(*arguments),
             timeout=timeout,
@@ -246,14 +251,14 @@ class Tmux:
         )
 
     def run(self, *arguments: str, timeout: float = TIMEOUT, text: str | None = None) -> str:
-        """What a command prints. Raises ToolFailedError where it fails, saying so if the server is gone."""
+        """Run a command and return what it prints. Raises ToolFailedError."""
         done = self.ask(*arguments, timeout=timeout, text=text)
         if not done.ok:
             raise failure(self.socket, done)
         return done.stdout
 
     def panes(self, timeout: float = TIMEOUT, known: dict[str, Pane] | None = None) -> tuple[Pane, ...]:
-        """Every pane of every session; `known` as for `parse_panes`. Raises ToolFailedError where no server answers."""
+        """Read every pane of every session; `known` as for `parse_panes`. Raises ToolFailedError without a server."""
         try:
             return parse_panes(self.run("list-panes", "-a", "-F", PANE_FORMAT, timeout=timeout), known)
         except ToolOutputError:
@@ -261,7 +266,7 @@ class Tmux:
 
 
 def failure(socket: str, done: process.Completed) -> ToolFailedError:
-    """The error behind a client's non-zero exit, told for a person."""
+    """Make the error for a client's non-zero exit status."""
     if is_gone(done.stderr):
         title, hint = f"The tmux server {Path(socket).name} is gone", "Its sessions ended with it."
     elif "can't find" in done.stderr:
@@ -270,3 +275,59 @@ def failure(socket: str, done: process.Completed) -> ToolFailedError:
         title, hint = f"tmux could not do that ({Path(socket).name})", ""
     detail = done.stderr.strip()[-2000:]
     return ToolFailedError(title, detail, hint, argv=done.argv, exit_status=done.exit_status, stderr=done.stderr)
+
+
+def make_session(
+    socket: str,
+    name: str,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    folder: Path,
+    window: str = "",
+    size: tuple[int, int] = (80, 24),
+    options: Mapping[str, str] = MappingProxyType({}),
+    window_options: Mapping[str, str] = MappingProxyType({}),
+    timeout: float = 30.0,
+) -> None:
+    """Make a detached session that runs a program, and start a server where none runs. Uses libtmux.
+
+    `environ`: of the tmux client, and so of a server that is started here. `folder`: the program's. `size`: columns and
+    lines. The options are set right after the program has started. One thread at a time gets in, since libtmux takes
+    TMUX out of `os.environ` meanwhile. Raises RefusedError where a session of this name exists, ToolFailedError.
+    """
+    from libtmux import Server
+    from libtmux.common import tmux_cmd
+    from libtmux.exc import LibTmuxException, TmuxSessionExists
+
+    class Command(tmux_cmd):
+        """A command of libtmux, run as all our programs are: with a deadline, an environment and a closed stdin."""
+
+        def __init__(self, *arguments: object) -> None:
+            self.cmd = ["tmux", "-u", "-S", socket, *map(str, arguments)]
+            done = process.run(self.cmd, timeout=timeout, cwd=Path("/"), env=tmux_environment(environ))
+            self.returncode, self.stdout, self.stderr = done.exit_status, done.stdout.splitlines(), []
+            if done.stderr:
+                self.stderr = done.stderr.splitlines()
+
+    class OwnServer(Server):
+        def cmd(self, cmd: str, *args: Any, target: str | int | None = None) -> tmux_cmd:
+            return Command(cmd, *(() if target is None else ("-t", target)), *args)
+
+    command = escaped(f"exec {shlex.join(argv)}")
+    try:
+        with _LIBTMUX_LOCK:
+            session = OwnServer(socket_path=socket).new_session(
+                name, start_directory=escaped(str(folder)), window_name=window, window_command=command,
+                x=size[0], y=size[1],
+            )  # fmt: skip
+        for option, value in options.items():
+            session.set_option(option, value)
+        for option, value in window_options.items():
+            session.cmd("set-option", "-w", option, value)
+    except TmuxSessionExists as error:
+        hint = f"Look at it: `tmux -S {socket} attach -t ={name}`."
+        raise RefusedError(f"There is another tmux session {name}", str(error), hint) from error
+    except LibTmuxException as error:
+        title = f"tmux could not make the session {name}"
+        raise ToolFailedError(title, str(error), argv=("tmux", "new-session"), stderr=str(error)) from error

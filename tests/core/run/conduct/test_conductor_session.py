@@ -20,7 +20,7 @@ from core.run.rehearsals import a_plan
 from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.journal import Journal, read
-from selftest_core.run.conduct.conductor_session import ConductorError, find_conductor, last_words, start_conductor
+from selftest_core.run.conduct.conductor_session import ConductorError, find_conductor, last_output, start_conductor
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.bundles import agent_ref
@@ -182,7 +182,7 @@ def _what_is_left_is_swept(world: World, folder: RunFolder) -> None:
     assert "Nothing was left behind" in ours(world, "sweep", check=True).stdout
 
 
-def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_words(secretive: World) -> None:
+def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_output(secretive: World) -> None:
     world = secretive
     folder = a_folder(world, 1, env_names=("NOT_SET",))
     with pytest.raises(ConductorError, match="Variables that this run's agents need are not set") as told:
@@ -193,7 +193,7 @@ def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_words(secret
 
     def words_of_the_dead() -> str:
         found = find_conductor(folder, world.environment)
-        return last_words(found, world.environment) if found is not None and found.is_dead else ""
+        return last_output(found, world.environment) if found is not None and found.is_dead else ""
 
     assert "NOT_SET" in eventually(words_of_the_dead, "the words in the dead pane")
     # The next one takes the dead one's place.
