@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Commands that install the programs that we run, for errors and for the doctor."""
-=======
-"""Commands that install the programs which we run: the one place of them, for errors and for the doctor."""
->>>>>>> 23242cf (Make the conductor's session with libtmux, behind tools/tmux and imported when needed)
 
 from __future__ import annotations
 
@@ -19,11 +15,7 @@ _PACKAGED = frozenset({"tmux", "git", "rsync", "asciinema", "jq"})
 
 
 def install_hint(name: str) -> str:
-<<<<<<< HEAD
     """Return the command that installs this program."""
-=======
-    """Return the hint that installs this program."""
->>>>>>> 23242cf (Make the conductor's session with libtmux, behind tools/tmux and imported when needed)
     if name not in _COMMANDS and name not in _PACKAGED:
         return f"Install {name}, or put its folder on PATH."
     command = _COMMANDS.get(name, f"`sudo apt install {name}` (Debian, Ubuntu), or `brew install {name}` (macOS)")
@@ -32,11 +24,7 @@ def install_hint(name: str) -> str:
 
 
 def extra_hint(extra: str) -> str:
-<<<<<<< HEAD
     """Return the command that installs this program with an extra, such as `claude`, which has mngr's plugin."""
-=======
-    """Return the command that installs selftest-tui with an extra, such as `claude`, which brings mngr's plugin."""
->>>>>>> 23242cf (Make the conductor's session with libtmux, behind tools/tmux and imported when needed)
     checkout = Path(__file__).resolve().parents[3]
     is_checkout = (checkout / "pyproject.toml").is_file()
     return f"`uv tool install '{checkout if is_checkout else 'selftest-tui'}[mngr,{extra}]'`"
