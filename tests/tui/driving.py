@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import scenes
@@ -168,9 +169,11 @@ async def driven(
         made.append(StillWatch(shown, publish))
         return made[0]
 
+    state = None if environ and "XDG_STATE_HOME" in environ else TemporaryDirectory(prefix="state")
+    own = {"XDG_STATE_HOME": state.name} if state is not None else {}  # preferences are nobody else's
     app = FleetApp(
         make_watch,
-        environ or ENVIRONMENT,
+        {**(environ or ENVIRONMENT), **own},
         folder=folder,
         theme=theme,
         clock=lambda: scenes.NOW + (ahead[0].seconds if ahead else 0.0),
@@ -182,6 +185,8 @@ async def driven(
         ahead.append(one)
         await one.until(lambda: app.fleet.has_view and app.fleet.is_at_rest, "the first view")
         yield one
+    if state is not None:
+        state.cleanup()
 
 
 def normalised(svg: str) -> str:

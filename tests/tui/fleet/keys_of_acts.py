@@ -15,10 +15,14 @@ from textual.widgets import OptionList
 from selftest_core.agents import State
 from selftest_core.fleet.view import Problem
 from selftest_tui.fleet.arrangement import Group
+from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.fleet.keys import FLEET
+from selftest_tui.fleet.pane.preview import Preview
+from selftest_tui.shared.dialogs.columns import ChooseColumns
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.help import Page
+from selftest_tui.shared.preferences import PreferenceStore
 from selftest_tui.tutorial.screen import TutorialScreen
 from tui.key_checks import does
 from tui.quiet import quiet
@@ -145,6 +149,45 @@ async def _(one: Driven, key: str) -> None:
     assert one.table.has_focus, "keys go on meaning the same"
     await one.press(key)
     assert one.screen.pane.size.width < 70
+
+
+@does("table_wider")
+@does("table_narrower")
+async def _(one: Driven, key: str) -> None:
+    before = one.table.size.width
+    await one.press(key)
+    moved = one.table.size.width - before
+    assert moved > 0 if key == "right_curly_bracket" else moved < 0
+    share = one.app.preferences.now.splits["fleet"]
+    assert PreferenceStore(one.screen.environ).now.splits == {"fleet": share}, "it is remembered"
+
+
+@does("choose_columns")
+async def _(one: Driven, key: str) -> None:
+    assert "host" in one.lines[0]
+    await one.press(key)
+    assert isinstance(one.app.screen, ChooseColumns)
+    place = [column.name for column in COLUMNS.optional()].index("host")
+    await one.press(*["down"] * place, "space", "space", "enter")
+    assert "host" not in one.lines[0]
+    assert PreferenceStore(one.screen.environ).now.columns == {"fleet": {"host": "never"}}
+    await one.press(key, "0", "enter")
+    assert "host" in one.lines[0]
+
+
+@does("pan_right")
+@does("pan_left")
+async def _(one: Driven, key: str) -> None:
+    preview = one.screen.query_one(Preview)
+    preview.show_text("\x1b[32m" + "ab" * 200)
+    await one.until(lambda: "abab" in one.preview, "a wide terminal")
+    before = one.preview
+    await one.press("shift+right")
+    assert preview.left == 20
+    if key == "shift+left":
+        await one.press(key)
+        assert preview.left == 0
+        assert one.preview == before
 
 
 @does("scroll_down")

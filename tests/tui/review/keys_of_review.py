@@ -139,6 +139,23 @@ async def _(one: Reviewing, key: str) -> None:
     await one.until(lambda: one.top is one.screen, "back again, as it was")
 
 
+@does("table_wider", "table_narrower")
+async def _(one: Reviewing, key: str) -> None:
+    before = one.table.size.width
+    await one.press(key)
+    moved = one.table.size.width - before
+    assert moved > 0 if key == "right_curly_bracket" else moved < 0
+
+
+@does("choose_columns")
+async def _(one: Reviewing, key: str) -> None:
+    assert "agents" not in one.lines[0].split()
+    await one.press(key, "space", "enter")
+    assert "agents" in one.lines[0].split()
+    await one.press(key, "0", "enter")
+    assert "agents" not in one.lines[0].split()
+
+
 @does("scroll_down", "scroll_up")
 async def _(one: Reviewing, key: str) -> None:
     await one.press("2", "J", "J")

@@ -40,6 +40,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
         "keep", "revert", "undecide", "undo", "redo", "keep_many", "revert_many", "undecide_many", "pick", "note",
     ),
     "the line": ("move_down", "move_up", "edit", "rebase", "copy", "publish", "pull_request", "refresh", "message"),
+    "the table": ("table_wider", "table_narrower", "choose_columns"),
     "pages": ("problems", "theme", "help", "palette", "no_quit"),
     "to the fleet": ("fleet",),
     "leaving": ("leave",),

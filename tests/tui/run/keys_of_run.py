@@ -313,6 +313,33 @@ async def _(one: RunDriven, key: str) -> None:
     assert not one.screen.is_zoomed
 
 
+@does("table_wider", "table_narrower")
+async def _(one: RunDriven, key: str) -> None:
+    before = one.table.size.width
+    await one.press(key)
+    moved = one.table.size.width - before
+    assert moved > 0 if key == "right_curly_bracket" else moved < 0
+
+
+@does("choose_columns")
+async def _(one: RunDriven, key: str) -> None:
+    assert "try" in one.lines[0].split()
+    await one.press(key, "down", "space", "space", "enter")
+    assert "try" not in one.lines[0].split()
+
+
+@does("pan_right", "pan_left")
+async def _(one: RunDriven, key: str) -> None:
+    await one.go_to(a_test(one, Phase.ENDED, End.RED))
+    scrolled = one.screen.pane.query_one("#outcome")
+    await one.until(lambda: scrolled.max_scroll_x > 0, "output that is wider than the pane")
+    await one.press("shift+right")
+    assert scrolled.scroll_offset.x == min(20, scrolled.max_scroll_x)
+    if key == "shift+left":
+        await one.press(key)
+        assert scrolled.scroll_offset.x == 0
+
+
 @does("scroll_down", "scroll_up")
 async def _(one: RunDriven, key: str) -> None:
     await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.color import Color
 
+from selftest_tui.shared.present import clean
 from selftest_tui.shared.widgets import screen_text
-from selftest_tui.shared.widgets.screen_text import block, with_cursor
+from selftest_tui.shared.widgets.screen_text import block, with_cursor, wrapped
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -143,3 +145,18 @@ def test_what_a_real_tmux_captures(world: World) -> None:
     assert (red.bold, red.color) == (True, Color.from_ansi(1))
     assert back.bgcolor == Color.from_rgb(1, 2, 3)
     assert (every.italic, every.underline, every.strike) == (True, True, True)
+
+
+def test_paths_are_broken_behind_their_separators_and_prose_between_words() -> None:
+    path = "/home/somebody/projects/shop/tests/test_checkout_of_many_things.py"
+    assert wrapped(path, 30) == ["/home/somebody/projects/shop/", "tests/test_checkout_of_many_", "things.py"]
+    assert wrapped("cd /home/somebody and back", 16) == ["cd", "/home/somebody", "and back"]
+    assert wrapped("a well-known word", 12) == ["a well-known", "word"]
+
+
+@given(st.text(max_size=200), st.integers(1, 40))
+def test_wrapped_text_fits_and_loses_nothing_but_blanks(text: str, width: int) -> None:
+    lines = wrapped(text, width)
+    assert lines
+    assert all(cell_len(line) <= max(2, width) for line in lines), "a wide character needs two cells"
+    assert "".join("".join(lines).split()) == "".join("".join(map(clean, text.split("\n"))).split())

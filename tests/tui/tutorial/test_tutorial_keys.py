@@ -90,6 +90,20 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             assert screen.has_class("-zoomed")
             await press("plus")
             assert not screen.has_class("-zoomed")
+        case "table_wider" | "table_narrower":
+            before = table.size.width
+            await press(name)
+            moved = table.size.width - before
+            assert moved > 0 if action == "table_wider" else moved < 0
+        case "pan_right" | "pan_left":
+            pane = screen.query_one(TutorialDetails)
+            await press(name)
+            assert pane.scroll_offset.x == 0, "prose is wrapped: there is nothing further right"
+        case "choose_columns":
+            assert "last run" in it.lines[0]
+            await press(name, "space", "space", "enter")
+            assert "last run" not in it.lines[0]
+            await press(name, "0", "enter")
         case "scroll_down" | "scroll_up":
             pane = screen.query_one(TutorialDetails)
             await press("J")

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from selftest_tui.app.colours import ColouredApp
 from selftest_tui.app.hangup import SECONDS_FOR_THE_SCREEN, ending_with_the_terminal
-from selftest_tui.app.held_keys import HoldingApp
 from selftest_tui.fleet.screen import FleetScreen
 from selftest_tui.shared import problems
 from selftest_tui.shared.bindings import bindings_of
@@ -39,7 +39,7 @@ TITLE = "selftest-tui"
 DARK = "textual-dark"
 
 
-class FleetApp(HoldingApp):
+class FleetApp(ColouredApp):
     """Shows the fleet that `make_watch`'s watch publishes. Returns when the person quits; agents go on."""
 
     TITLE = TITLE
@@ -64,7 +64,7 @@ class FleetApp(HoldingApp):
         notify: Notify = "off",
         notify_command: str = "",
     ) -> None:
-        super().__init__()
+        super().__init__(environ, theme)
         self.review_error: SelftestError | None = None
         self.way_back = ""
         """How to come back to the screen that was left, in words for the shell; empty where it says itself."""
@@ -87,8 +87,7 @@ class FleetApp(HoldingApp):
 
     def on_mount(self) -> None:
         """Colours first, then what was asked for over the fleet."""
-        if self._wanted_theme in self.available_themes:
-            self.theme = self._wanted_theme
+        self.apply_theme()
         if self._start is not None:
             from selftest_tui.run.start import StartScreen
 
@@ -100,6 +99,8 @@ class FleetApp(HoldingApp):
         if self._wanted_theme and self._wanted_theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
+        if self.preferences.notice:
+            self.fleet.say(self.preferences.notice, "Preferences", "warning")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """ctrl+c belongs to a field of text that copies with it, and to an agent that is typed into."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.command import CommandPalette
 from textual.widgets import Input
 
+from selftest_tui.app.colours import ColouredApp
 from selftest_tui.app.hangup import ending_with_the_terminal
-from selftest_tui.app.held_keys import HoldingApp
 from selftest_tui.app.palette import Actions
 from selftest_tui.replay.screen import ReplayScreen
 from selftest_tui.shared import problems
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 
-class ReplayApp(HoldingApp):
+class ReplayApp(ColouredApp):
     """Shows one recording; leaving it ends the program."""
 
     TITLE = "selftest-tui"
@@ -33,14 +33,12 @@ class ReplayApp(HoldingApp):
     def __init__(
         self, path: Path, environ: Mapping[str, str], *, at: float | None = None, title: str = "", theme: str = ""
     ) -> None:
-        super().__init__()
-        self._wanted_theme = theme
+        super().__init__(environ, theme)
         self.replay = ReplayScreen(path, environ, at=at, title=title)
 
     def on_mount(self) -> None:
         """Colours first, then the one screen."""
-        if self._wanted_theme in self.available_themes:
-            self.theme = self._wanted_theme
+        self.apply_theme()
         self.push_screen(self.replay, lambda _: self.exit())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -260,10 +260,6 @@ DIFF = (
         disabled_reason=diff_disabled_reason),
     Key(("vertical_line",), "|", "sides", "side by side", "side by side, or in one column; at first the width decides",
         _DIFF, disabled_reason=diff_disabled_reason),
-    Key(("shift+right",), "shift+→", "pan_right", "pan right", "scroll the diff to the right", _DIFF,
-        disabled_reason=diff_disabled_reason),
-    Key(("shift+left",), "shift+←", "pan_left", "pan left", "scroll the diff to the left", _DIFF,
-        disabled_reason=diff_disabled_reason),
 )  # fmt: skip
 
 LOOK = (

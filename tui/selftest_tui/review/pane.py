@@ -133,6 +133,10 @@ class ReviewPane(Vertical, can_focus=False):
         else:
             self._scrolls[self.tab].scroll_relative(y=lines, animate=False)
 
+    def pan_text(self, cells: int) -> None:
+        """Scroll the diff sideways: negative is to the left."""
+        self.diff.pan_by(cells)
+
     def scroll_top(self) -> None:
         """Another thing is shown: from its beginning."""
         for scroll in self._scrolls.values():

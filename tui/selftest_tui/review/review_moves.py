@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
-from selftest_tui.review.diff.diff_view import PAN
 from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, filters_for, key_of
 from selftest_tui.review.pane import TABS
 from selftest_tui.shared.dialogs.choose import Choose
@@ -121,14 +120,6 @@ class ReviewMoves(TableMoves):
     def sides(self) -> None:
         """One column, or two."""
         self._screen.pane.diff.toggle_sides()
-
-    def pan_right(self) -> None:
-        """Show what stands further right."""
-        self._screen.pane.diff.pan_by(PAN)
-
-    def pan_left(self) -> None:
-        """Back to the left."""
-        self._screen.pane.diff.pan_by(-PAN)
 
     # the right pane
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from selftest_tui.fleet.pane.details import Details
@@ -40,15 +41,29 @@ class Report(Static):
     def show(self, text: str) -> None:
         """Go over to another text."""
         self._text = text
-        self._lay_out()
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Break prose for the width of what this scrolls in; output of programs is cut there, and scrolls sideways."""
+        parent = self.parent
+        width = parent.scrollable_content_region.width if isinstance(parent, Widget) else 0
+        if width:
+            self.update(markdown_content(self._text, width))
+
+
+class ReportScroll(VerticalScroll, can_focus=False):
+    """Scrolls a report, sideways too."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(id="outcome")
+        self._report = report
+
+    def compose(self) -> ComposeResult:
+        yield self._report
 
     def on_resize(self) -> None:
         """Other words fit in a line."""
-        self._lay_out()
-
-    def _lay_out(self) -> None:
-        if self.size.width:
-            self.update(markdown_content(self._text, self.size.width))
+        self._report.lay_out()
 
 
 class _TabName(Static):
@@ -89,6 +104,8 @@ class RunPane(Vertical, can_focus=False):
     RunPane ContentSwitcher { height: 1fr; }
     RunPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
     RunPane VerticalScroll Static { height: auto; width: 1fr; }
+    RunPane ReportScroll { overflow-x: auto; scrollbar-size-horizontal: 1; }
+    RunPane ReportScroll Report { width: auto; min-width: 100%; text-wrap: nowrap; text-overflow: clip; }
     """
 
     class TabChosen(Message):
@@ -115,15 +132,14 @@ class RunPane(Vertical, can_focus=False):
         self._pane: PaneRef | None = None
         self._details = Details(clock)
         self._files = Static(id="files")
-        self._outcome_scroll = VerticalScroll(id="outcome", can_focus=False)
+        self._outcome_scroll = ReportScroll(self._report)
         self._files_scroll = VerticalScroll(id="artifacts", can_focus=False)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="tabs"):
             yield from self._names
         with self._switcher:
-            with self._outcome_scroll:
-                yield self._report
+            yield self._outcome_scroll
             with Vertical(id="terminal"):
                 yield self._preview
             yield self._details
@@ -216,6 +232,13 @@ class RunPane(Vertical, can_focus=False):
             self._preview.scroll_text(lines)
         else:
             self.query_one(f"#{self.tab}").scroll_relative(y=lines, animate=False)
+
+    def pan_text(self, cells: int) -> None:
+        """Scroll what is shown sideways: negative is to the left."""
+        if self.tab == "terminal":
+            self._preview.pan(cells)
+        else:
+            self.query_one(f"#{self.tab}").scroll_relative(x=cells, animate=False)
 
     def scroll_top(self) -> None:
         """Another thing is shown: from its beginning."""

@@ -33,7 +33,7 @@ def _parser() -> MarkdownIt:
 
 @lru_cache(maxsize=64)
 def markdown_content(text: str, width: int) -> Content:
-    """The text in lines of at most `width` cells."""
+    """The text in lines of at most `width` cells; lines of code are as long as they are."""
     writer = _Writer(max(_LEAST_WIDTH, width))
     writer.write(_parser().parse(text))
     return Content("\n").join(writer.lines)
@@ -128,10 +128,7 @@ class _Writer:
             self._blank()
         for line in text.rstrip("\n").split("\n"):
             prefix, self._first = (self._first or self._prefix()), None
-            room = max(_LEAST_WIDTH, self._width - len(prefix) - 2)
-            for part in Content(line.expandtabs(4)).fold(room) or [Content("")]:
-                self.lines.append(Content.assemble((prefix, MUTED), ("▎ ", MUTED), part))
-                prefix = self._prefix()
+            self.lines.append(Content.assemble((prefix, MUTED), ("▎ ", MUTED), line.expandtabs(4)))
         self.lines.append(Content(""))
 
     def _lines(self, content: Content) -> None:

@@ -1,36 +1,49 @@
 """A main screen with a table on the left and a pane on the right, which lies over the table on narrow terminals.
 
 Base of the screens of fleet, run, review and tutorial: the keys that move the cursor, the prompt at the bottom, the
-right pane, the problems.
+right pane, the split and the columns, which a person chooses and which are remembered, the problems.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from textual.widget import Widget
+
+from selftest_core.errors import RefusedError
 from selftest_tui.shared.filter import problem_of
 from selftest_tui.shared.keyed import KeyedScreen
+from selftest_tui.shared.preferences import LEAST_SPLIT, MOST_SPLIT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Protocol
 
     from textual import events
 
     from selftest_core.fleet.view import Problem
     from selftest_tui.shared.filter import Language
+    from selftest_tui.shared.preferences import PreferenceStore
+    from selftest_tui.shared.widgets.columns import Choice
     from selftest_tui.shared.widgets.cursor_table import CursorTable
     from selftest_tui.shared.widgets.prompt import Prompt
 
     class Pane(Protocol):
-        """What lies on the right."""
+        """The right pane, a widget."""
 
         def scroll_text(self, lines: int) -> None: ...
+        def pan_text(self, cells: int) -> None: ...
 
 
 NARROW = 100
 """Columns below which the right pane is a key away."""
 SCROLL_LINES = 5
 """Lines that J and K scroll."""
+STEP = 4
+"""Cells by which a key moves the split."""
+PAN_CELLS = 20
+"""Cells that shift+arrows scroll sideways."""
 
 
 class SplitScreen(KeyedScreen):
@@ -39,6 +52,7 @@ class SplitScreen(KeyedScreen):
     table: CursorTable[Any]
     pane: Pane
     prompt: Prompt
+    _is_dragging = False
 
     def show_frame(self) -> None:
         """Say in the frame what is shown, and in the key line what works now."""
@@ -134,6 +148,128 @@ class SplitScreen(KeyedScreen):
         self.remove_class("-asking")
         self.table.focus()
 
+    # columns
+
+    @property
+    def _preferences(self) -> PreferenceStore | None:
+        """The person's choices; None in an app that keeps none."""
+        return getattr(self.app, "preferences", None)
+
+    @property
+    def chosen_columns(self) -> Mapping[str, Choice]:
+        """The person's choice of columns for this table."""
+        store = self._preferences
+        return store.now.columns.get(self.table.columns.columns.table, {}) if store is not None else {}
+
+    def keep_columns(self, choices: Mapping[str, Choice]) -> None:
+        """Show the table with these choices of columns, and remember them."""
+        self.table.choose_columns(choices)
+        if (store := self._preferences) is not None:
+            store.choose_columns(self.table.columns.columns.table, choices)
+            self._tell_of_preferences(store)
+
+    def _tell_of_preferences(self, store: PreferenceStore) -> None:
+        if store.notice:
+            self.say(store.notice, "Preferences", "warning")
+            store.notice = ""
+
+    def do_choose_columns(self) -> None:
+        """Choose the columns of the table."""
+        from selftest_tui.shared.dialogs.columns import ChooseColumns  # not needed for the first frame
+
+        def chosen(choices: Mapping[str, Choice] | None) -> None:
+            if choices is not None:
+                self.keep_columns(choices)
+
+        shown = [one.column.name for one in self.table.columns.place(self.table.scrollable_content_region.width)]
+        dialog = ChooseColumns(self.table.columns.columns.optional(), self.chosen_columns, shown)
+        self.app.push_screen(dialog, chosen)
+
+    # the split
+
+    def do_table_wider(self) -> None:
+        """Move the split to the right."""
+        self.move_split(STEP)
+
+    def do_table_narrower(self) -> None:
+        """Move the split to the left."""
+        self.move_split(-STEP)
+
+    def on_mount(self) -> None:
+        """Show what was chosen before. Called after the screen's own."""
+        self.table.choose_columns(self.chosen_columns)
+        self._lay_split_out()
+
+    @property
+    def _share(self) -> float | None:
+        """The table's share of the width, where the person chose one."""
+        store = self._preferences
+        return store.now.splits.get(self.table.columns.columns.table) if store is not None else None
+
+    @property
+    def _frame_of_table(self) -> Widget:
+        frame = self.table.parent
+        assert isinstance(frame, Widget)
+        return frame
+
+    def _lay_split_out(self) -> None:
+        """Give table and pane their widths: the person's beside each other, else those of the style sheet."""
+        frame, pane, share = self._frame_of_table, self.pane, self._share
+        assert isinstance(pane, Widget)
+        for widget in (frame, pane):
+            for rule in ("width", "min_width", "max_width"):
+                widget.styles.clear_rule(rule)
+        if share is not None and not self.is_narrow and not self.is_zoomed:
+            for widget in (frame, pane):
+                widget.styles.min_width, widget.styles.max_width = 10, "100%"
+            frame.styles.width, pane.styles.width = f"{share * 100:.2f}%", "1fr"
+
+    def move_split(self, cells: int) -> None:
+        """Make the table wider by so many cells (narrower where negative), and remember it."""
+        if self.is_narrow or self.is_zoomed:
+            why = f"Below {NARROW} columns the right pane covers the table." if self.is_narrow else ""
+            raise RefusedError("Table and pane are not beside each other now", why)
+        self._split_at(self._frame_of_table.outer_size.width + cells)
+        self._keep_split()
+
+    def _split_at(self, x: int) -> None:
+        width = max(1, self.size.width)
+        share = min(MOST_SPLIT, max(LEAST_SPLIT, x / width))
+        if (store := self._preferences) is not None:
+            store.now = replace(store.now, splits={**store.now.splits, self.table.columns.columns.table: share})
+        self._lay_split_out()
+
+    def _keep_split(self) -> None:
+        store, share = self._preferences, self._share
+        if store is not None and share is not None:
+            store.split(self.table.columns.columns.table, share)
+            self._tell_of_preferences(store)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """The border between table and pane is dragged with the mouse."""
+        frame = self._frame_of_table
+        is_beside = not self.is_narrow and not self.is_zoomed
+        if (
+            is_beside
+            and frame.region.right - 1 <= event.screen_x <= frame.region.right
+            and (frame.region.y <= event.screen_y < frame.region.bottom)
+        ):
+            frame.capture_mouse()
+            self._is_dragging = True
+            event.stop()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Move the split with the mouse."""
+        if self._is_dragging:
+            self._split_at(int(event.screen_x) + 1)
+
+    def on_mouse_up(self) -> None:
+        """Remember where the split was left."""
+        if self._is_dragging:
+            self._is_dragging = False
+            self._frame_of_table.release_mouse()
+            self._keep_split()
+
     # the right pane
 
     def do_zoom(self) -> None:
@@ -147,6 +283,14 @@ class SplitScreen(KeyedScreen):
     def do_scroll_up(self) -> None:
         """Scroll the right pane up."""
         self.pane.scroll_text(-SCROLL_LINES)
+
+    def do_pan_right(self) -> None:
+        """Scroll the right pane to the right."""
+        self.pane.pan_text(PAN_CELLS)
+
+    def do_pan_left(self) -> None:
+        """Scroll the right pane to the left."""
+        self.pane.pan_text(-PAN_CELLS)
 
     @property
     def is_narrow(self) -> bool:
@@ -166,11 +310,13 @@ class SplitScreen(KeyedScreen):
     def zoom(self, on: bool) -> None:
         """The right pane over the table, or beside it (on narrow terminals: away)."""
         self.set_class(on, "-zoomed")
+        self._lay_split_out()
         self.show_frame()
 
     def on_resize(self, event: events.Resize) -> None:
         """Narrow terminals are one class."""
         self.set_class(event.size.width < NARROW, "-narrow")
+        self._lay_split_out()
 
     # problems
 

@@ -107,6 +107,28 @@ class TableMoves:
         """The right pane, up."""
         self._screen.pane.scroll_text(-SCROLL_LINES)
 
+    def pan_right(self) -> None:
+        """The right pane, to the right."""
+        self._screen.do_pan_right()
+
+    def pan_left(self) -> None:
+        """The right pane, to the left."""
+        self._screen.do_pan_left()
+
+    # the table
+
+    def table_wider(self) -> None:
+        """Move the split to the right."""
+        self._screen.do_table_wider()
+
+    def table_narrower(self) -> None:
+        """Move the split to the left."""
+        self._screen.do_table_narrower()
+
+    def choose_columns(self) -> None:
+        """Choose the columns of the table."""
+        self._screen.do_choose_columns()
+
     # the program
 
     def problems(self) -> None:

@@ -56,6 +56,10 @@ class TutorialDetails(VerticalScroll, can_focus=False):
         """Down, or up where negative."""
         self.scroll_relative(y=lines, animate=False)
 
+    def pan_text(self, cells: int) -> None:
+        """To the right, or to the left where negative."""
+        self.scroll_relative(x=cells, animate=False)
+
     def show(self, line: Line | None, tutorial: str) -> None:
         """Go over to another line. `tutorial`: the file's name."""
         if self._shown == (line, tutorial):

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import chop_cells
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -134,7 +133,7 @@ def laid_out(facts: Sequence[Fact], width: int) -> Content:
     lines: list[Content] = []
     for fact in facts:
         value = clean(fact.value)
-        parts = wrapped(value, room) if " " in value else chop_cells(value, room) or [""]
+        parts = wrapped(value, room)
         lines.append(Content.assemble((fact.label.ljust(column), "$foreground-muted"), parts[0]))
         lines.extend(Content(" " * column + part) for part in parts[1:])
     return Content("\n").join(lines)

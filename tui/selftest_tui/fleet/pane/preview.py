@@ -183,7 +183,8 @@ class Preview(Widget):
     def _fit_kept(self) -> None:
         """Show the last lines that fit: a hidden widget has no height yet."""
         lines = list(self._kept)
-        self._shown = Shown(strips(lines, max(0, len(lines) - max(1, self.size.height))))
+        shown = strips(lines, max(0, len(lines) - max(1, self.size.height)))
+        self._shown = Shown(shown, width=max((strip.cell_length for strip in shown), default=0))
         self.refresh()
 
     def show_cursor(self, is_shown: bool) -> None:
@@ -207,6 +208,11 @@ class Preview(Widget):
         if back != self._back:
             self._back = back
             self._look_in(0.0)
+
+    @property
+    def left(self) -> int:
+        """Cells that are out of sight on the left."""
+        return self._left
 
     def pan(self, cells: int) -> None:
         """Move the part that is seen to the right, or back to the left."""

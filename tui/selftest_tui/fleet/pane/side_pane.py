@@ -191,6 +191,13 @@ class SidePane(Vertical, can_focus=False):
         else:
             self.query_one(f"#{self._tab}").scroll_relative(y=lines, animate=False)
 
+    def pan_text(self, cells: int) -> None:
+        """Scroll what is shown sideways: negative is to the left."""
+        if self._tab == "preview":
+            self.query_one(Preview).pan(cells)
+        else:
+            self.query_one(f"#{self._tab}").scroll_relative(x=cells, animate=False)
+
     def start_typing(self) -> None:
         """From now on every key goes to the pane that is shown. Raises SelftestError where there is none."""
         pane = self._pane_of(self._row, self._session)

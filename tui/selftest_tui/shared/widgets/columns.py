@@ -210,10 +210,13 @@ def place(columns: Columns[Any], width: int, needs: Needs = Needs()) -> tuple[Pl
     def least_with_name(column: Column[Any]) -> int:
         return min(name.good, want(name)) if column is name else least(column)
 
-    for column in (*droppable, *reversed(asked_for)):
-        if column is not name and total(chosen, least_with_name) > room:
+    for column in droppable:
+        if total(chosen, least_with_name) > room:
             chosen.remove(column)
             is_tight = True
+    for column in reversed(asked_for):
+        if column is not name and total(chosen, least) > room:
+            chosen.remove(column)
     for column in sorted((one for one in columns.columns if one.joins), key=lambda one: one.joins):
         fits = not is_tight and total([*chosen, column], want) <= room
         if fits and column not in chosen and joins_by_itself(column):

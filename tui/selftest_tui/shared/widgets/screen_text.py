@@ -14,11 +14,10 @@ Pure; must not know where the text came from.
 from __future__ import annotations
 
 import re
-import textwrap
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import chop_cells, get_character_cell_size
+from rich.cells import cell_len, chop_cells, get_character_cell_size
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
@@ -35,6 +34,8 @@ _TOKEN = re.compile(
     r"|\x1b[ -/]{0,8}[0-~]?"
     r"|(?P<shift>[\x0e\x0f])"
 )
+_WORD = re.compile(r"\s*\S+")
+_PART_OF_WORD = re.compile(r"[^/\\:,;=&?@._-]*[/\\:,;=&?@._-]+|[^/\\:,;=&?@._-]+")
 _RESET = re.compile(r"\x1b\[0?m")
 _LINE_DRAWING = str.maketrans("`abcdefghijklmnopqrstuvwxyz{|}~", "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -224,9 +225,32 @@ def block(text: str, most: int = 20_000) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The lines of a text, broken between words into at most `width` cells; at least one line. Made safe to show."""
+    """The lines of a text in at most `width` cells each; at least one line. Made safe to show.
+
+    Lines are broken between words; a word that is longer than a line, such as a path, behind one of its separators.
+    """
+    width = max(1, width)
     lines: list[str] = []
     for line in text.split("\n"):
-        for part in textwrap.wrap(clean(line), max(1, width)) or [""]:
-            lines.extend(chop_cells(part, max(1, width)) or [""])  # wide characters take two cells
+        lines.extend(_wrapped_line(clean(line), width))
     return lines
+
+
+def _wrapped_line(text: str, width: int) -> list[str]:
+    lines = [""]
+    for word in _WORD.findall(text):
+        if cell_len(lines[-1] + word) <= width:
+            lines[-1] += word
+            continue
+        bare = word.lstrip()
+        if cell_len(bare) <= width:
+            lines.append(bare)
+            continue
+        if lines[-1]:
+            lines.append("")
+        for part in _PART_OF_WORD.findall(bare):
+            if cell_len(lines[-1] + part) > width:
+                lines.extend(chop_cells(part, width))  # wide characters take two cells
+            else:
+                lines[-1] += part
+    return [line for line in lines if line] or [""]
