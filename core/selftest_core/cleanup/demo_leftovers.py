@@ -21,7 +21,6 @@ class Leftover:
     """One thing that was left behind. `says` in words what it is; `is_kept`: on purpose."""
 
     folder: DemoFolder
-    processes: int
     says: str
 
     @property
@@ -51,7 +50,7 @@ def leftovers(environ: Mapping[str, str]) -> tuple[Leftover, ...]:
             running = len(processes_of(folder.path))
             what = "a demo kept with --keep" if folder.is_kept else f"a demo whose process ({folder.pid}) was killed"
             processes = f"{running} process{'' if running == 1 else 'es'} still running"
-            found.append(Leftover(folder, running, f"{folder.path}: {what}, {processes}"))
+            found.append(Leftover(folder, f"{folder.path}: {what}, {processes}"))
     return tuple(found)
 
 

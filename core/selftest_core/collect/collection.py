@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.collect import collecting_plugin
 from selftest_core.errors import ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.tools.process import run, run_async
+from selftest_core.tools.process import run_async
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -99,7 +99,7 @@ def default_pytest_command(project: Path, environ: Mapping[str, str]) -> tuple[s
     return (found,) if found else (sys.executable, "-m", "pytest")
 
 
-def collect(
+async def collect(
     root: Path,
     tests: Sequence[str],
     pytest_command: Sequence[str],
@@ -107,27 +107,12 @@ def collect(
     environ: Mapping[str, str],
     timeout: float = TIMEOUT,
 ) -> Collection:
-    """Collect in `root`. `tests`: paths and node ids relative to it, none for what the project's settings say.
+    """Collect the tests in `root`. `tests`: paths and node ids relative to it, none for the project's own settings.
 
     `pytest_command` empty means `default_pytest_command(root, environ)`; a relative path in it is relative to `root`.
-    Raises UsageError (no tests; arguments that pytest refuses), ToolMissingError (no pytest), ToolTimeoutError,
-    ToolFailedError (pytest died or was stopped) and ToolOutputError.
+    Cancelling ends pytest. Raises UsageError (no tests; arguments that pytest refuses), ToolMissingError (no pytest),
+    ToolTimeoutError, ToolFailedError (pytest crashed or was stopped) and ToolOutputError.
     """
-    with _arranged(root, tests, pytest_command, pytest_args, environ) as asked:
-        with asked.explained(timeout):
-            done = run(asked.argv, timeout=timeout, cwd=root, env=asked.environment)
-        return asked.collected(done)
-
-
-async def collect_async(
-    root: Path,
-    tests: Sequence[str],
-    pytest_command: Sequence[str],
-    pytest_args: Sequence[str],
-    environ: Mapping[str, str],
-    timeout: float = TIMEOUT,
-) -> Collection:
-    """The same as `collect`, without holding up the event loop. Cancelling ends pytest."""
     with _arranged(root, tests, pytest_command, pytest_args, environ) as asked:
         with asked.explained(timeout):
             done = await run_async(asked.argv, timeout=timeout, cwd=root, env=asked.environment)

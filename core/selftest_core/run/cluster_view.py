@@ -19,11 +19,10 @@ from selftest_core.run.conduct.circuit_breaker import cluster_key
 from selftest_core.run.events import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
-    from selftest_core.actions.agent_actions import ActResult, Target
+    from selftest_core.actions.agent_actions import Target
     from selftest_core.run.fold import Run, RunRow
-    from selftest_core.tools.mngr import Mngr
 
 ASKING_STAGE = "waiting"
 LIMITED_STAGE = "limited"
@@ -97,15 +96,6 @@ def message_targets(rows: Iterable[RunRow]) -> tuple[Target, ...]:
 
     members = [row.member for row in rows if not unreachable(row) and row.member is not None]
     return tuple(Target(AgentKey(one.host_id, one.agent_id), one.address, one.name, one.provider) for one in members)
-
-
-async def message_members(
-    mngr: Mngr, rows: Sequence[RunRow], text: str, on_result: Callable[[ActResult], None] | None = None
-) -> tuple[ActResult, ...]:
-    """Send one message to the agents of these tests that can be reached; one result for each of them."""
-    from selftest_core.actions.agent_actions import Act, steer
-
-    return await steer(mngr, Act.MESSAGE, message_targets(rows), text, on_result)
 
 
 def _urgency(one: ClusterRow) -> tuple[bool, int, float, int]:

@@ -55,11 +55,6 @@ class Tutorial:
     headings: tuple[Heading, ...]
     warnings: tuple[TutorialWarning, ...] = ()
 
-    def heading_of(self, block: Block) -> Heading | None:
-        """The nearest heading above a block."""
-        above = [heading for heading in self.headings if heading.line < block.line]
-        return above[-1] if above else None
-
 
 def parse_blocks(text: str) -> Tutorial:
     """Cut a tutorial's text. A byte order mark and any line ending (LF, CRLF, CR) are accepted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -85,7 +86,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def collection(project: Path) -> Collection:
     before = listing(project)
-    found = collect(project, ["tests"], PYTEST, [], ENVIRONMENT, PATIENCE)
+    found = asyncio.run(collect(project, ["tests"], PYTEST, [], ENVIRONMENT, PATIENCE))
     assert listing(project) == before, "collecting writes nothing into the project"
     return found
 
@@ -93,7 +94,7 @@ def collection(project: Path) -> Collection:
 def collecting(
     project: Path, *tests: str, command: Sequence[str] = PYTEST, args: Sequence[str] = (), timeout: float = PATIENCE
 ) -> Collection:
-    return collect(project, tests, command, args, ENVIRONMENT, timeout)
+    return asyncio.run(collect(project, tests, command, args, ENVIRONMENT, timeout))
 
 
 def test_ids_are_relative_to_the_folder_and_in_the_order_of_the_files(collection: Collection) -> None:

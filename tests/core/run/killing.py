@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.run.fingerprints import fingerprint
 from core.run.rehearsals import a_plan, assert_told_rightly
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.git.command import find_place
@@ -25,7 +26,6 @@ from selftest_core.journal import read
 from selftest_core.run.fetch.bundles import agent_ref
 from selftest_core.run.fetch.received_files import SCREEN
 from selftest_core.run.outcome.ends import End
-from selftest_core.run.plan.source import fingerprint
 from selftest_core.run.store import RunFolder, make_run_folder
 from worlds import eventually, nudge_tmux
 

@@ -36,7 +36,6 @@ def test_pieces_are_told_apart_and_keep_their_lines() -> None:
     ]
     assert [heading.line for heading in tutorial.headings] == [5, 15]
     assert tutorial.headings[1].text == "# The end"
-    assert tutorial.heading_of(tutorial.blocks[1]) == tutorial.headings[0]
     assert tutorial.warnings == ()
 
 

@@ -45,7 +45,6 @@ def test_a_run_is_followed_and_a_newer_one_takes_its_place(tmp_path: Path) -> No
     project = write_project(tmp_path / "shop")
     source = TutorialSource(project, environ)
     assert source.look().run == ""
-    assert source.run_folder is None
     folder = a_run_folder(project, environ, [CARD])
     assert source.look().run == RUN
     assert {project, project / "tests", folder.path, folder.path.parent} <= set(source.folders())

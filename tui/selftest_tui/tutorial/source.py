@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.run.fold import Run
-    from selftest_core.run.store import RunFolder
     from selftest_core.tutorial.check import Check
 
 TUTORIAL = "tutorial.sh"
@@ -54,11 +53,6 @@ class TutorialSource:
         if self._last is None or self._last[0] is not check or self._last[1] is not run:
             self._last = (check, run, look_at(check, run))
         return self._last[2]
-
-    @property
-    def run_folder(self) -> RunFolder | None:
-        """The run whose results were seen at the last look."""
-        return None if self._follower is None else self._follower.folder
 
     def folders(self) -> tuple[Path, ...]:
         """The folders in which a change may change the view."""

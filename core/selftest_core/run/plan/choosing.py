@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from selftest_core.collect.affected import affected
-from selftest_core.collect.collection import collect_async
+from selftest_core.collect.collection import collect
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
@@ -72,7 +72,7 @@ async def choose(source: Source, asked: Asked, environ: Mapping[str, str]) -> Ch
     oid = Git(source.git_dir, environ).resolve(asked.affected_by) if asked.affected_by is not None else ""
     with _files_of_base(source, asked.tutorial, environ) as (root, git):
         _refuse_uncommitted(names, root, source)
-        collection = await collect_async(root, names, asked.pytest_command, asked.pytest_args, environ)
+        collection = await collect(root, names, asked.pytest_command, asked.pytest_args, environ)
         return await asyncio.to_thread(_chosen, source, asked, collection, oid, root, git)
 
 

@@ -65,11 +65,6 @@ def label_of(node_id: str) -> str:
     return f"{plain[: LONGEST_LABEL - len(digest) - 1]}#{digest}"
 
 
-def find_test(label: str, node_ids: Iterable[str]) -> str | None:
-    """The test that a label stands for, among those of the run; None where it is none of them."""
-    return next((node_id for node_id in node_ids if label_of(node_id) == label), None)
-
-
 def _name(run: str, node_id: str, attempt: int) -> str:
     ending = f"-{_digest(f'{attempt}:{node_id}' if attempt else node_id)[:_HASH]}-{run[-4:]}"
     return _words(node_id)[: LONGEST - len(ending)].rstrip("-") + ending

@@ -84,15 +84,6 @@ def offered_tests(plan: RunPlan, picked: Mapping[str, Sequence[str]]) -> tuple[O
     )
 
 
-def offer_lines(offer: Offer) -> tuple[str, ...]:
-    """The offer as plain lines of any length; the word of each part stands in the first column."""
-    lines: list[str] = []
-    for part in offer_parts(offer):
-        for number, line in enumerate(part.lines):
-            lines.append(f"{part.word if number == 0 else '':<9} {line}".rstrip())
-    return tuple(lines)
-
-
 def offer_parts(offer: Offer) -> tuple[Part, ...]:
     """The offer part by part, in the order in which a person asks."""
     plan, estimates = offer.plan, offer.estimates

@@ -10,7 +10,6 @@ what they ignore is not listed; nothing asked here writes, not even the index.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,6 @@ class Source:
 
     `git_dir`: where HEAD is (of a linked work tree: its own). `left_out`: paths changed or untracked in the tree, in
     git's order, with bytes that are not UTF-8 as surrogates. `warnings`: what a person should know before the start.
-    `submodules`: paths at the base.
     """
 
     place: Place
@@ -53,7 +51,6 @@ class Source:
     head: str | None
     size: Size
     left_out: tuple[str, ...]
-    submodules: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
@@ -91,7 +88,7 @@ def look_at(folder: Path, base: str, environ: Mapping[str, str], transfer: Trans
         warnings.append("files kept by git LFS are pointers in the agents' copies")
     if head is not None and head != oid:
         warnings.append(f"the base is not what is checked out, which is {head[:12]}")
-    return Source(place, git.git_dir, oid, head, size, left_out(place, environ), submodules, tuple(warnings))
+    return Source(place, git.git_dir, oid, head, size, left_out(place, environ), tuple(warnings))
 
 
 def left_out(place: Place, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -135,21 +132,6 @@ def identity(place: Place, environ: Mapping[str, str]) -> tuple[str, str]:
         configured = _as_the_person(place, environ, "config", "--get", key).stdout.strip()
         found.append(environ.get(variable, "").strip() or configured or instead)
     return found[0], found[1]
-
-
-def fingerprint(place: Place, environ: Mapping[str, str]) -> dict[str, str]:
-    """What must be the same after a run: HEAD, what the index holds, every ref but ours (the stash is one), the
-    settings. A name and a hash each, so that a difference can be named."""
-    git_dir = _own_git_dir(place, environ)
-    git = Git(git_dir, environ)
-    refs = {name: oid for name, oid in git.refs().items() if not name.startswith("refs/selftest/")}
-    parts = {
-        "HEAD": (git_dir / "HEAD").read_bytes(),
-        "index": git.ask("ls-files", "--stage", "-z").encode("utf-8", "surrogateescape"),
-        "refs": "\n".join(f"{oid} {name}" for name, oid in sorted(refs.items())).encode("utf-8", "surrogateescape"),
-        "config": (place.git_dir / "config").read_bytes(),
-    }
-    return {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
 
 
 def _resolved(git: Git, name: str) -> str | None:

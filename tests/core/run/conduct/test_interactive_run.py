@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from core.run.fingerprints import fingerprint
 from core.run.rehearsals import a_plan
 from core.run.thinkers import TYPE, teach_mngr
 from selftest_core.fleet.sources.probe import Probe
@@ -26,7 +27,6 @@ from selftest_core.run.fetch.bundles import GitBundles, agent_ref
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.prompt import PROMPT_LINE
-from selftest_core.run.plan.source import fingerprint
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 from worlds import eventually

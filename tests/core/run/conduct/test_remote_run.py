@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.far_hosts import far_hosts
+from core.run.fingerprints import fingerprint
 from core.run.rehearsals import a_plan
 from selftest_core.git.command import find_place
 from selftest_core.journal import Journal
@@ -23,7 +24,6 @@ from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.bundles import GitBundles, agent_ref
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
-from selftest_core.run.plan.source import fingerprint
 from selftest_core.run.store import RequestKind, RunRequest, make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 

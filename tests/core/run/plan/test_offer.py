@@ -17,7 +17,6 @@ from selftest_core.run.plan.offer import (
     OfferedTest,
     Uncollected,
     amount,
-    offer_lines,
     offer_parts,
     offered_tests,
 )
@@ -107,10 +106,10 @@ def test_a_thousand_tests_do_not_make_a_thousand_lines() -> None:
     tests = tuple(OfferedTest(f"tests/test_{n}.py::test", ("changed",), 0) for n in range(1000))
     whole = an_offer(1000, tests=tests, left_out=tuple(f"f{n}" for n in range(1000)))
 
-    assert len(offer_lines(whole)) < 80
+    assert sum(len(part.lines) for part in offer_parts(whole)) < 80
     assert "and 970 more files" in said(whole)["tests"]
     assert "and 990 more" in said(whole)["left out"]
-    assert len(offer_lines(dataclasses.replace(whole, affected_by="main"))) < 500
+    assert sum(len(part.lines) for part in offer_parts(dataclasses.replace(whole, affected_by="main"))) < 500
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -181,7 +180,7 @@ def test_an_environment_that_imports_the_persons_own_checkout_is_told(
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir()
     python.symlink_to("/bin/sh")
-    here = Source(Place(tmp_path / ".git", tmp_path), tmp_path / ".git", "1" * 40, "1" * 40, SIZE, (), (), ())
+    here = Source(Place(tmp_path / ".git", tmp_path), tmp_path / ".git", "1" * 40, "1" * 40, SIZE, (), ())
     command = tuple(word.replace("ENVIRONMENT", str(tmp_path / ".venv")) for word in configured)
 
     found = pytest_commands(command, here, {"PATH": "/usr/bin:/bin"}, is_local=True)
@@ -195,7 +194,7 @@ def test_an_environment_that_imports_the_persons_own_checkout_is_told(
 
 
 def test_a_path_of_the_persons_checkout_in_the_environment_is_told(tmp_path: Path) -> None:
-    here = Source(Place(tmp_path / ".git", tmp_path), tmp_path / ".git", "1" * 40, "1" * 40, SIZE, (), (), ())
+    here = Source(Place(tmp_path / ".git", tmp_path), tmp_path / ".git", "1" * 40, "1" * 40, SIZE, (), ())
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/elsewhere:{tmp_path / 'src'}"}
     (note,) = pytest_commands(("python3", "-m", "pytest"), here, environ, is_local=True).notes
     assert note.startswith(f"agents would test {tmp_path / 'src'}, not their copy: PYTHONPATH")

@@ -21,7 +21,7 @@ NOW = 1795253460.0
 FOLDER = Path("/home/ann/shop")
 SOURCE = Source(
     Place(FOLDER / ".git", FOLDER), FOLDER / ".git", "1" * 40, "1" * 40, Size(10, 40960, 9000), ("a.txt", "caf\udce9"),
-    (), ("it is cold",),
+    ("it is cold",),
 )  # fmt: skip
 TESTS = ("tests/t.py::test_a[x/../y z]", "tests/t.py::test_a[\u00fc]", "tests/t.py::TestB::test_b")
 BLOCKS = {"tests/t.py::test_a": ("ls", "cat"), "tests/t.py::TestB::test_b": ("ls",)}

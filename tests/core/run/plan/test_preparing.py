@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from core.run.fingerprints import fingerprint
 from core.run.shop import ANSWERS, TESTS, commit, make_shop
 from selftest_core.config import load_config
 from selftest_core.errors import ConfigError, RefusedError, SelftestError, ToolError, UsageError
@@ -14,7 +15,6 @@ from selftest_core.git.command import find_place
 from selftest_core.run.events import Phase
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.preparing import Prepared, Wanted, begin, prepare
-from selftest_core.run.plan.source import fingerprint
 from standins import calls, mngr_that
 from worlds import World, a_world
 
