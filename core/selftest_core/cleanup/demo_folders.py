@@ -1,12 +1,16 @@
-"""Which demo folders exist, whose they are, and whether their demo still runs.
+"""Folders of demos: claim one, find them, end everything that runs in one, and remove it.
 
-A demo's folder carries a marker that its process holds locked (`flock`) for as long as it lives. The kernel drops the
-lock however the process ends, kill -9 included, and never confuses it with a later process of the same number. The
-marker appears already locked, by a rename, so that nobody can find it between making and locking.
+A demo's folder has a marker that its process keeps locked (`flock`) as long as it runs. The kernel drops the lock
+however the process ends, kill -9 included, and never confuses it with a later process of the same number. The marker
+is locked before it gets its name, so nobody finds it unlocked.
 
-Folders are found by their names in the temporary folder, and by notes in the state folder for demos that were
-started with another TMPDIR. Nothing counts as ours unless it is a real folder of this user whose marker names that
-very folder: a copy of a demo, or a link to one, is somebody's own and never touched.
+Folders are found by their names in the temporary folder, and by notes in the state folder for demos that were started
+with another TMPDIR. A folder is only ours if it is a real folder of this user whose marker names it: copies and links
+are never touched.
+
+Processes of a demo are recognised by the MNGR_HOST_DIR that they inherited, which only they have; this finds those
+that left every process group and session (helpers of mngr, daemons). On Linux a pidfd holds them while that is
+checked, so that a reused process id is never hit.
 """
 
 from __future__ import annotations
@@ -16,22 +20,28 @@ import fcntl
 import json
 import os
 import re
+import shutil
+import signal
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import SelftestError
+from selftest_core.errors import SelftestError, ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.paths import state_folder
+from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PREFIX = "selftest-demo-"
 MARKER = ".selftest-demo"
 _SOCKET_LIMIT = 100
 """Bytes that a Unix socket's path may have on every system (Linux 107, macOS 103), with some to spare."""
+PATIENCE = 60.0
+"""Seconds until what does not end is reported instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +164,190 @@ def _short_folder(environ: Mapping[str, str]) -> Path:
         "Sockets need a writable folder with a short path; neither TMPDIR nor /tmp is one.",
         "Set TMPDIR to a writable folder with a short path.",
     )
+
+
+# Leftovers
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One thing that was left behind. `says` in words what it is; `is_kept`: on purpose."""
+
+    folder: DemoFolder
+    says: str
+
+    @property
+    def is_kept(self) -> bool:
+        """True for what a person asked to keep."""
+        return self.folder.is_kept
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What became of one leftover. `problems`, in words; empty when it is gone."""
+
+    leftover: Leftover
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing of it is left."""
+        return not self.problems
+
+
+def leftovers(environ: Mapping[str, str]) -> tuple[Leftover, ...]:
+    """Everything that can be swept, by looking only."""
+    found = []
+    for folder in demo_folders(environ):
+        if not folder.is_live:
+            running = len(processes_of(folder.path))
+            what = "a demo kept with --keep" if folder.is_kept else f"a demo whose process ({folder.pid}) was killed"
+            processes = f"{running} process{'' if running == 1 else 'es'} still running"
+            found.append(Leftover(folder, f"{folder.path}: {what}, {processes}"))
+    return tuple(found)
+
+
+def sweep(found: Sequence[Leftover], environ: Mapping[str, str]) -> tuple[Swept, ...]:
+    """Remove these leftovers, each looked at once more before it is touched."""
+    return tuple(_swept(one, environ) for one in found)
+
+
+def sweep_dead_demos(environ: Mapping[str, str]) -> tuple[Swept, ...]:
+    """Clear what killed demos left; those that were kept stay."""
+    return sweep([one for one in leftovers(environ) if not one.is_kept], environ)
+
+
+def _swept(leftover: Leftover, environ: Mapping[str, str]) -> Swept:
+    if not leftover.folder.path.exists():
+        return Swept(leftover)
+    if not still_ours_to_remove(leftover.folder):
+        return Swept(leftover, (f"{leftover.folder.path} changed meanwhile: left alone",))
+    problems = end_world(leftover.folder.path)
+    if not problems:
+        forget(environ, leftover.folder.path)
+    return Swept(leftover, problems)
+
+
+# The end of a demo
+
+
+def host_dir_of(root: Path) -> Path:
+    """MNGR_HOST_DIR of the world at `root`."""
+    return root / "m"
+
+
+def tmux_dir_of(root: Path) -> Path:
+    """TMUX_TMPDIR of the world at `root`."""
+    return root / "t"
+
+
+def end_world(root: Path) -> tuple[str, ...]:
+    """End everything of the world at `root` and remove the folder; returns what could not be ended, in words."""
+    deadline = time.monotonic() + PATIENCE
+    left = _end_processes(root, deadline)
+    problems = [f"process {pid} does not end" for pid in left]
+    while _remove(root) and time.monotonic() < deadline:
+        # Something was written meanwhile: an mngr that was just being started. It is found by the next look.
+        _end_processes(root, deadline)
+        time.sleep(0.05)
+    if root.exists():
+        problems.append(f"{root} cannot be removed whole")
+    return tuple(problems)
+
+
+def processes_of(root: Path) -> tuple[int, ...]:
+    """The processes of this user that were started in the world at `root`, without ourselves."""
+    mark = f"MNGR_HOST_DIR={host_dir_of(root)}"
+    if Path("/proc/self/environ").exists():
+        return tuple(pid for pid in _pids_of_proc() if pid != os.getpid() and _carries(pid, mark))
+    listed = run(["ps", "-axEww", "-o", "pid=,command="], timeout=10, cwd=Path("/"))
+    rows = (line.split(None, 1) for line in listed.stdout.splitlines())
+    return tuple(
+        int(row[0]) for row in rows
+        if len(row) == 2 and int(row[0]) != os.getpid() and mark in row[1].split()
+    )  # fmt: skip
+
+
+def _end_processes(root: Path, deadline: float) -> tuple[int, ...]:
+    """Ask tmux's servers, then every process, then end it; again until none is left."""
+    for number in (signal.SIGHUP, signal.SIGKILL, signal.SIGKILL):
+        _end_servers(root)
+        for pid in processes_of(root):
+            _signal(root, pid, number)
+        waited = time.monotonic() + 1.0
+        while (left := processes_of(root)) and time.monotonic() < min(waited, deadline):
+            time.sleep(0.02)  # strangers' children: nothing tells us of their end
+        if not left:
+            break
+    while (left := processes_of(root)) and time.monotonic() < deadline:
+        for pid in left:
+            _signal(root, pid, signal.SIGKILL)
+        time.sleep(0.05)
+    return left
+
+
+def _end_servers(root: Path) -> None:
+    for socket in tmux_dir_of(root).glob("tmux-*/*"):
+        # A server that does not answer is ended as a process, with the others; one that ends takes its socket away.
+        with contextlib.suppress(ToolError, FileNotFoundError):
+            if stat.S_ISSOCK(socket.lstat().st_mode):
+                run(["tmux", "-S", socket, "kill-server"], timeout=5, cwd=root, env=_bare(root))
+
+
+def _bare(root: Path) -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(root), "LC_ALL": "C.UTF-8"}
+
+
+def _pids_of_proc() -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            yield int(entry.name)
+
+
+def _carries(pid: int, mark: str) -> bool:
+    try:
+        if Path(f"/proc/{pid}").stat().st_uid != os.geteuid():
+            return False
+        variables = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # it has ended, or is not ours to look at
+        return False
+    return os.fsencode(mark) in variables.split(b"\0")
+
+
+def _signal(root: Path, pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
+            handle = os.pidfd_open(pid)
+            try:
+                if _carries(pid, f"MNGR_HOST_DIR={host_dir_of(root)}"):
+                    signal.pidfd_send_signal(handle, number)
+            finally:
+                os.close(handle)
+        else:
+            os.kill(pid, number)
+
+
+def _remove(root: Path) -> bool:
+    """Remove the folder, its marker last, so that a removal cut short is found again. True if something is left."""
+
+    def open_up(function: Callable[..., object], path: str, error: BaseException) -> None:
+        """A folder without write permission, as tests and tools leave them, keeps its files until it has it."""
+        with contextlib.suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            if Path(path).is_dir() and not Path(path).is_symlink():
+                Path(path).chmod(0o700)
+            function(path)
+
+    with contextlib.suppress(FileNotFoundError):
+        for entry in root.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, onexc=open_up)
+                if entry.exists():
+                    shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != MARKER:
+                entry.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if {entry.name for entry in root.iterdir()} <= {MARKER}:
+                (root / MARKER).unlink(missing_ok=True)
+                root.rmdir()
+    return root.exists()

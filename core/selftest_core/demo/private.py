@@ -11,8 +11,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from selftest_core.cleanup.demo_ending import end_world, host_dir_of, tmux_dir_of
-from selftest_core.cleanup.demo_folders import Claim, forget
+from selftest_core.cleanup.demo_folders import Claim, end_world, forget, host_dir_of, tmux_dir_of
 from selftest_core.errors import ToolMissingError
 
 if TYPE_CHECKING:

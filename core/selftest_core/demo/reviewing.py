@@ -18,7 +18,7 @@ from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
 from selftest_core.review.publishing import own_ref
 from selftest_core.review.session import ReviewSession
-from selftest_core.run.store import passing
+from selftest_core.run.store import temporary_prefix
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _changes_of(session: ReviewSession, agents: set[str]) -> list[str]:
 def _red(folder: RunFolder, tests: list[str], environ: Mapping[str, str], say: Callable[[str], None]) -> list[str]:
     """Run these tests on a copy of what was published, for an agent's word is no proof; those that do not pass."""
     plan = folder.plan()
-    with tempfile.TemporaryDirectory(prefix=passing(folder.path)) as place:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix(folder.path)) as place:
         argv = ["git", "clone", "-q", "--branch", BRANCH, "--", plan.repository, f"{place}/copy"]
         copied = run(argv, timeout=_DEADLINE, cwd=Path(place), env=environ)
         if not copied.ok:

@@ -12,7 +12,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
-from selftest_core.cleanup.demo_leftovers import sweep_dead_demos
+from selftest_core.cleanup.demo_folders import sweep_dead_demos
 from selftest_core.demo.world import POLICY, DemoWorld
 
 if TYPE_CHECKING:

@@ -129,11 +129,11 @@ class DemoWorld:
 
     def begin(self, say: Callable[[str], None]) -> RunFolder:
         """Plan the run of the cast's tests and make its folder; no agent yet. Raises what `prepare` raises."""
-        from selftest_core.run.plan.preparing import Wanted, begin, prepare  # not needed for a first paint
+        from selftest_core.run.plan.preparation import RunOptions, begin, prepare  # not needed for a first paint
 
         environ = self.tools_environ
         config = load_config(self.repository, environ)
-        wanted = Wanted(tests=tuple(role.test for role in self.roles))
+        wanted = RunOptions(tests=tuple(role.test for role in self.roles))
         return begin(asyncio.run(prepare(wanted, config, environ, self.repository, say)), environ)
 
     def end(self) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def cluster_rows(run: Run) -> tuple[ClusterRow, ...]:
     return tuple(sorted(made, key=_urgency))
 
 
-def unreachable(row: RunRow) -> str:
+def unreachable_reason(row: RunRow) -> str:
     """Why this test's agent can be told nothing now; empty where it can."""
     if row.phase is Phase.WAITING:
         return "it has no agent yet"
@@ -94,7 +94,7 @@ def message_targets(rows: Iterable[RunRow]) -> tuple[Target, ...]:
     """The agents of these tests that can be sent a message, as `actions.agent_actions.steer` takes them."""
     from selftest_core.actions.agent_actions import Target
 
-    members = [row.member for row in rows if not unreachable(row) and row.member is not None]
+    members = [row.member for row in rows if not unreachable_reason(row) and row.member is not None]
     return tuple(Target(AgentKey(one.host_id, one.agent_id), one.address, one.name, one.provider) for one in members)
 
 

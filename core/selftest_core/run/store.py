@@ -105,11 +105,11 @@ class RunFolder:
 
     def make_staging(self, member: Member) -> Path:
         """A new, empty folder outside any repository, for what is fetched from this agent."""
-        return Path(tempfile.mkdtemp(prefix=f"{passing(self.path)}{member.agent_id[6:14]}-"))
+        return Path(tempfile.mkdtemp(prefix=f"{temporary_prefix(self.path)}{member.agent_id[6:14]}-"))
 
-    def clear_passing(self) -> None:
+    def clear_temporary(self) -> None:
         """Remove what a conductor that was killed had outside the run's folder. Only who holds the journal may."""
-        for path in Path(tempfile.gettempdir()).glob(f"{passing(self.path)}*"):
+        for path in Path(tempfile.gettempdir()).glob(f"{temporary_prefix(self.path)}*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def put_in_place(self, staging: Path, member: Member) -> Path:
@@ -166,7 +166,7 @@ def folder_of(plan: RunPlan) -> RunFolder:
     return RunFolder(runs_folder(Path(plan.repository)) / plan.run)
 
 
-def passing(folder: Path) -> str:
+def temporary_prefix(folder: Path) -> str:
     """How those folders of a run are called that are there for moments only, in the machine's temporary folder."""
     # Ids of runs are unique in a repository only.
     return f"selftest-{folder.name}-{zlib.crc32(os.fsencode(folder.resolve())):08x}-"

@@ -31,8 +31,8 @@ from selftest_core.errors import SelftestError, ToolError, ToolMissingError, Usa
 from selftest_core.frozen import dataclass
 from selftest_core.paths import state_folder
 from selftest_core.run.crew.recording import LIVE
+from selftest_core.run.log_lines import plain
 from selftest_core.run.store import run_folders
-from selftest_core.run.telling import plain
 from selftest_core.tools import process
 from selftest_core.tools.tmux import Tmux, exact_session, sockets_of
 from selftest_recorder.cast.writer import mask_file

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.cleanup.demo_ending import end_world, processes_of
-from selftest_core.cleanup.demo_folders import MARKER, PREFIX, Claim, demo_folders
-from selftest_core.cleanup.demo_leftovers import leftovers, sweep, sweep_dead_demos
+from selftest_core.cleanup.demo_folders import (
+    MARKER,
+    PREFIX,
+    Claim,
+    demo_folders,
+    end_world,
+    leftovers,
+    processes_of,
+    sweep,
+    sweep_dead_demos,
+)
 from selftest_core.demo.private import PrivateWorld
 from selftest_core.errors import ToolMissingError
 from selftest_core.tools.process import run, spawn

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from selftest_core.cleanup.demo_ending import processes_of
-from selftest_core.cleanup.demo_folders import Claim
+from selftest_core.cleanup.demo_folders import Claim, processes_of
 from selftest_core.demo.scenarios import CAST
 from selftest_core.schema.registry import schema
 from worlds import BIN, PATIENCE, eventually

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.run.rehearsals import a_plan
 from selftest_core.journal import Entry
-from selftest_core.run.cluster_view import ClusterKind, cluster_rows, message_targets, unreachable
+from selftest_core.run.cluster_view import ClusterKind, cluster_rows, message_targets, unreachable_reason
 from selftest_core.run.events import Event
 from selftest_core.run.fold import fold
 
@@ -91,9 +91,9 @@ def test_only_agents_that_are_there_are_told_anything_and_by_the_address_that_ca
     rows = list(run.rows.values())
     (target,) = message_targets([rows[0], rows[3], rows[6]])
     assert target.address == f"{PLAN.tests[3].agent_id}@h2.boxes"
-    assert [unreachable(rows[n]) for n in (0, 3, 6)] == ["its agent has ended", "", "it has no agent yet"]
+    assert [unreachable_reason(rows[n]) for n in (0, 3, 6)] == ["its agent has ended", "", "it has no agent yet"]
     made = run_of((Event.LAUNCHING, {"agent": NAMES[0]}))
-    assert unreachable(made.rows[NAMES[0]]) == "its agent is being made"
+    assert unreachable_reason(made.rows[NAMES[0]]) == "its agent is being made"
 
 
 def test_a_journal_without_signatures_gives_the_same_clusters() -> None:

@@ -12,10 +12,10 @@ import run_scenes
 from core.run.rehearsals import a_rehearsal, assert_told_rightly
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import Event
+from selftest_core.run.log_lines import summary_lines
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.spending import Affordable, affordable, spending, usd_each, used_by
-from selftest_core.run.telling import summary_lines
 from selftest_core.schema.run import run_summary
 from selftest_core.usage.tokens import Label, Usage, as_fields, from_fields
 from worlds import ROOT

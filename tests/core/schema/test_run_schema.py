@@ -12,10 +12,10 @@ from core.run.rehearsals import RUN, a_plan, a_rehearsal
 from selftest_core.journal import Entry, Journal
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import Event
+from selftest_core.run.log_lines import summary_lines, tell
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.run.overview import glance, glances
 from selftest_core.run.store import make_run_folder
-from selftest_core.run.telling import summary_lines, tell
 from selftest_core.schema.registry import schema
 from selftest_core.schema.run import exit_status, open_counts, run_line, run_summary, runs_document
 from selftest_core.schema.run_detail import own_document

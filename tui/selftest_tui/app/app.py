@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from selftest_core.fleet.view import FleetView
     from selftest_core.review.changes.inputs import Request
     from selftest_core.run.plan.offer import Offer
-    from selftest_core.run.plan.preparing import Prepared
+    from selftest_core.run.plan.preparation import Prepared
     from selftest_core.run.store import RunFolder
     from selftest_tui.fleet.feed import MakeWatch, Watch
     from selftest_tui.fleet.messages import ReplayWanted, ReviewFailed, ReviewWanted, RunWanted
@@ -250,7 +250,7 @@ def run(
 
 def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
     """Show what a run would do. After a yes it is begun and shown; without one nothing is started."""
-    from selftest_core.run.plan.preparing import begin
+    from selftest_core.run.plan.preparation import begin
     from selftest_tui.run.conducting import start_conductor
 
     made: list[RunFolder] = []

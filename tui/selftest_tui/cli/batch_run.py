@@ -16,7 +16,7 @@ from selftest_core.errors import SelftestError
 from selftest_core.run.conduct.conductor import SMOKE
 from selftest_core.run.conduct.conductor_process import INTERRUPTED
 from selftest_core.run.conduct.policy import Policy
-from selftest_core.run.telling import plain, tell
+from selftest_core.run.log_lines import plain, tell
 from selftest_core.schema.run import exit_status, run_line, run_summary
 from selftest_tui.cli import batch
 from selftest_tui.run.conducting import conduct

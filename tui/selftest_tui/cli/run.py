@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from selftest_core.config import Config
     from selftest_core.run.plan.offer import Offer
-    from selftest_core.run.plan.preparing import Wanted
+    from selftest_core.run.plan.preparation import RunOptions
 
 DONE = 0
 _WIDEST = 120
@@ -33,7 +33,7 @@ _COLUMN = 10
 
 def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
     """An agent for each test."""
-    from selftest_core.run.plan.preparing import begin, prepare
+    from selftest_core.run.plan.preparation import begin, prepare
 
     if arguments.json and not arguments.dry_run:
         raise UsageError("--json is for --dry-run", "", "A run itself prints JSON Lines with --batch.")
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
     if has_screen and not (sys.stdin.isatty() and sys.stdout.isatty()):
         hint = "`selftest-tui run --batch` needs none; `selftest-tui run --dry-run` shows what it would be."
         raise UsageError("There is no terminal to show the run on", "", hint)
-    prepared = asyncio.run(prepare(wanted_of(arguments), config, environ, cwd, _say))
+    prepared = asyncio.run(prepare(options_of(arguments), config, environ, cwd, _say))
     if arguments.dry_run:
         return _show(prepared.offer, arguments)
     if has_screen:
@@ -59,11 +59,11 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
     return conduct_in_batch(begin(prepared, environ), environ)
 
 
-def wanted_of(arguments: argparse.Namespace) -> Wanted:
+def options_of(arguments: argparse.Namespace) -> RunOptions:
     """What the flags ask for."""
-    from selftest_core.run.plan.preparing import Wanted
+    from selftest_core.run.plan.preparation import RunOptions
 
-    return Wanted(
+    return RunOptions(
         tests=tuple(arguments.tests),
         pytest_args=tuple(arguments.pytest_args),
         base=arguments.base,

@@ -123,7 +123,7 @@ def stop(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
     if arguments.batch:
         _write_summary(folder, run)
     else:
-        from selftest_core.run.telling import summary_lines
+        from selftest_core.run.log_lines import summary_lines
 
         _print(summary_lines(run))
     return SOMETHING_LEFT if any(row.says for row in run.rows.values()) else DONE
@@ -131,7 +131,7 @@ def stop(arguments: argparse.Namespace, config: Config, environ: Mapping[str, st
 
 def _wait_until_ended(folder: RunFolder) -> Run:
     """Follow the run to its end. Raises SelftestError where its conductor leaves it before."""
-    from selftest_core.run.following import RunFollower
+    from selftest_core.run.follower import RunFollower
 
     follower = RunFollower(folder)
     follower.refresh()
@@ -163,7 +163,7 @@ def _stop_here(folder: RunFolder, environ: Mapping[str, str], config: Config) ->
 
 def _tell(run: Run, entry: object) -> None:
     from selftest_core.journal import Entry
-    from selftest_core.run.telling import tell
+    from selftest_core.run.log_lines import tell
 
     said = tell(run, entry) if isinstance(entry, Entry) else ""
     if said:
@@ -180,7 +180,7 @@ def _say_how_it_is(folder: RunFolder, run: Run | None, arguments: argparse.Names
     if arguments.batch:
         _write_summary(folder, run)
     else:
-        from selftest_core.run.telling import summary_lines
+        from selftest_core.run.log_lines import summary_lines
 
         _print(summary_lines(run))
     return exit_status(run)

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from selftest_core.cleanup import demo_leftovers as demos
+from selftest_core.cleanup import demo_folders as demos
 from selftest_core.cleanup.review_leftovers import ReviewLeftover, remove_review, review_leftovers
 from selftest_core.cleanup.run_leftovers import RunLeftover, remove, run_leftovers
 from selftest_core.cleanup.selection import select

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import Event
-from selftest_core.run.following import RunFollower
+from selftest_core.run.follower import RunFollower
 from selftest_tui.fleet.messages import RunSeen, WatchEnded
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.run.cluster_view import unreachable
+from selftest_core.run.cluster_view import unreachable_reason
 from selftest_core.run.events import Phase
 from selftest_tui.shared.keys import APP, SPLIT, Key, KeyTable, Topic, Where
 
@@ -67,7 +67,7 @@ def attach_disabled_reason(now: RunSituation) -> str | None:
         return one_test_disabled_reason(now)
     if now.agent is not None and (now.agent.session is not None or not now.agent.agent.host.is_local):
         return None
-    return f"There is no terminal to attach to: {unreachable(now.row) or 'its agent is not seen yet'}."
+    return f"There is no terminal to attach to: {unreachable_reason(now.row) or 'its agent is not seen yet'}."
 
 
 def type_disabled_reason(now: RunSituation) -> str | None:
@@ -78,14 +78,14 @@ def type_disabled_reason(now: RunSituation) -> str | None:
         return None
     if now.agent is not None and not now.agent.agent.host.is_local:
         return "It runs on another machine, whose tmux is out of reach from here: attach (⏎) or send a message (m)."
-    return f"There is no terminal to type into: {unreachable(now.row) or 'its agent is not seen yet'}."
+    return f"There is no terminal to type into: {unreachable_reason(now.row) or 'its agent is not seen yet'}."
 
 
 def message_disabled_reason(now: RunSituation) -> str | None:
     """At least one agent must be there to be told something."""
     if not now.targets:
         return targets_disabled_reason(now)
-    reasons = [unreachable(row) for row in now.targets]
+    reasons = [unreachable_reason(row) for row in now.targets]
     if not all(reasons):
         return None
     if len(reasons) == 1:

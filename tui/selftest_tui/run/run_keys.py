@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.actions.attach import AttachPlan, new_window_argv
 from selftest_core.errors import RefusedError
-from selftest_core.run.cluster_view import message_targets, unreachable
+from selftest_core.run.cluster_view import message_targets, unreachable_reason
 from selftest_core.run.crew.recording import recording_of
 from selftest_core.run.events import Phase
 from selftest_core.run.outcome.ends import End
@@ -156,7 +156,7 @@ class RunKeys(RunMoves):
     async def message(self) -> None:
         """One message to all of them that can be reached."""
         rows = self._screen.targets
-        away = [f"not possible: {row.planned.node_id}, {unreachable(row)}" for row in rows if unreachable(row)]
+        away = [f"not possible: {row.planned.node_id}, {reason}" for row in rows if (reason := unreachable_reason(row))]
         await self._acting.message_to(message_targets(rows), away)
 
     async def retry(self) -> None:

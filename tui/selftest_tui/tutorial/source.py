@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError
 from selftest_core.git.command import find_place
 from selftest_core.paths import runs_folder
-from selftest_core.run.following import RunFollower
+from selftest_core.run.follower import RunFollower
 from selftest_core.run.store import find_run
 from selftest_core.tutorial.check import Checker
 from selftest_tui.tutorial.view import TutorialView, look_at

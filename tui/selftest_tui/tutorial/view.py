@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import Phase
 from selftest_core.run.outcome.ends import ENDS_BY_GRAVITY, End
-from selftest_core.run.plan.planning import without_parameters
+from selftest_core.run.plan.plan_builder import without_parameters
 from selftest_tui.shared.filter import Finder, Language, facts, hyphenated
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.crew.trusted_folders import remove_trust
 from selftest_core.run.fetch.bundles import GitBundles
+from selftest_core.run.log_lines import plain, summary_lines, tell
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import RunFolder
-from selftest_core.run.telling import plain, summary_lines, tell
 from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ async def conduct(
     }
     mngr = Mngr(find_mngr(environ), others, repository)
     with hold(folder) as journal:
-        folder.clear_passing()
+        folder.clear_temporary()
         await mngr.check()
         await asyncio.to_thread(make_clone, repository, plan.base, folder.clone, environ)
         recorder = make_recorder(folder, config, environ) if make_recorder is not None and config.record else None
@@ -115,7 +115,7 @@ async def conduct(
             if conductor.run_now.is_over:
                 await asyncio.to_thread(remove_trust, folder, conductor.run_now, environ)
             # Again: an `mngr rsync` that a killed conductor started may have made its folder anew.
-            folder.clear_passing()
+            folder.clear_temporary()
 
 
 def _with_recorder(

@@ -16,9 +16,9 @@ from selftest_core.errors import ToolOutputError
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery
 from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.fetch.received_files import LARGEST_FILE
+from selftest_core.run.plan.copy_setup import setup_script
 from selftest_core.run.plan.names import labels
 from selftest_core.run.plan.prompt import PROMPT_FILE
-from selftest_core.run.plan.setting_up import setup_script
 from selftest_core.run.smoke import smoke_of
 
 if TYPE_CHECKING:

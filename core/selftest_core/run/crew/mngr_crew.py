@@ -55,8 +55,8 @@ from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.fetch.copying import pull_local, pull_remote, stop_local
 from selftest_core.run.fetch.mngr_conversations import MngrConversations
 from selftest_core.run.fold import Member
+from selftest_core.run.plan.copy_setup import raise_failed_setup, seconds_of
 from selftest_core.run.plan.prompt import render_prompt, render_smoke_prompt
-from selftest_core.run.plan.setting_up import refuse_failed, seconds_of
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.mngr_files import host_dir_of
 from selftest_core.tools.process import run_async
@@ -134,7 +134,7 @@ class MngrCrew:
         arguments = create_arguments(self._plan, member, place, folder, prompt, project, cleared, uploads, recording)
         done = await self._mngr.call(arguments, timeout=_CREATE)
         if not done.ok:
-            refuse_failed(done)
+            raise_failed_setup(done)
             raise LaunchError(
                 "mngr could not make the agent", done.stderr_end, "See whether `selftest-tui doctor` finds the reason.",
                 argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,

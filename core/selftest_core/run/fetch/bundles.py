@@ -19,7 +19,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
 from selftest_core.git.object_store import ObjectStore
 from selftest_core.git.objects import is_oid
-from selftest_core.run.store import folder_of, passing
+from selftest_core.run.store import folder_of, temporary_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +77,7 @@ class GitBundles:
 def take(plan: RunPlan, bundle: Path, test: str, environ: Mapping[str, str]) -> Taken:
     """Check the bundle in quarantine, then keep its branch as the test's. Raises UnusableBundleError."""
     place = find_place(Path(plan.repository), environ)
-    quarantine = Path(tempfile.mkdtemp(prefix=f"{passing(folder_of(plan).path)}quarantine-"))
+    quarantine = Path(tempfile.mkdtemp(prefix=f"{temporary_prefix(folder_of(plan).path)}quarantine-"))
     try:
         with ObjectStore.open(quarantine / "git", place.git_dir, environ) as store:
             taken = _examine(store.git, plan.base, bundle)

@@ -65,7 +65,7 @@ def make_clone(repository: Path, base: str, folder: Path, environ: Mapping[str, 
     return folder
 
 
-def look_into(repository: Path, base: str, folder: Path, environ: Mapping[str, str]) -> Path:
+def write_base_files(repository: Path, base: str, folder: Path, environ: Mapping[str, str]) -> Path:
     """Write the files of the base out into the new `folder`, for a look at them, and return it.
 
     It borrows the person's objects as long as it stands, so it costs the files alone; nothing may work in it. Raises

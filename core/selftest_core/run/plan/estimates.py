@@ -7,21 +7,33 @@ never a guess that looks like knowledge.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from dataclasses import replace
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from selftest_core.agent_types.profiles import leaves_with, service_of
 from selftest_core.agents import LOCAL_PROVIDER
+from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
+from selftest_core.paths import runs_folder
 from selftest_core.run.crew.mngr_commands import places
+from selftest_core.run.store import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.plan.source import Size
 
 FIRST_GUESS = 600.0
 """Seconds that an agent takes where nothing was measured: the order of magnitude, no more."""
+_MOST_RUNS = 10
+"""Earlier runs that are read for an estimate."""
+_LEAST_LAUNCHES = 3
+"""Launches of a run from which the time between launches is measured."""
 MAKING_COMMAND = 1.0
 """Seconds in which mngr makes one command agent, however many at once: it takes a lock and a second of CPU."""
 MAKING_OTHERS = 6.0
@@ -91,11 +103,11 @@ def estimate(
     disk, disk_each, disk_basis = _disk(plan, size, count)
     return Estimates(
         tests=count,
-        seconds=_duration(plan, one.seconds, count, _making(plan, one)),
-        longest=_duration(plan, plan.timeout, count, _making(plan, one)),
+        seconds=_duration(plan, one.seconds, count, _spacing(plan, one)),
+        longest=_duration(plan, plan.timeout, count, _spacing(plan, one)),
         time_basis=(
             f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
-            f"({one.basis}); one made every {span(_making(plan, one))}"
+            f"({one.basis}); one made every {span(_spacing(plan, one))}"
             + ("" if one.making is None else f", as in run {one.making_run}")
         ),
         usd=usd,
@@ -148,7 +160,7 @@ def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tupl
     return tuple(found)
 
 
-def _making(plan: RunPlan, one: Typical) -> float:
+def _spacing(plan: RunPlan, one: Typical) -> float:
     """Seconds from one launch to the next."""
     usual = MAKING_COMMAND if plan.agent_type == "command" else MAKING_OTHERS
     return max(1.0 / plan.launch_rate, usual if one.making is None else one.making)
@@ -197,3 +209,60 @@ def _disk(plan: RunPlan, size: Size, count: int) -> tuple[int | None, int | None
 def _counted(count: int, noun: str) -> str:
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
+
+
+def typical(repository: Path, plan: RunPlan) -> Typical | None:
+    """Look at the newest earlier runs with agents of this type and place; None where there is none.
+
+    The time is the median of the newest, the dollars are the average of the newest that has metered any.
+    """
+    found: Typical | None = None
+    folders = sorted(runs_folder(repository).glob("*/plan.json"), reverse=True)
+    for path in folders[:_MOST_RUNS]:
+        folder = RunFolder(path.parent)
+        with suppress(SelftestError, OSError):
+            run = folder.read()
+            is_alike = (run.plan.agent_type, run.plan.agent_command, run.plan.provider) == (
+                plan.agent_type, plan.agent_command, plan.provider,
+            )  # fmt: skip
+            spans = _spans(run)
+            if is_alike and spans and found is None:
+                basis = f"the median of {len(spans)} agents of run {folder.run}"
+                making = _spacing_of(run)
+                found = Typical(median(spans), basis, making=making, making_run="" if making is None else folder.run)
+            usd = _metered(run)
+            if is_alike and usd and found is not None:
+                basis = f"metered: the average of {len(usd)} agents of run {folder.run}"
+                return replace(found, usd=fmean(usd), usd_basis=basis)
+    return found
+
+
+def _is_complete(row: RunRow) -> bool:
+    """True where the agent ended its work itself: a crash or a timeout tells nothing about the usual duration."""
+    return row.end is not None and row.end.is_reported
+
+
+def _metered(run: Run) -> list[float]:
+    return [
+        row.usage.usd
+        for row in run.rows.values()
+        if _is_complete(row) and row.usage is not None and row.usage.usd is not None
+    ]
+
+
+def _spans(run: Run) -> list[float]:
+    return [
+        max(0.0, row.ended_at - row.launched_at)
+        for row in run.rows.values()
+        if _is_complete(row) and row.ended_at is not None and row.launched_at is not None
+    ]
+
+
+def _spacing_of(run: Run) -> float | None:
+    """Seconds from one launch to the next, while no agent had to wait for the end of another."""
+    rows = sorted(
+        (row for row in run.rows.values() if row.launched_at is not None and not row.retries),
+        key=lambda row: row.launching_at or 0.0,
+    )[: run.plan.max_running]
+    launched = sorted(row.launched_at for row in rows if row.launched_at is not None)
+    return (launched[-1] - launched[0]) / (len(launched) - 1) if len(launched) >= _LEAST_LAUNCHES else None

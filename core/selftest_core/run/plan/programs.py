@@ -18,7 +18,7 @@ from selftest_core.collect.collection import default_pytest_command
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
-from selftest_core.run.plan.setting_up import OWN_PYTHON
+from selftest_core.run.plan.copy_setup import OWN_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -93,7 +93,7 @@ def test_what_a_killed_conductor_had_outside_its_folder_goes_and_nothing_of_anot
     left, kept = folder.make_staging(member), other.make_staging(member)
     try:
         (left / "outcome.json").write_text("{}")
-        folder.clear_passing()
+        folder.clear_temporary()
         assert not left.exists()
         assert kept.is_dir()
     finally:

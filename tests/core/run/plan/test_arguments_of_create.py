@@ -18,7 +18,7 @@ from selftest_core.config import Config
 from selftest_core.run.crew.mngr_commands import create_arguments
 from selftest_core.run.crew.recording import Provision
 from selftest_core.run.fold import Member
-from selftest_core.run.plan.planning import Choices, _create_args
+from selftest_core.run.plan.plan_builder import Choices, _create_args
 from worlds import BIN
 
 if TYPE_CHECKING:

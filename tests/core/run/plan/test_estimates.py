@@ -9,10 +9,9 @@ import pytest
 
 from core.run.rehearsals import a_plan
 from selftest_core.journal import Journal
-from selftest_core.run.plan.estimates import Estimates, Typical, estimate
+from selftest_core.run.plan.estimates import Estimates, Typical, estimate, typical
 from selftest_core.run.plan.plan import PlannedTest, RunPlan
 from selftest_core.run.plan.source import Size
-from selftest_core.run.plan.typical import typical
 from selftest_core.run.store import make_run_folder
 
 if TYPE_CHECKING:

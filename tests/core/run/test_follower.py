@@ -11,7 +11,7 @@ from selftest_core.errors import UsageError
 from selftest_core.journal import Journal, encode, read
 from selftest_core.run.events import Phase
 from selftest_core.run.fold import begin, fold
-from selftest_core.run.following import RunFollower
+from selftest_core.run.follower import RunFollower
 from selftest_core.run.store import RunFolder, make_run_folder
 from simulated.crew import Role
 

@@ -28,16 +28,15 @@ from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.mngr_commands import files_to_upload, places, providers_of
 from selftest_core.run.events import Event
 from selftest_core.run.outcome.ends import End
-from selftest_core.run.plan.choosing import TUTORIAL, Asked, Chosen, choose
 from selftest_core.run.plan.clone import make_clone
-from selftest_core.run.plan.estimates import estimate
+from selftest_core.run.plan.copy_setup import ENVIRONMENT, Setup, choose_setup
+from selftest_core.run.plan.estimates import estimate, typical
 from selftest_core.run.plan.offer import Offer, Uncollected, offered_tests
-from selftest_core.run.plan.planning import COMMAND, Choices, check_choices, make_plan, refuse_taken
+from selftest_core.run.plan.plan_builder import COMMAND, Choices, check_choices, make_plan, refuse_taken
+from selftest_core.run.plan.preflight import ask_mngr, refuse_missing_tools, warnings_of
 from selftest_core.run.plan.programs import PytestCommands, agent_command, pytest_commands
-from selftest_core.run.plan.readiness import ask_mngr, refuse_missing_tools, warnings_of
-from selftest_core.run.plan.setting_up import ENVIRONMENT, Setup, chosen_setup
+from selftest_core.run.plan.selection import TUTORIAL, CollectionRequest, SelectedTests, select_tests
 from selftest_core.run.plan.source import Source, look_at
-from selftest_core.run.plan.typical import typical
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.tools.mngr_files import host_dir_of
@@ -56,7 +55,7 @@ _MEND_PROMPT = "Mend the setting `prompt`."
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunOptions:
     """What a person asked for; None is what the setting says. `tests` are relative to where the person stands.
 
     `agent_command` is one text, as a shell would read it. `affected_by`: a commit, None for all tests. `tutorial` is
@@ -96,7 +95,7 @@ class Prepared:
 
 
 async def prepare(
-    wanted: Wanted, config: Config, environ: Mapping[str, str], cwd: Path, say: Callable[[str], None]
+    wanted: RunOptions, config: Config, environ: Mapping[str, str], cwd: Path, say: Callable[[str], None]
 ) -> Prepared:
     """Make a run ready. `say` is told what is being done, in a few words.
 
@@ -107,7 +106,7 @@ async def prepare(
     source = await asyncio.to_thread(look_at, cwd, wanted.base, environ, transfer)
     provider = ",".join(places(config.on if wanted.provider is None else wanted.provider))
     is_local = providers_of(provider) == (LOCAL_PROVIDER,)
-    setup = chosen_setup(config.setup_command, source, environ, is_local=is_local)
+    setup = choose_setup(config.setup_command, source, environ, is_local=is_local)
     pytest = pytest_commands(config.pytest_command, source, environ, is_local=is_local, has_own=setup.has_own)
     choices = _choices(wanted, config, source, environ, cwd, provider, pytest, setup)
     check_choices(choices, environ)
@@ -116,9 +115,11 @@ async def prepare(
     say("collecting the tests, and asking mngr")
     asking = asyncio.ensure_future(ask_mngr(mngr, choices))
     try:
-        chosen = await choose(
+        chosen = await select_tests(
             source,
-            Asked(wanted.tests, pytest.collecting, wanted.pytest_args, wanted.affected_by, wanted.tutorial, cwd),
+            CollectionRequest(
+                wanted.tests, pytest.collecting, wanted.pytest_args, wanted.affected_by, wanted.tutorial, cwd
+            ),
             environ,
         )
         agents = await asking
@@ -156,7 +157,7 @@ def _end_uncollected(prepared: Prepared, folder: RunFolder) -> None:
 
 
 def _choices(
-    wanted: Wanted, config: Config, source: Source, environ: Mapping[str, str], cwd: Path, provider: str,
+    wanted: RunOptions, config: Config, source: Source, environ: Mapping[str, str], cwd: Path, provider: str,
     pytest: PytestCommands, setup: Setup,
 ) -> Choices:  # fmt: skip
     named = wanted.agent_command
@@ -207,10 +208,10 @@ def _template(path: str) -> str:
 
 
 def _prepared(
-    wanted: Wanted,
+    wanted: RunOptions,
     choices: Choices,
     source: Source,
-    chosen: Chosen,
+    chosen: SelectedTests,
     agents: tuple[Agent, ...],
     notes: tuple[str, ...],
     environ: Mapping[str, str],

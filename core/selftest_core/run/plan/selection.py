@@ -19,8 +19,8 @@ from selftest_core.collect.collection import collect
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
-from selftest_core.run.plan.clone import look_into
-from selftest_core.run.plan.planning import blocks_by_test
+from selftest_core.run.plan.clone import write_base_files
+from selftest_core.run.plan.plan_builder import blocks_by_test
 from selftest_core.tutorial.citations import read_tests
 from selftest_core.tutorial.coverage import cover
 from selftest_core.tutorial.tutorial import parse_blocks
@@ -40,7 +40,7 @@ _LARGEST = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CollectionRequest:
     """What is asked of the collection. `tests` are relative to `cwd`, `tutorial` to the repository."""
 
     tests: tuple[str, ...]
@@ -52,7 +52,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedTests:
     """The answer. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty where all
     are taken. `blocks`: the blocks that each test function cites. `found`: how many there were to pick from.
     `notes`: what a person should know of it."""
@@ -66,7 +66,7 @@ class Chosen:
     notes: tuple[str, ...]
 
 
-async def choose(source: Source, asked: Asked, environ: Mapping[str, str]) -> Chosen:
+async def select_tests(source: Source, asked: CollectionRequest, environ: Mapping[str, str]) -> SelectedTests:
     """Collect and pick. Raises UsageError where nothing is left, and what `collect` raises."""
     names = [_from_top(name, asked.cwd, source) for name in asked.tests]
     oid = Git(source.git_dir, environ).resolve(asked.affected_by) if asked.affected_by is not None else ""
@@ -76,7 +76,9 @@ async def choose(source: Source, asked: Asked, environ: Mapping[str, str]) -> Ch
         return await asyncio.to_thread(_chosen, source, asked, collection, oid, root, git)
 
 
-def _chosen(source: Source, asked: Asked, collection: Collection, oid: str, root: Path, git: Git) -> Chosen:
+def _chosen(
+    source: Source, asked: CollectionRequest, collection: Collection, oid: str, root: Path, git: Git
+) -> SelectedTests:
     citations = _citations(root, collection)
     tests, picked = collection.tests, {}
     if oid:
@@ -97,7 +99,7 @@ def _chosen(source: Source, asked: Asked, collection: Collection, oid: str, root
     if root != source.place.top:
         notes.append("the tests were collected in the files of the base, which are not those of the work tree here")
     blocks = blocks_by_test(cover(_blocks(root, asked.tutorial), citations))
-    return Chosen(
+    return SelectedTests(
         tests, tuple(broken.values()), picked, blocks, len(collection.tests), collection.deselected, tuple(notes)
     )
 
@@ -110,7 +112,7 @@ def _files_of_base(source: Source, tutorial: str, environ: Mapping[str, str]) ->
         yield top, Git(source.place.git_dir, environ)
         return
     with tempfile.TemporaryDirectory(prefix="selftest-base-") as made:
-        folder = look_into(top, source.base, Path(made).resolve() / top.name, environ)
+        folder = write_base_files(top, source.base, Path(made).resolve() / top.name, environ)
         yield folder, Git(folder / ".git", environ)
 
 

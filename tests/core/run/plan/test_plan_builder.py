@@ -12,7 +12,14 @@ import pytest
 from selftest_core.errors import ConfigError, RefusedError, UsageError
 from selftest_core.git.command import Place
 from selftest_core.run.plan.plan import RunPlan, plan_from_json, plan_json
-from selftest_core.run.plan.planning import Choices, blocks_by_test, make_plan, refuse_taken, run_id, without_parameters
+from selftest_core.run.plan.plan_builder import (
+    Choices,
+    blocks_by_test,
+    make_plan,
+    refuse_taken,
+    run_id,
+    without_parameters,
+)
 from selftest_core.run.plan.source import Size, Source
 from selftest_core.tutorial.coverage import CitedBlock, Coverage
 from selftest_core.tutorial.tutorial import Block

@@ -18,7 +18,7 @@ from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolFailedError, ToolMissingError, UsageError
 from selftest_core.fleet.sources.mngr_list import list_agents
 from selftest_core.run.crew.mngr_commands import places, providers_of
-from selftest_core.run.plan.planning import COMMAND
+from selftest_core.run.plan.plan_builder import COMMAND
 from selftest_core.tools.installing import install_hint
 from selftest_core.tools.mngr import split_error
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.agents import Agent
-    from selftest_core.run.plan.planning import Choices
+    from selftest_core.run.plan.plan_builder import Choices
     from selftest_core.tools.mngr import Mngr
 
 _NOWHERE = "selftest-asks-for-the-type"

@@ -19,16 +19,16 @@ from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.fetch.bundles import GitBundles
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
-from selftest_core.run.plan.programs import pytest_commands
-from selftest_core.run.plan.setting_up import (
+from selftest_core.run.plan.copy_setup import (
     AUTO,
     ENVIRONMENT,
     UV_SYNC,
-    chosen_setup,
-    refuse_failed,
+    choose_setup,
+    raise_failed_setup,
     seconds_of,
     setup_script,
 )
+from selftest_core.run.plan.programs import pytest_commands
 from selftest_core.run.plan.source import look_at
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
@@ -51,7 +51,7 @@ def test_a_setup_says_how_long_it_took_and_keeps_what_it_printed(world: World, t
     done = in_shell(world, "echo hello; pwd; cat", folder)  # its stdin is closed
     assert done.ok
     assert seconds_of(done) is not None
-    refuse_failed(done)
+    raise_failed_setup(done)
     assert (folder / ".selftest" / "setup.log").read_text() == f"hello\n{folder}\n"
 
 
@@ -59,7 +59,7 @@ def test_a_setup_that_fails_gives_its_last_lines_and_its_status(world: World, tm
     done = in_shell(world, "seq 1 50; echo 'no such package' >&2; exit 7", tmp_path)
     assert done.exit_status == 7
     with pytest.raises(SetupError) as raised:
-        refuse_failed(done)
+        raise_failed_setup(done)
     assert "exit status 7" in raised.value.title
     lines = raised.value.detail.splitlines()
     assert (lines[-1], lines[0], len(lines)) == ("no such package", "32", 20)
@@ -67,29 +67,29 @@ def test_a_setup_that_fails_gives_its_last_lines_and_its_status(world: World, tm
 
 
 def test_what_a_command_prints_is_not_taken_for_the_end_of_the_setup(world: World, tmp_path: Path) -> None:
-    refuse_failed(in_shell(world, "echo selftest-setup: failed 1 2; echo selftest-setup: last lines", tmp_path))
+    raise_failed_setup(in_shell(world, "echo selftest-setup: failed 1 2; echo selftest-setup: last lines", tmp_path))
 
 
 def test_a_lock_of_uv_is_enough_where_uv_is_and_agents_are_here(world: World) -> None:
     repository = world.make_repository()
     plain = look_at(repository, "HEAD", world.environment)
     environ = {**world.environment, "PATH": f"{world.script('uv', '#!/bin/sh').parent}:/usr/bin:/bin"}
-    assert chosen_setup(AUTO, plain, environ, is_local=True).command == ""  # no lock
+    assert choose_setup(AUTO, plain, environ, is_local=True).command == ""  # no lock
 
     (repository / "uv.lock").write_text(LOCK)
-    assert chosen_setup(AUTO, plain, environ, is_local=True).command == ""  # not committed, so no agent has it
+    assert choose_setup(AUTO, plain, environ, is_local=True).command == ""  # not committed, so no agent has it
     world.run(["git", "add", "uv.lock"])
     world.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "Lock"])
     locked = look_at(repository, "HEAD", world.environment)
-    found = chosen_setup(AUTO, locked, environ, is_local=True)
+    found = choose_setup(AUTO, locked, environ, is_local=True)
     assert (found.command, found.has_own) == (UV_SYNC, True)
     agents = pytest_commands((), locked, environ, is_local=True, has_own=True).agents
     assert agents == (".venv/bin/python", "-m", "pytest")
 
-    assert chosen_setup(AUTO, locked, environ, is_local=False).command == ""
-    assert chosen_setup(AUTO, locked, {**environ, "PATH": "/nowhere"}, is_local=True).command == ""
-    assert chosen_setup("", locked, environ, is_local=True).command == ""
-    assert chosen_setup("make venv", locked, environ, is_local=False).command == "make venv"
+    assert choose_setup(AUTO, locked, environ, is_local=False).command == ""
+    assert choose_setup(AUTO, locked, {**environ, "PATH": "/nowhere"}, is_local=True).command == ""
+    assert choose_setup("", locked, environ, is_local=True).command == ""
+    assert choose_setup("make venv", locked, environ, is_local=False).command == "make venv"
 
 
 AGENT = """#!/bin/bash

@@ -47,7 +47,7 @@ class Setup:
     has_own: bool = False
 
 
-def chosen_setup(configured: str, source: Source, environ: Mapping[str, str], *, is_local: bool) -> Setup:
+def choose_setup(configured: str, source: Source, environ: Mapping[str, str], *, is_local: bool) -> Setup:
     """The setup for the setting `setup_command`. By itself a lock of uv is enough, where uv is and agents are here."""
     if configured != AUTO:
         command = configured.strip()
@@ -77,7 +77,7 @@ def seconds_of(done: Completed) -> float | None:
     return float(found[1]) if found is not None else None
 
 
-def refuse_failed(done: Completed) -> None:
+def raise_failed_setup(done: Completed) -> None:
     """Raise SetupError, with the last lines of the command, where `mngr create` failed at the setup."""
     found = _FAILED.search(done.stderr) or _FAILED.search(done.stdout)
     if found is not None:

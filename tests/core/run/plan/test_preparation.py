@@ -14,7 +14,7 @@ from selftest_core.errors import ConfigError, RefusedError, SelftestError, ToolE
 from selftest_core.git.command import find_place
 from selftest_core.run.events import Phase
 from selftest_core.run.outcome.ends import End
-from selftest_core.run.plan.preparing import Prepared, Wanted, begin, prepare
+from selftest_core.run.plan.preparation import Prepared, RunOptions, begin, prepare
 from standins import calls, mngr_that
 from worlds import World, a_world
 
@@ -36,7 +36,7 @@ def prepared(
 ) -> Prepared:
     place = cwd or world.repository
     config = load_config(place, world.environment, settings)
-    return asyncio.run(prepare(Wanted(**wanted), config, world.environment, place, lambda _: None))
+    return asyncio.run(prepare(RunOptions(**wanted), config, world.environment, place, lambda _: None))
 
 
 def refused(world: World, **wanted: Any) -> SelftestError:
