@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from selftest_core.git.diffs import FileDiff
-    from selftest_tui.review.screen import ReviewScreen
+    from selftest_tui.review.moves import ReviewMoves
 
     type _Read = Callable[[], Awaitable[tuple[FileDiff, ...]]]
 
@@ -35,7 +35,7 @@ SECONDS_OF_REST = 0.05
 class ReviewSight:
     """Keeps the right pane of one screen at what is under its cursor."""
 
-    def __init__(self, screen: ReviewScreen) -> None:
+    def __init__(self, screen: ReviewMoves) -> None:
         self._screen = screen
         self._rest: Timer | None = None
         self._in_pane: str | None = None

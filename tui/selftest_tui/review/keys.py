@@ -37,7 +37,7 @@ class ReviewSituation:
     undo_text: str = ""
     redo_text: str = ""
     main_moved: int = 0
-    is_relaid: bool = False
+    is_rebased: bool = False
     hunks: int = 0
     authors: int = 0
     recordings: int = 0
@@ -128,7 +128,7 @@ def move_disabled_reason(now: ReviewSituation) -> str | None:
 
 def rebase_disabled_reason(now: ReviewSituation) -> str | None:
     """The ground must be another now."""
-    if now.main_moved or now.is_relaid:
+    if now.main_moved or now.is_rebased:
         return None
     return "What the line is laid on has not moved."
 

@@ -2,7 +2,7 @@
 
 This wires: keys to acts, the session's states to the table, the cursor to the right pane. A decision is on the screen
 at once; the line for it is laid in a thread, and is shown when it is there. Nothing is decided here: what a key does
-is in `review_keys`, and the session writes every act down before it obeys it.
+is in `actions` and `moves`, and the session writes every act down before it obeys it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from textual.content import Content
 from selftest_core.errors import SelftestError
 from selftest_tui.fleet.messages import ReviewFailed, ReviewSaid
 from selftest_tui.review import words as review_words
+from selftest_tui.review.actions import ReviewActions
 from selftest_tui.review.bar import ReviewBar
 from selftest_tui.review.detail_pane import ReviewSight
 from selftest_tui.review.feed import ReviewFeed
-from selftest_tui.review.keys import REVIEW, ReviewSituation
-from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, RowMaker, facts_of, lay_out
+from selftest_tui.review.keys import REVIEW
+from selftest_tui.review.lines import FILTER, ReviewRow, RowMaker, facts_of, lay_out
 from selftest_tui.review.pane import ReviewPane
-from selftest_tui.review.review_keys import DOING_AGAIN, TAKING_BACK, ReviewKeys
 from selftest_tui.review.state import instead_of_lines, review_problems
 from selftest_tui.review.table import LineTable
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.dialogs.editing import editor_of
-from selftest_tui.shared.filter import Finder, help_lines
+from selftest_tui.shared.filter import Finder
 from selftest_tui.shared.keys import Where
-from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from selftest_core.fleet.view import Problem, Row
+    from selftest_core.fleet.view import Problem
     from selftest_core.review.candidate_branch import Decision
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.session import ReviewSession
@@ -57,7 +55,7 @@ SECONDS_TO_THE_REST = 0.2
 """After an act of which not all consequences are known yet: they are found while nothing else is under way."""
 
 
-class ReviewScreen(SplitScreen):
+class ReviewScreen(ReviewActions):
     """Shows what `request` asks for. `fleet` is the fleet's screen below, which knows the agents."""
 
     KEYS = REVIEW
@@ -65,23 +63,10 @@ class ReviewScreen(SplitScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REVIEW.of(Where.SCREEN))]
     AUTO_FOCUS = "LineTable"
 
-    table: LineTable
-    pane: ReviewPane
-
     def __init__(self, request: Request, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
-        self.request = request
-        self.fleet = fleet
-        self.clock = clock
-        self.state: ReviewState | None = None
-        self.rows: tuple[ReviewRow, ...] = ()
-        self.query_text = ""
-        self.only_open = False
-        self.folded: frozenset[str] = frozenset()
+        super().__init__(request, fleet, clock)
         self.feed = ReviewFeed(request, fleet.folder, fleet.environ, self.post_message)
-        self._pending: dict[str, tuple[int, Decision]] = {}
         self._acts = 0
-        self._under_way: dict[int, str] = {}
         self._said_of: set[int] = set()
         self._frame_words = ("", "")
         self._own_problems: tuple[Problem, ...] = ()
@@ -89,7 +74,6 @@ class ReviewScreen(SplitScreen):
         self._made = RowMaker()
         self._finder: Finder[str, ReviewRow] = Finder(facts_of, FILTER)
         self._is_looking = False
-        self.acts = ReviewKeys(self)
 
     def compose(self) -> ComposeResult:
         """The same places on every size."""
@@ -220,27 +204,7 @@ class ReviewScreen(SplitScreen):
         """No act is under way, and what is shown is what the log says."""
         return not self._under_way and not self._pending
 
-    @property
-    def under_way(self) -> tuple[str, ...]:
-        """Acts that quitting now would cut short, in words."""
-        return (*dict.fromkeys(self._under_way.values()), *self.acts.under_way)
-
     # what is known
-
-    @property
-    def targets(self) -> tuple[ReviewRow, ...]:
-        """The changes of the group under the cursor, or the one under it."""
-        line = self.table.line
-        if isinstance(line, ReviewGroup):
-            return line.members
-        return (line,) if line is not None else ()
-
-    def authors(self, row: ReviewRow | None) -> tuple[Row, ...]:
-        """The agents of a change that the fleet knows."""
-        if row is None:
-            return ()
-        names = set(row.change.agents)
-        return tuple(one for one in self.fleet.view.rows if {one.agent.name, one.agent.address} & names)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -252,46 +216,6 @@ class ReviewScreen(SplitScreen):
         """The right pane shows what is under the cursor."""
         return self.sight.is_at_rest
 
-    def situation(self) -> ReviewSituation:
-        """Where the person stands."""
-        row, state = self.table.row, self.state
-        evidence = state.evidence if state is not None else {}
-        # What keys before this one asked for may be under way, and will be done by then.
-        will_undo = "a decision" if self._pending or DOING_AGAIN in self._under_way.values() else ""
-        will_redo = "what is being taken back" if TAKING_BACK in self._under_way.values() else ""
-        return ReviewSituation(
-            row=row,
-            on_group=isinstance(self.table.line, ReviewGroup),
-            targets=self.targets,
-            changes=len(self.rows),
-            shown=len(self.table.shown.rows),
-            opens=sum(one.is_open for one in self.rows),
-            problems=len(self.problems) + len(self.said),
-            is_opening=state is None,
-            is_linear=state is not None and state.plan.is_linear,
-            undo_text=(state.undo_text if state is not None else "") or will_undo,
-            redo_text=(state.redo_text if state is not None else "") or will_redo,
-            main_moved=state.main_moved if state is not None else 0,
-            is_relaid=self.acts.is_relaid,
-            hunks=self.pane.diff.layout_of_rows.hunks,
-            authors=len(self.authors(row)),
-            recordings=sum(len(evidence[agent].recordings) for agent in row.change.agents if agent in evidence)
-            if row is not None
-            else 0,
-            editor=editor_of(self.fleet.environ),
-            pane_is_open=self.pane_is_open,
-            shows_diff=self.pane.tab == "diff",
-            is_filtered=bool(self.query_text or self.only_open),
-        )
-
-    def do(self, action: str) -> object:
-        """Do it."""
-        return self.acts.do(action)
-
-    def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
-        return help_lines(FILTER)
-
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of decisions and of the line."""
         return review_words.MEANINGS
@@ -302,6 +226,10 @@ class ReviewScreen(SplitScreen):
             self.sight.show_now()
 
     # showing
+
+    def tab_changed(self) -> None:
+        """Read what another tab of the right pane shows."""
+        self.sight.tab_changed()
 
     def rearrange(self) -> None:
         """Lay the changes out as the person wants them."""
@@ -367,24 +295,3 @@ class ReviewScreen(SplitScreen):
     def on_review_pane_tab_chosen(self, event: ReviewPane.TabChosen) -> None:
         """A tab was clicked."""
         self.action_press(f"show_{event.tab}")
-
-    def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
-        if event.purpose == "filter":
-            self.acts.filter_to(event.text)
-
-    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Keep the filter, or publish under that name."""
-        self.remove_class("-asking")
-        self.table.focus()
-        if event.purpose == "filter":
-            self.acts.filter_to(event.text)
-        else:
-            self.perform(lambda: self.acts.publish_as(event.text))
-
-    def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
-        """Take the filter back."""
-        self.remove_class("-asking")
-        self.table.focus()
-        if event.purpose == "filter":
-            self.acts.filter_to("")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from selftest_core.run.fold import RunRow
+    from selftest_tui.run.actions import RunActions
     from selftest_tui.run.pane import RunPane
-    from selftest_tui.run.screen import RunScreen
 
 SECONDS_OF_REST = 0.05
 
@@ -31,7 +31,7 @@ SECONDS_OF_REST = 0.05
 class RightSide:
     """Shows on the pane of `screen` what is under its cursor."""
 
-    def __init__(self, screen: RunScreen, pane: RunPane) -> None:
+    def __init__(self, screen: RunActions, pane: RunPane) -> None:
         self._screen = screen
         self._pane = pane
         self._back: tuple[object, CameBack | None] = (None, None)
@@ -117,7 +117,7 @@ class RightSide:
             now = self._screen.table.row
             if now is not None and now.name == row.name:
                 self._show_known(now)
-                self._screen.show_keys()
+                self._screen.show_frame()
 
     def _show_known(self, row: RunRow) -> None:
         run, back, agent, pane = self._screen.run_now, self.back, self._screen.agent_of(row), self._pane

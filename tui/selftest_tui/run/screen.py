@@ -2,7 +2,7 @@
 
 This wires: the run's feed to the table, the cursor to the right pane, the fleet's rows to the agents of the tests. It
 reads the journal and what came back, and never conducts: what a person wants becomes a request to the conductor. What
-keys do is in `run_keys`.
+keys do is in `actions`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from textual.content import Content
 
 from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.run import words as run_words
+from selftest_tui.run.actions import RunActions
 from selftest_tui.run.bar import RunBar
-from selftest_tui.run.feed import RunFeed, RunNews
-from selftest_tui.run.keys import RUN, RunSituation
-from selftest_tui.run.lines import FILTER, RunGroup, facts_of, lay_out
+from selftest_tui.run.feed import RunFeed
+from selftest_tui.run.keys import RUN
+from selftest_tui.run.lines import FILTER, facts_of, lay_out
 from selftest_tui.run.pane import RunPane
-from selftest_tui.run.run_keys import RunKeys
 from selftest_tui.run.run_right import RightSide
 from selftest_tui.run.state import run_problems, run_way_back, state_of
 from selftest_tui.run.table import RunTable
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.filter import Finder, help_lines
+from selftest_tui.shared.filter import Finder
 from selftest_tui.shared.keys import Where
-from selftest_tui.shared.split import SplitScreen
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
@@ -45,9 +44,10 @@ if TYPE_CHECKING:
     from selftest_core.usage.tokens import Usage
     from selftest_tui.fleet.messages import WatchEnded
     from selftest_tui.fleet.screen import FleetScreen
+    from selftest_tui.run.files import CameBack
 
 
-class RunScreen(SplitScreen):
+class RunScreen(RunActions):
     """Shows one run. `fleet` is the fleet's screen below, which knows the agents; `clock` gives seconds since 1970."""
 
     KEYS = RUN
@@ -55,26 +55,13 @@ class RunScreen(SplitScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.SCREEN))]
     AUTO_FOCUS = "RunTable"
 
-    table: RunTable
-    pane: RunPane
-
     def __init__(self, folder: RunFolder, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
-        self.folder = folder
-        self.fleet = fleet
-        self.clock = clock
-        self.news: RunNews | None = None
-        self.query_text = ""
-        self.only_open = False
-        self.folded: frozenset[str] = frozenset()
-        self.is_starting = False
+        super().__init__(folder, fleet, clock)
         self._finder: Finder[str, RunRow] = Finder(facts_of, FILTER)
         self._own_problems: tuple[Problem, ...] = ()
-        self._needing: tuple[Run | None, int] = (None, 0)
         self._agents: tuple[FleetView | None, dict[str, Row]] = (None, {})
         self._feed = RunFeed(folder, self.post_message)
         self._frame_words = ("", "")
-        self.acts = RunKeys(self)
 
     def compose(self) -> ComposeResult:
         """The same places on every size."""
@@ -108,11 +95,6 @@ class RunScreen(SplitScreen):
 
     # what is known
 
-    @property
-    def run_now(self) -> Run | None:
-        """The run as it was last seen."""
-        return self.news.run if self.news is not None else None
-
     def agent_of(self, row: RunRow | None) -> Row | None:
         """The agent of a test as the fleet sees it; None where it does not."""
         if row is None or row.member is None:
@@ -122,22 +104,18 @@ class RunScreen(SplitScreen):
         return self._agents[1].get(row.member.agent_id)
 
     @property
-    def targets(self) -> tuple[RunRow, ...]:
-        """The tests of the group under the cursor, or the one under it."""
-        line = self.table.line
-        if isinstance(line, RunGroup):
-            return line.members
-        return (line,) if line is not None else ()
+    def back(self) -> CameBack | None:
+        """What came back for the test under the cursor, as far as it was read."""
+        return self.right.back
+
+    def show_pane(self) -> None:
+        """Show on the right what is under the cursor, now."""
+        self.right.show()
 
     @property
     def is_at_rest(self) -> bool:
         """The right pane shows what is under the cursor."""
         return self.right.is_at_rest
-
-    @property
-    def under_way(self) -> tuple[str, ...]:
-        """Acts that quitting now would cut short, in words."""
-        return self.acts.under_way
 
     @property
     def way_back(self) -> str:
@@ -149,48 +127,9 @@ class RunScreen(SplitScreen):
         """Every key goes to an agent."""
         return self.is_mounted and self.pane.is_typing
 
-    def situation(self) -> RunSituation:
-        """Where the person stands."""
-        row, run = self.table.row, self.run_now
-        return RunSituation(
-            row=row,
-            agent=self.agent_of(row),
-            on_group=isinstance(self.table.line, RunGroup),
-            targets=self.targets,
-            shown=len(self.table.shown.group_of),
-            needing=self._count_needing(),
-            problems=len(self.problems) + len(self.said),
-            is_live=bool(self.news and self.news.is_live),
-            is_over=bool(run and run.is_over),
-            is_halted=bool(run and run.is_halted),
-            is_starting=self.is_starting,
-            has_files=self.right.back is not None and self.right.back.folder is not None,
-            pane_is_open=self.pane_is_open,
-            is_filtered=bool(self.query_text or self.only_open),
-        )
-
-    def _count_needing(self) -> int:
-        """The tests whose agents need a person: counted once for each state of the run, asked for with each key."""
-        run = self.run_now
-        if run is not None and self._needing[0] is not run:
-            self._needing = (run, sum(bool(one.attention) and one.end is None for one in run.rows.values()))
-        return self._needing[1]
-
-    def do(self, action: str) -> object:
-        """Do it."""
-        return self.acts.do(action)
-
-    def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
-        return help_lines(FILTER)
-
     def symbols(self) -> tuple[tuple[str, str], ...]:
         """Those of tests and clusters."""
         return run_words.MEANINGS
-
-    def before_press(self, key: object) -> None:
-        """What acts on what is shown must show what is under the cursor first."""
-        self.right.show()
 
     # news
 
@@ -298,25 +237,3 @@ class RunScreen(SplitScreen):
         if not self.pane.is_typing:
             self.table.focus()
         self.show_keys()
-
-    # the prompt
-
-    def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
-        self.filter_by(event.text)
-
-    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Keep the filter."""
-        self.remove_class("-asking")
-        self.filter_by(event.text)
-
-    def on_prompt_cancelled(self) -> None:
-        """Take the filter back."""
-        self.remove_class("-asking")
-        self.filter_by("")
-
-    def filter_by(self, text: str) -> None:
-        """Show only tests that have these words."""
-        if text != self.query_text:
-            self.query_text = text
-            self.rearrange()

@@ -1,7 +1,8 @@
-"""What the keys of a review's screen do that changes something: decisions, the line, messages, publishing.
+"""The keys of a review's screen that change something: decisions, the branch, messages, publishing.
 
-Nothing is asked here whether a key may: the key table's reasons were, before. Every decision can be undone, so one
-change is decided without asking; what others need is said first, and acts on many name each of them.
+One method for each action of the key table, and the state that they depend on. A disabled key does not get here:
+`keyed` has asked for its reason before. Every decision can be undone, so one change is decided without a question;
+consequences for other changes are listed first, and decisions on many list each of them.
 """
 
 from __future__ import annotations
@@ -20,71 +21,163 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.review import words as review_words
-from selftest_tui.review.lines import scopes, subject_of
-from selftest_tui.review.review_moves import ReviewMoves
+from selftest_tui.review.keys import ReviewSituation
+from selftest_tui.review.lines import ReviewGroup, scopes, subject_of
+from selftest_tui.review.moves import ReviewMoves
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
-from selftest_tui.shared.dialogs.editing import plan_edit
+from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
 from selftest_tui.shared.dialogs.options import Options, Way
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from selftest_core.fleet.view import Row
     from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.changes.inputs import Request
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import Published, ReviewState
+    from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.review.lines import ReviewRow
-    from selftest_tui.review.screen import ReviewScreen
+    from selftest_tui.shared.widgets.prompt import Prompt
 
 _VERBS = {Decision.KEEP: "Keep", Decision.REVERT: "Revert", Decision.UNDECIDED: "Make undecided"}
 _DEFAULT_BRANCH = "reviewed"
-TAKING_BACK, DOING_AGAIN = "taking it back", "doing it again"
-"""What is said of an undo and a redo that are under way."""
+UNDOING, REDOING = "undoing", "redoing"
+"""Descriptions of an undo and a redo that are under way."""
 
 
-class ReviewKeys(ReviewMoves):
-    """The acts behind the keys of one review's screen."""
+class ReviewActions(ReviewMoves):
+    """The part of a review's screen that keys reach; `ReviewScreen` shows the rest."""
 
-    def __init__(self, screen: ReviewScreen) -> None:
-        super().__init__(screen)
-        self._acting = Acting(Seat(screen))
-        self.is_relaid = False
+    def __init__(self, request: Request, fleet: FleetScreen, clock: Callable[[], float]) -> None:
+        super().__init__(request, fleet, clock)
+        self.is_rebased = False
+        self._pending: dict[str, tuple[int, Decision]] = {}
+        self._under_way: dict[int, str] = {}
+        self._acting = Acting(Seat(self))
+
+    async def act(
+        self,
+        do: Callable[[ReviewSession], ReviewState],
+        pending: Mapping[str, Decision] | None = None,
+        says: str = "",
+    ) -> ReviewState:
+        """Do it in the session's thread, and show the state that it gives. `pending`: shown as decided at once.
+
+        Raises what the act raises; what was pending is then as it was.
+        """
+        raise NotImplementedError
+
+    async def ask[T](self, ask: Callable[[ReviewSession], T], says: str) -> T:
+        """Ask the session something that changes nothing."""
+        raise NotImplementedError
+
+    # the state that keys depend on
+
+    @property
+    def targets(self) -> tuple[ReviewRow, ...]:
+        """The changes of the group under the cursor, or the one under it."""
+        line = self.table.line
+        if isinstance(line, ReviewGroup):
+            return line.members
+        return (line,) if line is not None else ()
+
+    def authors(self, row: ReviewRow | None) -> tuple[Row, ...]:
+        """The agents of a change that the fleet knows."""
+        if row is None:
+            return ()
+        names = set(row.change.agents)
+        return tuple(one for one in self.fleet.view.rows if {one.agent.name, one.agent.address} & names)
+
+    def situation(self) -> ReviewSituation:
+        """The state that decides which keys are disabled."""
+        row, state = self.table.row, self.state
+        evidence = state.evidence if state is not None else {}
+        # Keys before this one may have begun a decision, an undo or a redo, which will be done by then.
+        will_undo = "a decision" if self._pending or REDOING in self._under_way.values() else ""
+        will_redo = "what is being taken back" if UNDOING in self._under_way.values() else ""
+        return ReviewSituation(
+            row=row,
+            on_group=isinstance(self.table.line, ReviewGroup),
+            targets=self.targets,
+            changes=len(self.rows),
+            shown=len(self.table.shown.rows),
+            opens=sum(one.is_open for one in self.rows),
+            problems=len(self.problems) + len(self.said),
+            is_opening=state is None,
+            is_linear=state is not None and state.plan.is_linear,
+            undo_text=(state.undo_text if state is not None else "") or will_undo,
+            redo_text=(state.redo_text if state is not None else "") or will_redo,
+            main_moved=state.main_moved if state is not None else 0,
+            is_rebased=self.is_rebased,
+            hunks=self.pane.diff.layout_of_rows.hunks,
+            authors=len(self.authors(row)),
+            recordings=sum(len(evidence[agent].recordings) for agent in row.change.agents if agent in evidence)
+            if row is not None
+            else 0,
+            editor=editor_of(self.fleet.environ),
+            pane_is_open=self.pane_is_open,
+            shows_diff=self.pane.tab == "diff",
+            is_filtered=bool(self.query_text or self.only_open),
+        )
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """Acts on agents that quitting now would cut short, in words."""
-        return self._acting.is_running
+        """Acts that quitting now would cut short, in words."""
+        return (*dict.fromkeys(self._under_way.values()), *self._acting.is_running)
 
     @property
     def _row(self) -> ReviewRow:
-        row = self._screen.table.row
+        row = self.table.row
         assert row is not None, "the key table lets this key through on changes only"
         return row
 
     @property
     def _state(self) -> ReviewState:
-        assert self._screen.state is not None, "the key table lets this key through in a review that is open"
-        return self._screen.state
+        assert self.state is not None, "the key table lets this key through in a review that is open"
+        return self.state
+
+    # the prompt
+
+    def on_prompt_typed(self, event: Prompt.Typed) -> None:
+        """Filter as it is typed."""
+        if event.purpose == "filter":
+            self.filter_to(event.text)
+
+    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
+        """Keep the filter, or publish under that name."""
+        self.leave_prompt()
+        if event.purpose == "filter":
+            self.filter_to(event.text)
+        else:
+            self.perform(lambda: self.publish_as(event.text))
+
+    def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
+        """Clear the filter."""
+        self.leave_prompt()
+        if event.purpose == "filter":
+            self.filter_to("")
 
     # deciding
 
-    async def keep(self) -> None:
+    async def do_keep(self) -> None:
         """Keep it, or all of the group."""
-        await self._decide(self._screen.targets, Decision.KEEP)
+        await self._decide(self.targets, Decision.KEEP)
 
-    async def undecide(self) -> None:
+    async def do_undecide(self) -> None:
         """Undecided again."""
-        await self._decide(self._screen.targets, Decision.UNDECIDED)
+        await self._decide(self.targets, Decision.UNDECIDED)
 
-    async def revert(self) -> None:
+    async def do_revert(self) -> None:
         """Drop it from the line, or all of the group; what that does to others is said first."""
-        rows = [row for row in self._screen.targets if row.decision is not Decision.REVERT]
+        rows = [row for row in self.targets if row.decision is not Decision.REVERT]
         needing, let_in = await self._consequences(rows)
         if not needing and not let_in:
             # By itself: keys that came behind this one wait for a dialog, and there is none.
-            self._screen.perform(lambda: self._decide(rows, Decision.REVERT))
+            self.perform(lambda: self._decide(rows, Decision.REVERT))
             return
         about = f"“{subject_of(rows[0].change)}”" if len(rows) == 1 else present.plural(len(rows), "change")
         lines = [f"needs it:   {subject_of(change)}" for change in needing]
@@ -101,7 +194,7 @@ class ReviewKeys(ReviewMoves):
         if let_in:
             count = len(let_in)
             says.append(f"Without it {count} held {'change' if count == 1 else 'changes'} can be laid.")
-        chosen = await self._screen.app.push_screen_wait(Options(f"Revert {about}?", " ".join(says), lines, ways))
+        chosen = await self.app.push_screen_wait(Options(f"Revert {about}?", " ".join(says), lines, ways))
         oids = [row.oid for row in rows] + ([change.oid for change in needing] if chosen == "a" else [])
         if chosen:
             await self._decide_oids(oids, Decision.REVERT)
@@ -110,7 +203,7 @@ class ReviewKeys(ReviewMoves):
         """What needs them, and what they keep out. Of one change that is known; of several it is tried."""
         state = self._state
         if len(rows) == 1 and state.reviewed.dependents.is_whole:
-            by_oid = {row.oid: row for row in self._screen.rows}
+            by_oid = {row.oid: row for row in self.rows}
             dependents, oid = state.reviewed.dependents, rows[0].oid
             needing = [by_oid[one] for one in dependents.needed_by.get(oid, ()) if one in by_oid]
             # One that a person has reverted meanwhile needs nothing any more.
@@ -119,9 +212,7 @@ class ReviewKeys(ReviewMoves):
                 tuple(by_oid[one].change for one in dependents.lets_in.get(oid, ()) if one in by_oid),
             )
         oids = [row.oid for row in rows]
-        found = await self._screen.ask(
-            lambda session: session.consequences(oids, Decision.REVERT), "seeing what needs these"
-        )
+        found = await self.ask(lambda session: session.consequences(oids, Decision.REVERT), "seeing what needs these")
         return found.breaks, found.lets_in
 
     async def _decide(self, rows: Sequence[ReviewRow], decision: Decision) -> None:
@@ -131,32 +222,31 @@ class ReviewKeys(ReviewMoves):
         await self._decide_each(dict.fromkeys(oids, decision))
 
     async def _decide_each(self, decisions: Mapping[str, Decision]) -> None:
-        await self._screen.act(lambda session: session.decide_each(decisions), decisions)
+        await self.act(lambda session: session.decide_each(decisions), decisions)
 
-    async def keep_many(self) -> None:
+    async def do_keep_many(self) -> None:
         """Keep all of its agent, its kind, all like it, or all that is shown."""
         await self._decide_many(Decision.KEEP, "Y")
 
-    async def revert_many(self) -> None:
+    async def do_revert_many(self) -> None:
         """Revert as many."""
         await self._decide_many(Decision.REVERT, "X")
 
-    async def undecide_many(self) -> None:
+    async def do_undecide_many(self) -> None:
         """As many, undecided."""
         await self._decide_many(Decision.UNDECIDED, "U")
 
     async def _decide_many(self, decision: Decision, key: str) -> None:
-        screen = self._screen
-        first = screen.targets[0]
+        first = self.targets[0]
         offered = [
             (words, [row for row in rows if row.decision is not decision])
-            for words, rows in scopes(first, screen.rows, screen.table.shown.rows, self._state.similar)
+            for words, rows in scopes(first, self.rows, self.table.shown.rows, self._state.similar)
         ]
         named = {f"{words}  {present.plural(len(rows), 'change')}": rows for words, rows in offered if rows}
         verb = _VERBS[decision]
         if not named:
             raise RefusedError(f"{verb} many", f"All of them are {review_words.DECISION_WORDS[decision]} already.")
-        chosen = await screen.app.push_screen_wait(Choose(f"{verb} …", list(named), "", key))
+        chosen = await self.app.push_screen_wait(Choose(f"{verb} …", list(named), "", key))
         if chosen is None:
             return
         rows = named[chosen]
@@ -169,20 +259,20 @@ class ReviewKeys(ReviewMoves):
             if let_in:
                 says = f"{len(let_in)} held ones are let in. {says}"
         question = Question(f"{verb} {chosen}?", says, lines, yes=verb)
-        if await screen.app.push_screen_wait(question) is True:
+        if await self.app.push_screen_wait(question) is True:
             await self._decide_oids([row.oid for row in rows], decision)
 
-    async def pick(self) -> None:
+    async def do_pick(self) -> None:
         """Keep this one of its alternatives, revert the others: one act, one undo."""
         row = self._row
         decisions = dict.fromkeys(self._state.similar.get(row.oid, ()), Decision.REVERT) | {row.oid: Decision.KEEP}
         await self._decide_each(decisions)
-        self._screen.say(
+        self.say(
             f"{present.plural(len(decisions) - 1, 'other')} like it reverted; z undoes it.",
             subject_of(row.change),
         )
 
-    async def undo(self) -> None:
+    async def do_undo(self) -> None:
         """Take the last act back."""
         said: list[str] = []
 
@@ -190,10 +280,10 @@ class ReviewKeys(ReviewMoves):
             said.append(session.state.undo_text)  # by now: acts before it were under way when the key was pressed
             return session.undo()
 
-        await self._screen.act(do, says=TAKING_BACK)
-        self._screen.say(present.clean(said[0]) or "the last decision", "Taken back")
+        await self.act(do, says=UNDOING)
+        self.say(present.clean(said[0]) or "the last decision", "Taken back")
 
-    async def redo(self) -> None:
+    async def do_redo(self) -> None:
         """Do again what was taken back."""
         said: list[str] = []
 
@@ -201,10 +291,10 @@ class ReviewKeys(ReviewMoves):
             said.append(session.state.redo_text)
             return session.redo()
 
-        await self._screen.act(do, says=DOING_AGAIN)
-        self._screen.say(present.clean(said[0]), "Done again")
+        await self.act(do, says=REDOING)
+        self.say(present.clean(said[0]), "Done again")
 
-    async def note(self) -> None:
+    async def do_note(self) -> None:
         """A note about this change, for the pull request."""
         row = self._row
         before = self._state.notes.get(row.oid, "")
@@ -212,61 +302,61 @@ class ReviewKeys(ReviewMoves):
             subject_of(row.change),
             "It goes into the pull request; an empty one goes away.",
         ]
-        composed = await self._screen.app.push_screen_wait(Composer("Note", lines, before, may_be_empty=True))
+        composed = await self.app.push_screen_wait(Composer("Note", lines, before, may_be_empty=True))
         if composed is not None and composed.is_sent and composed.text.strip() != before:
             text = composed.text.strip()
-            await self._screen.act(lambda session: session.note(row.oid, text), says="keeping the note")
+            await self.act(lambda session: session.note(row.oid, text), says="keeping the note")
 
     # the line
 
-    async def move_down(self) -> None:
+    async def do_move_down(self) -> None:
         """One place down the line."""
-        await self._move_by(1)
+        await self._move_change(1)
 
-    async def move_up(self) -> None:
+    async def do_move_up(self) -> None:
         """One place up the line."""
-        await self._move_by(-1)
+        await self._move_change(-1)
 
-    async def _move_by(self, step: int) -> None:
+    async def _move_change(self, step: int) -> None:
         """Past its neighbour of the line."""
         row = self._row
-        line = [one for one in self._screen.rows if one.number]
+        line = [one for one in self.rows if one.number]
         at = next(number for number, one in enumerate(line) if one.oid == row.oid)
         if not 0 <= at + step < len(line):
             raise RefusedError("It is " + ("the last" if step > 0 else "the first") + " of the line already")
         after = at + 2 if step > 0 else at - 1
         before = line[after].oid if after < len(line) else None
-        await self._screen.act(lambda session: session.move([row.oid], before), says="moving it")
+        await self.act(lambda session: session.move([row.oid], before), says="moving it")
 
-    async def rebase(self) -> None:
+    async def do_rebase(self) -> None:
         """On what the ground has become; else on the review's own base again."""
         state = self._state
         ref = state.main if state.main_moved else None
         ahead = present.plural(state.main_moved, "commit")
-        await self._screen.act(lambda session: session.rebase(ref), says="rebasing")
-        self.is_relaid = ref is not None
+        await self.act(lambda session: session.rebase(ref), says="rebasing")
+        self.is_rebased = ref is not None
         now = self._state
         void = sum(one.status is Status.VOID for one in now.reviewed.line.items)
         where = f"{present.clean(ref)}, {ahead} further" if ref else "the review's own base"
-        self._screen.say(f"Onto {where}. {now.held} in conflict, {void} no longer needed. z undoes it.", "Rebased")
+        self.say(f"Onto {where}. {now.held} in conflict, {void} no longer needed. z undoes it.", "Rebased")
 
-    def copy(self) -> None:
+    def do_copy(self) -> None:
         """Copy the id of the change's commit."""
         row = self._row
-        self._screen.app.copy_to_clipboard(row.oid)
-        self._screen.say(f"{row.oid[:12]}  {subject_of(row.change)}", "Copied")
+        self.app.copy_to_clipboard(row.oid)
+        self.say(f"{row.oid[:12]}  {subject_of(row.change)}", "Copied")
 
-    async def edit(self) -> None:
+    async def do_edit(self) -> None:
         """Resolve the conflicts in the person's editor, on copies."""
         from selftest_core.review.conflict_files import read_copies, write_copies
 
-        row, screen = self._row, self._screen
-        files = await screen.ask(lambda session: session.conflict_files(row.oid), "reading both sides")
+        row = self._row
+        files = await self.ask(lambda session: session.conflict_files(row.oid), "reading both sides")
         with tempfile.TemporaryDirectory(prefix="selftest-resolve-") as folder:
             paths = await asyncio.to_thread(write_copies, files, Path(folder))
-            plans = [plan_edit(path, 1, screen.fleet.environ) for path in paths]
+            plans = [plan_edit(path, 1, self.fleet.environ) for path in paths]
             try:
-                with screen.app.suspend():
+                with self.app.suspend():
                     ends = [hand_over(plan) for plan in plans]
             except SuspendNotSupported as error:
                 raise RefusedError("The terminal cannot be handed over here", str(error)) from error
@@ -274,26 +364,26 @@ class ReviewKeys(ReviewMoves):
             if failed is not None:
                 raise RefusedError("Nothing was resolved", failed.says or "The editor ended with an error.")
             resolution = await asyncio.to_thread(read_copies, files, paths)
-        await screen.act(lambda session: session.resolve(row.oid, resolution), says="laying it as resolved")
-        screen.say("It is remembered, also for the next run. z undoes it.", "Resolved")
+        await self.act(lambda session: session.resolve(row.oid, resolution), says="laying it as resolved")
+        self.say("It is remembered, also for the next run. z undoes it.", "Resolved")
 
     # agents
 
-    async def message(self) -> None:
+    async def do_message(self) -> None:
         """Send the authors the hunk that is chosen, and the note."""
-        row, screen = self._row, self._screen
+        row = self._row
         note = self._state.notes.get(row.oid, "")
-        parts = [note or f"About “{subject_of(row.change)}”:", screen.pane.diff.hunk_text]
-        targets = tuple(target_of(agent) for agent in screen.authors(row))
+        parts = [note or f"About “{subject_of(row.change)}”:", self.pane.diff.hunk_text]
+        targets = tuple(target_of(agent) for agent in self.authors(row))
         missing = len(row.change.agents) - len({target.name for target in targets})
         more = [f"not possible: {present.plural(missing, 'other author')} not in the fleet any more"] if missing else []
         await self._acting.message_to(targets, more, text="\n\n".join(part for part in parts if part))
 
-    async def replay(self) -> None:
+    async def do_replay(self) -> None:
         """The recording of its agent, at the moment of this commit; of several the one that is chosen."""
         from selftest_tui.fleet.messages import ReplayWanted
 
-        row, screen = self._row, self._screen
+        row = self._row
         evidence = self._state.evidence
         found = {
             f"{present.clean(agent)}  {path.name}": (agent, path)
@@ -303,30 +393,30 @@ class ReviewKeys(ReviewMoves):
         }
         name = next(iter(found))
         if len(found) > 1:
-            chosen = await screen.app.push_screen_wait(Choose("play", list(found), name, "r"))
+            chosen = await self.app.push_screen_wait(Choose("play", list(found), name, "r"))
             if chosen is None:
                 return
             name = chosen
         agent, path = found[name]
-        screen.post_message(ReplayWanted(path, agent, marker=(f"commit: {row.change.subject}"[:60],)))
+        self.post_message(ReplayWanted(path, agent, marker=(f"commit: {row.change.subject}"[:60],)))
 
     # publishing
 
-    def publish(self) -> None:
+    def do_publish(self) -> None:
         """Ask for the branch's name."""
         state = self._state
         if state.publish_disabled_reason:
             raise RefusedError("Nothing can be published yet", state.publish_disabled_reason)
         name = state.published.ref.removeprefix("refs/heads/") if state.published is not None else _DEFAULT_BRANCH
-        self._screen.add_class("-asking")
-        self._screen.prompt.ask("publish", "publish as branch", "⏎ go on  esc leave", name)
+        self.add_class("-asking")
+        self.prompt.ask("publish", "publish as branch", "⏎ go on  esc leave", name)
 
     async def publish_as(self, name: str) -> None:
         """Say exactly what will be published, and do it after a yes."""
-        branch, screen, state = name.strip(), self._screen, self._state
+        branch, state = name.strip(), self._state
         if not branch:
             raise RefusedError("A branch needs a name")
-        rows = screen.rows
+        rows = self.rows
         kept = [row for row in rows if row.decision is Decision.KEEP and row.status is Status.LAID]
         counts = {
             "undecided, not published": sum(row.decision is Decision.UNDECIDED for row in rows),
@@ -342,7 +432,7 @@ class ReviewKeys(ReviewMoves):
         says += f"\n{left[:1].upper()}{left[1:]}." if left else "\nNothing is left out."
         lines = [f"{row.number or '∑':>3}  {subject_of(row.change)}" for row in kept]
         question = Question(f"Publish as {branch}?", says, lines, yes="Publish")
-        if await screen.app.push_screen_wait(question) is not True:
+        if await self.app.push_screen_wait(question) is not True:
             return
         published: list[Published] = []
 
@@ -350,30 +440,30 @@ class ReviewKeys(ReviewMoves):
             published.append(session.publish(branch))
             return session.state
 
-        now = await screen.act(do, says=f"proving and publishing {present.clean(branch)}")
+        now = await self.act(do, says=f"proving and publishing {present.clean(branch)}")
         open_still = f" {now.open} still open." if now.open else " Nothing is open."
-        screen.say(
+        self.say(
             f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} O shows the text of the pull request.",
             f"Published {present.plural(len(kept), 'change')}",
         )
 
-    async def pull_request(self) -> None:
+    async def do_pull_request(self) -> None:
         """Show the text of the pull request; from there it is opened."""
         from selftest_tui.review.pull_request import PullRequestPage
 
-        screen, state = self._screen, self._state
-        request = await screen.ask(lambda session: session.pull_request(), "writing the text")
+        state = self._state
+        request = await self.ask(lambda session: session.pull_request(), "writing the text")
         is_published = state.published is not None and state.published.is_current
         why_not = "" if is_published else "Publish first (P): gh opens a pull request of a branch that is there."
         page = PullRequestPage(request.title, request.body, why_not)
-        if await screen.app.push_screen_wait(page) is True:
-            said = await screen.ask(lambda session: session.open_pull_request(), "gh opens the pull request")
-            screen.say(present.clean(str(said or "")) or "gh has opened it.", "Pull request")
+        if await self.app.push_screen_wait(page) is True:
+            said = await self.ask(lambda session: session.open_pull_request(), "gh opens the pull request")
+            self.say(present.clean(str(said or "")) or "gh has opened it.", "Pull request")
 
     # the rest
 
-    async def refresh(self) -> None:
+    async def do_refresh(self) -> None:
         """Look for arrivals and moved branches."""
-        before = self._screen.state
-        now = await self._screen.act(lambda session: session.refresh(), says="looking for news")
-        self._screen.say("Something new has come." if now is not before else "Nothing has moved.", "Refresh")
+        before = self.state
+        now = await self.act(lambda session: session.refresh(), says="looking for news")
+        self.say("Something new has come." if now is not before else "Nothing has moved.", "Refresh")

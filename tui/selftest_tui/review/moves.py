@@ -1,0 +1,209 @@
+"""The keys of a review's screen that change only what is shown: moving, finding, the diff, the right pane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import RefusedError
+from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, filters_for, key_of
+from selftest_tui.review.pane import TABS
+from selftest_tui.shared.dialogs.choose import Choose
+from selftest_tui.shared.filter import help_lines
+from selftest_tui.shared.split import SplitScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from selftest_core.review.changes.inputs import Request
+    from selftest_core.review.state import ReviewState
+    from selftest_tui.fleet.screen import FleetScreen
+    from selftest_tui.review.feed import ReviewFeed
+    from selftest_tui.review.pane import ReviewPane, ReviewTab
+    from selftest_tui.review.table import LineTable
+
+
+class ReviewMoves(SplitScreen):
+    """The part of a review's screen that keys reach without changing the review."""
+
+    table: LineTable
+    pane: ReviewPane
+    feed: ReviewFeed
+
+    def __init__(self, request: Request, fleet: FleetScreen, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.request = request
+        self.fleet = fleet
+        self.clock = clock
+        self.state: ReviewState | None = None
+        self.rows: tuple[ReviewRow, ...] = ()
+        self.query_text = ""
+        self.only_open = False
+        self.folded: frozenset[str] = frozenset()
+
+    def rearrange(self) -> None:
+        """Lay the changes out anew."""
+        raise NotImplementedError
+
+    def tab_changed(self) -> None:
+        """Read what another tab of the right pane shows."""
+        raise NotImplementedError
+
+    def filter_forms(self) -> tuple[tuple[str, str], ...]:
+        """Those of its table."""
+        return help_lines(FILTER)
+
+    # moving
+
+    def fold(self, group: ReviewGroup, closed: bool) -> None:
+        """Fold a group, or unfold it."""
+        self.table.go_to_key(key_of(group))
+        self.folded = self.folded | {group.key} if closed else self.folded - {group.key}
+        self.rearrange()
+
+    def do_next_needing(self) -> None:
+        """To the next change that needs a person."""
+        self._go_to_open(1)
+
+    def do_previous_needing(self) -> None:
+        """To the previous one."""
+        self._go_to_open(-1)
+
+    def _go_to_open(self, step: int) -> None:
+        table = self.table
+        opens = [row.oid for row in table.shown.rows if row.is_open]
+        if not opens:
+            raise RefusedError("Nothing that is shown is open", "", "esc clears the filter, which hides what is.")
+        closed = {table.shown.group_of.get(oid, "") for oid in opens} & self.folded
+        if closed:
+            self.folded -= closed
+            self.rearrange()
+        places = sorted(table.shown.places[oid] for oid in opens if oid in table.shown.places)
+        self.go_round(places, step)
+
+    # finding
+
+    def do_filter(self) -> None:
+        """Open the prompt with the present filter."""
+        self.open_filter(FILTER, self.query_text)
+
+    def filter_to(self, text: str) -> None:
+        """Show only changes that the filter lets through."""
+        if text.strip() != self.query_text:
+            self.query_text = text.strip()
+            self.rearrange()
+
+    async def do_filter_by(self) -> None:
+        """Choose a filter from a list."""
+        offered = filters_for(self.table.row)
+        names = [f"{says}{f'  {terms}' if terms else ''}" for terms, says in offered]
+        holds = [name for name, (terms, _) in zip(names, offered, strict=True) if terms == self.query_text]
+        chosen = await self.app.push_screen_wait(Choose("show only", names, next(iter(holds), ""), "F"))
+        if chosen is not None:
+            self.filter_to(offered[names.index(chosen)][0])
+
+    def do_only_needing(self) -> None:
+        """Only what is undecided or held, or all again."""
+        self.only_open = not self.only_open
+        self.rearrange()
+
+    def do_back(self) -> None:
+        """Close the zoomed pane, else clear the filter, else show all, else return to the screen below."""
+        if self.is_zoomed:
+            self.zoom(False)
+        elif self.query_text:
+            self.filter_to("")
+        elif self.only_open:
+            self.do_only_needing()
+        else:
+            self.app.pop_screen()
+
+    # the diff
+
+    def do_next_hunk(self) -> None:
+        """To the next hunk."""
+        if not self.pane.diff.go_to_hunk(1):
+            raise RefusedError("This is the last hunk")
+
+    def do_previous_hunk(self) -> None:
+        """To the previous hunk."""
+        if not self.pane.diff.go_to_hunk(-1):
+            raise RefusedError("This is the first hunk")
+
+    def do_next_file(self) -> None:
+        """To the next file."""
+        if not self.pane.diff.go_to_file(1):
+            raise RefusedError("This is the last file")
+
+    def do_previous_file(self) -> None:
+        """To the previous file."""
+        if not self.pane.diff.go_to_file(-1):
+            raise RefusedError("This is the first file")
+
+    def do_fold_hunk(self) -> None:
+        """Fold the chosen hunk, or open it."""
+        self.pane.diff.fold_hunk()
+
+    def do_fold_file(self) -> None:
+        """Fold the file, or open it."""
+        self.pane.diff.fold_file()
+
+    def do_sides(self) -> None:
+        """One column, or two."""
+        self.pane.diff.toggle_sides()
+
+    # the right pane
+
+    def do_open(self) -> None:
+        """The right pane over all, or back; a group opens or closes."""
+        line = self.table.line
+        if isinstance(line, ReviewGroup):
+            self.fold(line, not line.is_folded)
+        elif isinstance(line, ReviewRow):
+            self.zoom(not self.is_zoomed)
+
+    def do_show_diff(self) -> None:
+        """What it changes."""
+        self._show("diff")
+
+    def do_show_members(self) -> None:
+        """The commits that make it."""
+        self._show("members")
+
+    def do_show_evidence(self) -> None:
+        """What its agents said."""
+        self._show("evidence")
+
+    def do_show_needs(self) -> None:
+        """What it needs, and what needs it."""
+        self._show("needs")
+
+    def do_show_alternatives(self) -> None:
+        """What is nearly the same."""
+        self._show("alternatives")
+
+    def do_conflicts(self) -> None:
+        """What it is in conflict with."""
+        self._show("needs")
+
+    def do_next_tab(self) -> None:
+        """The next tab."""
+        self._show(TABS[(TABS.index(self.pane.tab) + 1) % len(TABS)])
+
+    def do_previous_tab(self) -> None:
+        """The previous tab."""
+        self._show(TABS[TABS.index(self.pane.tab) - 1])
+
+    def _show(self, tab: ReviewTab) -> None:
+        if self.is_narrow:
+            self.zoom(True)
+        self.pane.show_tab(tab)
+        self.tab_changed()
+        self.show_frame()
+
+    # the program
+
+    def do_fleet(self) -> None:
+        """To the fleet."""
+        app = self.app
+        while app.screen is not self.fleet:
+            app.pop_screen()
