@@ -1,7 +1,7 @@
-"""A review without a screen: branches and a decisions file in, a candidate and perhaps a published branch out.
+"""A review without a screen: branches and a decisions file in, a candidate and optionally a published branch out.
 
-What a person decided on the screen is in a decisions file beside the review's log, and counts here when it is named:
-nothing else of the log does, so that the same call gives the same answer anywhere.
+Only a decisions file that is named counts, not what was decided on the screen, so that the same call gives the same
+result anywhere. (The screen writes its decisions to such a file, beside the review's log.)
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import ToolFailedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
+from selftest_core.git.history import read_history
 from selftest_core.review.apply_decisions import Reviewed, apply_decisions, publish_review
 from selftest_core.review.candidate_branch import Line, Status
 from selftest_core.review.changes.inputs import Request, find_inputs, home_of
@@ -26,38 +28,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from selftest_core.git.history import HistoryCommit
     from selftest_core.review.changes.inputs import Inputs
 
-__all__ = ["Answer", "Request", "review"]
+__all__ = ["BatchResult", "Request", "review"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of it. `published` is the full ref and its line, where there was something to publish and a name.
+class BatchResult:
+    """The result. `published`: the full ref and its line, None where nothing was published.
 
-    `run`: the run that was reviewed, None where there was none. `pull_request`: the address of the one that was opened.
+    `commits`: those of the published branch, read back from the repository. `run`: the run that was reviewed, None for
+    other reviews. `pull_request`: the address of the pull request that was opened.
     """
 
     reviewed: Reviewed
     candidate: str
     published: tuple[str, Line] | None
+    commits: tuple[HistoryCommit, ...] = ()
     run: str | None = None
     pull_request: str | None = None
 
     @property
     def is_done(self) -> bool:
-        """True when nothing stays open."""
+        """True when no change is open and no branch was left out."""
         return not self.reviewed.open and not self.reviewed.plan.left_out
 
 
 def review(
     request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None] = lambda text: None
-) -> Answer:
-    """Lay, keep the candidate, and publish where asked; `say` gets words of what takes long.
+) -> BatchResult:
+    """Apply the decisions, update the candidate, and publish if asked; `say` is called with the names of slow steps.
 
-    Raises UsageError, ToolError, and RefusedError, also where the same is under review elsewhere.
+    Raises UsageError, ToolError, and RefusedError, also where another process has the same review open.
     """
-    # A wrong file is said before the first commit is read.
+    # An invalid file is reported before any commit is read.
     decisions = Decisions() if request.decisions is None else read_decisions(request.decisions)
     inputs = find_inputs(request, cwd, environ, say)
     user = Git(inputs.place.git_dir, environ)
@@ -65,18 +70,25 @@ def review(
     with open_log(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
         plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = apply_decisions(engine, plan, decisions)
-        _keep_sources(user, inputs)
+        if inputs.folder is None:  # the branches of a run have refs already
+            keep_sources(user, inputs.name, (branch.tip for branch in inputs.targets.branches))
         candidate = keep_candidate(engine, user, plan.name, reviewed.line)
-        is_held = any(placed.status is Status.HELD for placed in reviewed.line.items)
+        has_conflict = any(placed.status is Status.HELD for placed in reviewed.line.items)
         published = None
-        if request.publish is not None and not (is_held and decisions.on_conflict == "fail"):
+        commits: tuple[HistoryCommit, ...] = ()
+        if request.publish is not None and not (has_conflict and decisions.on_conflict == "fail"):
             published = publish_review(engine, user, reviewed, request.publish, home, environ)
             ref, line = published
             journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree)
+            try:
+                commits = read_history(user.git_dir, line.base, line.tip, environ)
+            except ToolFailedError as error:  # it is published all the same
+                say(f"{error.title}: {error.detail}")
     address = None
     if request.pr and published is not None:
         address = _open_pull_request(inputs, user, reviewed, published, environ)
-    return Answer(reviewed, candidate, published, None if inputs.folder is None else inputs.folder.run, address)
+    run = None if inputs.folder is None else inputs.folder.run
+    return BatchResult(reviewed, candidate, published, commits, run, address)
 
 
 def _open_pull_request(
@@ -91,9 +103,3 @@ def _open_pull_request(
     ref, line = published
     text = write_pull_request(reviewed, line, notes=notes, evidence=inputs.evidence, clusters=inputs.clusters)
     return open_for(ref, find_main(user, inputs.base_name, inputs.targets.base), inputs, environ, text)
-
-
-def _keep_sources(user: Git, inputs: Inputs) -> None:
-    """A run's branches have refs of their own."""
-    if inputs.folder is None:
-        keep_sources(user, inputs.name, (branch.tip for branch in inputs.targets.branches))

@@ -10,6 +10,9 @@ from selftest_core.git.unsafe_paths import cautions
 from selftest_core.schema.model import Line, Shape, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from selftest_core.git.history import HistoryCommit
     from selftest_core.review.apply_decisions import Reviewed
 
 type Oid = str
@@ -39,6 +42,15 @@ class ReviewItem(Shape):
     )
 
 
+class PublishedCommit(Shape):
+    """One commit of the published branch, as it was read back from the repository."""
+
+    oid: Oid
+    subject: Text
+    authors: list[Text] = Field(description="The author, then everybody in Co-authored-by.")
+    authored: str = Field(description="ISO 8601 with its zone.")
+
+
 class LeftOutItem(Shape):
     """A branch that is not in the review."""
 
@@ -55,6 +67,9 @@ class ReviewDocument(Shape):
     tree: Oid
     candidate: str
     published: str | None
+    commits: list[PublishedCommit] = Field(
+        default_factory=list, description="Of the published branch, oldest first; empty where nothing was published."
+    )
     pull_request: str | None = Field(None, description="The URL of the pull request that was opened.")
     items: list[ReviewItem]
     left_out: list[LeftOutItem]
@@ -67,7 +82,11 @@ class ReviewLine(Line, ReviewDocument):
 
 
 def review_document(
-    reviewed: Reviewed, candidate: str, published: str | None, pull_request: str | None = None
+    reviewed: Reviewed,
+    candidate: str,
+    published: str | None,
+    pull_request: str | None = None,
+    commits: Sequence[HistoryCommit] = (),
 ) -> ReviewDocument:
     """Convert a review."""
     plan = reviewed.plan
@@ -105,6 +124,12 @@ def review_document(
         tree=reviewed.line.tree,
         candidate=candidate,
         published=published,
+        commits=[
+            PublishedCommit(
+                oid=one.oid, subject=one.subject, authors=list(one.authors), authored=one.authored.isoformat()
+            )
+            for one in commits
+        ],
         pull_request=pull_request,
         items=items,
         left_out=[LeftOutItem(branch=name, reason=reason) for name, reason in plan.left_out],

@@ -187,8 +187,10 @@ def test_a_review_without_a_screen_leaves_only_what_is_its_own(desk: Desk) -> No
     answer = review(request, top / "src", os.environ)
     assert not answer.is_done
     assert answer.published is not None
-    document = review_document(answer.reviewed, answer.candidate, answer.published[0])
+    document = review_document(answer.reviewed, answer.candidate, answer.published[0], commits=answer.commits)
     assert document.published == "refs/heads/fixes"
+    log = desk.repository.git("log", "--reverse", "--format=%H %s", "main..fixes").splitlines()
+    assert [f"{one.oid} {one.subject}" for one in document.commits] == log
     assert [item.decision for item in document.items] == ["keep"] * 3 + ["undecided"] * 3
     refs = set(desk.user.refs())
     sources = (f"sources/{desk.oid(name)}" for name in ("ada", "bob", "eve"))
@@ -203,7 +205,7 @@ def test_a_conflict_can_be_made_to_forbid_publishing(desk: Desk) -> None:
     decisions.write_text('{"default": "keep", "on_conflict": "fail"}')
     request = Request(("ada", "bob", "eve"), base="main", publish="fixes", decisions=decisions)
     answer = review(request, desk.repository.folder, os.environ)
-    assert (answer.published, answer.is_done) == (None, False)
+    assert (answer.published, answer.commits, answer.is_done) == (None, (), False)
     assert "refs/heads/fixes" not in desk.user.refs()
     everything_else = Request(("bob",), base="main", publish="fixes", decisions=decisions)
     assert review(everything_else, desk.repository.folder, os.environ).is_done

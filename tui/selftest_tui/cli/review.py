@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.config import Config
-    from selftest_core.review.batch import Answer
+    from selftest_core.review.batch import BatchResult
 
 DONE = 0
 SOMETHING_OPEN = 1
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
         return _run_batch(request, environ, cwd)
     if request.publish is not None:
         hint = "Publish with P on the screen, or add --batch."
-        raise UsageError("--publish and --pr go with --batch", "On the screen, you say when.", hint)
+        raise UsageError("--publish and --pr go with --batch", "On the screen you publish with a key.", hint)
     with loading():
         from selftest_tui.app.app import run_review
 
@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str
 
 
 def request_of(arguments: argparse.Namespace, cwd: Path) -> Request:
-    """What the flags ask for. Raises UsageError for flags that do not go together."""
+    """Read the request from the flags. Raises UsageError for flags that do not go together."""
     if arguments.pr and arguments.publish is None:
-        raise UsageError("--pr needs --publish", "A pull request is of a published branch.", "Add --publish BRANCH.")
+        raise UsageError("--pr needs --publish", "A pull request needs a published branch.", "Add --publish BRANCH.")
     return Request(
         targets=tuple(arguments.targets),
         base=arguments.base,
@@ -57,27 +57,29 @@ def _run_batch(request: Request, environ: Mapping[str, str], cwd: Path) -> int:
     from selftest_core.schema.review import review_document
     from selftest_tui.cli import batch
 
-    answer = review(request, cwd, environ, _say)
-    published = None if answer.published is None else answer.published[0]
-    document = review_document(answer.reviewed, answer.candidate, published, answer.pull_request)
-    for line in _says(answer):
+    result = review(request, cwd, environ, _say)
+    published = None if result.published is None else result.published[0]
+    document = review_document(result.reviewed, result.candidate, published, result.pull_request, result.commits)
+    for line in _summary(result):
         _say(line)
-    batch.write_answer({"run": answer.run, **document.model_dump(mode="json")}, is_batch=True)
-    return DONE if answer.is_done else SOMETHING_OPEN
+    batch.write_answer({"run": result.run, **document.model_dump(mode="json")}, is_batch=True)
+    return DONE if result.is_done else SOMETHING_OPEN
 
 
-def _says(answer: Answer) -> list[str]:
-    reviewed = answer.reviewed
+def _summary(result: BatchResult) -> list[str]:
+    reviewed = result.reviewed
     agents = {source.agent for change in reviewed.order for source in change.sources}
     lines = [f"{plural(len(reviewed.order), 'change')} of {plural(len(agents), 'agent')}"]
     lines += [f"left out: {name}: {reason}" for name, reason in reviewed.plan.left_out]
-    lines += [f"look at {change.oid[:12]}: {words}" for change in reviewed.order for words in cautions(change.paths)]
+    lines += [f"check {change.oid[:12]}: {words}" for change in reviewed.order for words in cautions(change.paths)]
     if reviewed.open:
-        lines.append(f"{len(reviewed.open)} open: undecided or held; nothing undecided is ever published")
-    if answer.published is not None:
-        lines.append(f"published {answer.published[0]} at {answer.published[1].tip[:12]}")
-    if answer.pull_request is not None:
-        lines.append(f"opened {answer.pull_request}")
+        lines.append(f"{len(reviewed.open)} open: undecided or in conflict; undecided changes are never published")
+    if result.published is not None:
+        authors = {name for commit in result.commits for name in commit.authors}
+        made = f"{plural(len(result.commits), 'commit')} by {plural(len(authors), 'author')}"
+        lines.append(f"published {result.published[0]} at {result.published[1].tip[:12]}: {made}")
+    if result.pull_request is not None:
+        lines.append(f"opened {result.pull_request}")
     return lines
 
 

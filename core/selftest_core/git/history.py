@@ -1,0 +1,65 @@
+"""Commits of a branch as the user's repository has them, read by GitPython for reports: who made what, and when.
+
+An independent reader: what is reported as published was read back from the repository, not taken from our own values.
+GitPython is imported here only, and lazily: its import takes longer than reading 300 commits. It gets full ids and a
+git folder, never names or texts of agents, and runs nothing but `git cat-file --batch`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import ToolFailedError
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import environment
+from selftest_core.git.objects import is_oid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+MOST_COMMITS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCommit:
+    """One commit. `authors`: the author, then everybody in `Co-authored-by`. Texts are not yet safe to show."""
+
+    oid: str
+    subject: str
+    authors: tuple[str, ...]
+    authored: datetime
+
+
+def read_history(git_dir: Path, base: str, tip: str, environ: Mapping[str, str]) -> tuple[HistoryCommit, ...]:
+    """Read the commits from `base` (not included) to `tip` along first parents, oldest first.
+
+    Raises ToolFailedError where an object is missing or `tip` does not descend from `base`.
+    """
+    if not (is_oid(base) and is_oid(tip)):
+        raise ValueError("only full object ids may reach git")
+    # GitPython runs `git version` when it is imported, and refuses to be imported where there is no git.
+    from git import Commit, Repo
+    from git.exc import BadObject, GitError
+
+    found: list[HistoryCommit] = []
+    try:
+        with Repo(git_dir) as repo:
+            # It passes on our own environment, so what would change the repository is overridden.
+            repo.git.update_environment(
+                **environment(environ), GIT_DIR=str(git_dir), GIT_OBJECT_DIRECTORY=str(git_dir / "objects"),
+                GIT_ALTERNATE_OBJECT_DIRECTORIES="", GIT_CONFIG_COUNT="0", GIT_CONFIG_PARAMETERS="",
+            )  # fmt: skip
+            commit = Commit(repo, bytes.fromhex(tip))
+            while commit.hexsha != base:
+                if not commit.parents or len(found) >= MOST_COMMITS:
+                    raise ToolFailedError("The history of the branch cannot be read", f"{tip} does not lead to {base}")
+                authors = (commit.author, *commit.co_authors)
+                names = tuple(dict.fromkeys(one.name or one.email or "" for one in authors))
+                found.append(HistoryCommit(commit.hexsha, os.fsdecode(commit.summary), names, commit.authored_datetime))
+                commit = commit.parents[0]
+    except (GitError, BadObject, OSError, ValueError) as error:
+        raise ToolFailedError("The history of the branch cannot be read", str(error)) from error
+    return tuple(reversed(found))
