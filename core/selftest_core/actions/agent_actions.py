@@ -1,13 +1,13 @@
-"""Doing something to agents: message, stop, start, destroy, each target with a result of its own.
+"""Actions on agents: message, stop, start, destroy, with a result for each target.
 
-mngr acts on many agents in one call, but a call is not to be trusted whole: one address that it does not know makes
-it skip all others (with exit status 0 for `message` and `destroy`), a large `destroy` was seen killed half-way, and
-`start` says "started" of an agent that it left as it was. So: at most ten targets in a call; one call never mixes
-tmux servers or providers (each runs against the server that has the agents, where mngr would else start duplicates);
-what mngr says is read from its JSON; a call that did nothing is taken apart; and whether an agent is stopped or gone
-is judged by listing again. A message that may have been delivered is never sent twice.
+mngr acts on many agents in one call, but its calls are not reliable: one unknown address makes it skip all others (with
+exit status 0 for `message` and `destroy`), a large `destroy` was seen killed half-way, and `start` reports "started"
+for an agent that it did not touch. So: at most ten targets in a call; one call never mixes tmux servers or providers
+(each runs against the server that has the agents, since mngr would start duplicates elsewhere); mngr's JSON is read; a
+call that did nothing is repeated in parts; stopped and destroyed agents are confirmed by a new listing. A message that
+may have been delivered is never sent twice.
 
-It asks nothing and confirms nothing: whoever calls it has shown the exact targets.
+There is no confirmation here: the caller has shown the exact targets to the person.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ if TYPE_CHECKING:
     from selftest_core.tools.mngr import Mngr
     from selftest_core.tools.process import Completed
 
-__all__ = ["BATCH", "Act", "ActResult", "Target", "failed_targets", "steer", "target_of"]
+__all__ = ["BATCH", "Act", "ActResult", "Target", "steer", "target_of"]
 
 BATCH = 10
 """Targets in one call of mngr."""
 TIMEOUT = 180.0
-"""Seconds for one call: a message waits until each agent has taken it, a start until a remote host is up."""
+"""Seconds for one call: a message waits until each agent has accepted it, a start until a remote host is up."""
 _AT_ONCE = 3
-_DOUBT_HINT = "Wait a moment; if a tmux server does not answer, mend or end that first."
+_DOUBT_HINT = "Wait a moment; if a tmux server does not answer, repair or end it first."
 
 MAY_HAVE_ARRIVED = "It may have arrived: look at the agent before sending again."
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One agent to act on. `socket`: the tmux server that has its session, None for mngr's default or none.
+    """One agent to act on. `socket`: the tmux server of its session, None for mngr's default or none.
 
-    `doubt`: why it is not known whether it has a session: mngr could then start it twice, or take its work dir away
-    from under it, so that it is not stopped, started or destroyed.
+    `doubt`: why it is not known whether it has a session. Such an agent is not stopped, started or destroyed: mngr
+    could start it twice, or remove its work dir while it runs.
     """
 
     key: AgentKey
@@ -72,26 +72,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class ActResult:
-    """How it went for one target: in words, and what to do where it did not."""
+    """Result for one target: in words, and what to do after a failure."""
 
     target: Target
     ok: bool
-    says: str
+    text: str
     hint: str = ""
 
 
 def target_of(row: Row) -> Target:
-    """The target that a row stands for."""
+    """Make the target of a row."""
     agent = row.agent
     socket = row.session.socket if row.session is not None and agent.host.is_local else None
     is_unseen = agent.host.is_local and row.session is None and agent.state is State.UNKNOWN
     doubt = "no tmux session of it was seen, but it may have one" if is_unseen else ""
     return Target(row.key, agent.address, agent.name, agent.host.provider, socket, agent.state, doubt)
-
-
-def failed_targets(results: Sequence[ActResult]) -> tuple[Target, ...]:
-    """The targets to try again."""
-    return tuple(result.target for result in results if not result.ok)
 
 
 async def steer(
@@ -103,11 +98,10 @@ async def steer(
     *,
     timeout: float = TIMEOUT,
 ) -> tuple[ActResult, ...]:
-    """Do it to each target, and return one result per target, in their order. Raises no ToolError: results say all.
+    """Run an action on each target, and return one result for each, in their order. Errors are in the results.
 
-    `timeout` is in seconds, for one call of mngr.
-    `on_result` is called as soon as mngr has answered for a target, and again where listing again says otherwise.
-    Cancelling ends the running mngr; agents that it had reached by then stay as they are.
+    `timeout` is in seconds, for one call of mngr. `on_result` is called as soon as mngr has answered for a target, and
+    again where the new listing disagrees. Cancelling ends the running mngr; what it has done by then is not undone.
     """
     import asyncio
 
@@ -127,7 +121,7 @@ async def steer(
 
     async def one_group(group: tuple[Target, ...]) -> None:
         async with turns:
-            await _Steering(mngr, act, text, group, results, timeout).run()
+            await _GroupAction(mngr, act, text, group, results, timeout).run()
 
     async with asyncio.TaskGroup() as tasks:
         for group in _groups(act, known, mngr):
@@ -136,7 +130,7 @@ async def steer(
 
 
 class _Results:
-    """The results so far; tells each new one."""
+    """Results so far; calls `on_result` for each new one."""
 
     def __init__(self, targets: Sequence[Target], on_result: Callable[[ActResult], None] | None) -> None:
         self._asked = {target.key: target for target in targets}
@@ -156,7 +150,7 @@ class _Results:
 
 
 def _groups(act: Act, targets: Sequence[Target], mngr: Mngr) -> Iterator[tuple[Target, ...]]:
-    """Targets that may share a call: of one tmux server, one provider, and restarted or not."""
+    """Group targets that may share a call: the same tmux server, provider, and need of a restart."""
 
     def place(target: Target) -> tuple[str, str, bool]:
         return target.socket or "", target.provider, _needs_restart(act, target)
@@ -167,7 +161,7 @@ def _groups(act: Act, targets: Sequence[Target], mngr: Mngr) -> Iterator[tuple[T
 
 
 def _batches(targets: Sequence[Target]) -> Iterator[tuple[Target, ...]]:
-    """At most ten, and no name twice: mngr answers with names, which hosts may share."""
+    """Split targets into batches of ten without equal names: mngr answers by name, and hosts may share names."""
     left = list(targets)
     while left:
         batch: dict[str, Target] = {}
@@ -183,8 +177,8 @@ def _needs_restart(act: Act, target: Target) -> bool:
     return act is Act.START and target.state is State.DONE
 
 
-class _Steering:
-    """One act on the targets of one group, call after call."""
+class _GroupAction:
+    """One action on the targets of one group, in several calls."""
 
     def __init__(
         self, mngr: Mngr, act: Act, text: str, targets: tuple[Target, ...], results: _Results, timeout: float
@@ -227,7 +221,7 @@ class _Steering:
         if len(unanswered) < len(batch) or len(batch) == 1:
             await self._explain(unanswered, done)
         elif answers is None and done.exit_status > 0 and self._act is Act.MESSAGE and not _is_unknown(done):
-            # It may have died after some were sent, so nothing is sent again.
+            # It may have died after some messages, so nothing is sent again.
             self._fail(batch, answer_error("mngr message", stderr=done.stderr, exit_status=done.exit_status))
         else:
             await self._take_apart(unanswered)
@@ -247,22 +241,22 @@ class _Steering:
         return await self._mngr.call(arguments, timeout=self._timeout, text=text, tmux_socket=self._socket)
 
     def _take(self, batch: Sequence[Target], answers: Mapping[str, Answer]) -> tuple[Target, ...]:
-        """Note what mngr answered; returns the targets that it said nothing of."""
+        """Note mngr's answers; return the targets without one."""
         left = []
         for target in batch:
             answer = answers.get(target.name)
             if answer is None:
                 left.append(target)
             elif self._act is Act.START and answer.ok and target.state is State.REPLACED:
-                # mngr says "started" of whatever has a session, and leaves it as it is.
-                says = "left as it is: another program runs in its place"
-                self._results.put(ActResult(target, False, says, "Stop it first, then start it."))
+                # mngr reports "started" for every agent with a session, and does not touch it.
+                text = "left as it is: another program runs in its place"
+                self._results.put(ActResult(target, False, text, "Stop it first, then start it."))
             else:
-                self._results.put(ActResult(target, answer.ok, answer.says, answer.hint))
+                self._results.put(ActResult(target, answer.ok, answer.text, answer.hint))
         return tuple(left)
 
     async def _renamed(self, targets: Sequence[Target]) -> tuple[Target, ...]:
-        """The targets by the names that they have now; mngr answers with these."""
+        """Give the targets their current names, which mngr uses in its answers."""
         try:
             names = {agent.key: agent.name for agent in (await self._list()).agents}
         except ToolError:
@@ -270,11 +264,11 @@ class _Steering:
         return tuple(replace(target, name=names.get(target.key, target.name)) for target in targets)
 
     async def _take_apart(self, targets: Sequence[Target]) -> None:
-        """mngr did nothing for any of them, most likely since one is gone: without that, or each by itself."""
+        """Repeat a call that did nothing, most likely because one agent is gone: without it, or each target alone."""
         try:
             listed = await self._list()
         except ToolError:
-            left = tuple(targets)  # the calls themselves will say what is wrong
+            left = tuple(targets)  # the calls report the error themselves
         else:
             left = tuple(target for target in targets if not self._settle_from(listed, target))
         if len(left) == len(targets):
@@ -284,7 +278,7 @@ class _Steering:
             await self._batch(left)
 
     def _settle_from(self, listed: Listed, target: Target) -> bool:
-        """Note what the listing decides without another call: that it is gone, or already as wanted."""
+        """Note a result that the listing alone decides: the agent is gone, or already in the wanted state."""
         agent = {agent.key: agent for agent in listed.agents}.get(target.key)
         if agent is None:
             if _may_hide(listed, target):
@@ -292,7 +286,7 @@ class _Steering:
             self._results.put(_gone(self._act, target))
             self._settled.add(target.key)
             return True
-        # Of one that is as wanted already nothing is asked again.
+        # In the wanted state already: no further call.
         is_restarted = _needs_restart(self._act, target) and agent.state in (State.RUNNING, State.WAITING)
         if is_restarted or (self._act is Act.STOP and agent.state is State.STOPPED):
             self._results.put(ActResult(target, True, DONE_WORD[self._act]))
@@ -301,7 +295,7 @@ class _Steering:
         return False
 
     async def _explain(self, targets: Sequence[Target], done: Completed) -> None:
-        """mngr said nothing of these: gone, or it says why on stderr."""
+        """Note targets without an answer: gone, or failed for the reason on stderr."""
         if done.exit_status == 0 or _is_unknown(done):
             for target in targets:
                 self._results.put(_gone(self._act, target))
@@ -309,7 +303,7 @@ class _Steering:
             self._fail(targets, answer_error(f"mngr {self._act}", stderr=done.stderr, exit_status=done.exit_status))
 
     async def _doubt(self, batch: Sequence[Target], error: ToolError) -> None:
-        """mngr was ended before it answered: who was reached is not known from it."""
+        """Note a call that was ended before its answer: it is not known what it did."""
         if self._act is Act.MESSAGE:
             for target in batch:
                 self._results.put(ActResult(target, False, error.title, MAY_HAVE_ARRIVED))
@@ -326,7 +320,7 @@ class _Steering:
         return await list_agents(self._mngr, self._provider, tmux_socket=self._socket)
 
     async def _verify(self, targets: Sequence[Target]) -> None:
-        """Judge each by a new listing: what mngr shows now outweighs what it said that it did."""
+        """Check each result by a new listing, which overrides the answer."""
         targets = [target for target in targets if target.key not in self._settled]
         if not targets:
             return
@@ -343,29 +337,31 @@ class _Steering:
             agent = now.get(target.key)
             if agent is None and _may_hide(listed, target):
                 continue
-            self._results.put(_judged(self._act, self._results.of(target), None if agent is None else agent.state))
+            self._results.put(_verified(self._act, self._results.of(target), None if agent is None else agent.state))
 
 
-def _judged(act: Act, said: ActResult, state: State | None) -> ActResult:
-    """What a result is worth, given the agent's state after it (None: it is not there any more)."""
+def _verified(act: Act, result: ActResult, state: State | None) -> ActResult:
+    """Correct a result by the agent's state afterwards (None: it is gone)."""
     again = "Try again: mngr may have been interrupted."
     if state is None:
-        return said if said.ok and act is Act.DESTROY else _gone(act, said.target)
+        return result if result.ok and act is Act.DESTROY else _gone(act, result.target)
     match act:
         case Act.DESTROY:
-            return replace(said, ok=False, says=_despite(said, f"it is still there ({state})"), hint=said.hint or again)
+            return replace(
+                result, ok=False, text=_despite(result, f"it is still there ({state})"), hint=result.hint or again
+            )
         case Act.STOP if state is State.STOPPED:
-            return said if said.ok else replace(said, ok=True, says="stopped", hint="")
+            return result if result.ok else replace(result, ok=True, text="stopped", hint="")
         case Act.STOP:
-            return replace(said, ok=False, says=_despite(said, f"it is still {state}"), hint=said.hint or again)
-        case Act.START if not said.ok and state in (State.RUNNING, State.WAITING):
-            return replace(said, ok=True, says="started", hint="")
+            return replace(result, ok=False, text=_despite(result, f"it is still {state}"), hint=result.hint or again)
+        case Act.START if not result.ok and state in (State.RUNNING, State.WAITING):
+            return replace(result, ok=True, text="started", hint="")
         case _:
-            return said
+            return result
 
 
-def _despite(said: ActResult, fact: str) -> str:
-    return f"mngr says {said.says}, but {fact}" if said.ok else f"{said.says}; {fact}"
+def _despite(result: ActResult, fact: str) -> str:
+    return f"mngr says {result.text}, but {fact}" if result.ok else f"{result.text}; {fact}"
 
 
 def _gone(act: Act, target: Target) -> ActResult:
@@ -380,7 +376,7 @@ def _failed(target: Target, error: ToolError) -> ActResult:
 
 
 def _may_hide(listed: Listed, target: Target) -> bool:
-    """True where an error of the listing may be the reason why the agent is not in it."""
+    """True where an error of the listing may hide the agent."""
     host_id, agent_id = target.key
     for error in listed.errors:
         if error.agent_id is not None or error.host_id is not None:
@@ -392,5 +388,5 @@ def _may_hide(listed: Listed, target: Target) -> bool:
 
 
 def _is_unknown(done: Completed) -> bool:
-    """True where mngr says that it found no agent of such an address (exit status 8, or those words)."""
+    """True where mngr found no agent with the address (exit status 8, or these words)."""
     return done.exit_status == 8 or "Agent not found" in done.stderr or "Could not find agent" in done.stderr

@@ -1,9 +1,9 @@
-"""How a person gets into a session: the command that shows it on their terminal, and what to know before.
+"""Attach to a session: the command that shows it on the person's terminal, and the warning before it.
 
-Outside tmux the terminal is handed over to a tmux client. Inside tmux a new window of the person's own session runs
-that client, so that the supervisor stays where it is; switching the person's client instead would throw them out of
-tmux when the agent ends, and linking the agent's window would let them close it for good. A remote agent is reached
-by its host's ssh command. TMUX is never passed on, since a client would refuse to nest. Plans only: `terminal` runs.
+Outside tmux the terminal is given to a tmux client. Inside tmux a new window of the person's own session runs that
+client, so that the supervisor stays visible: switching the person's client would detach them when the agent ends, and
+linking the agent's window would let them close it. A remote agent is reached by its host's ssh command. TMUX is not
+passed on, since a client would refuse to nest. This module only plans; `terminal` runs.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _QUESTION_TIMEOUT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class AttachPlan:
-    """What to run. `kind` "hand over": on our terminal until it ends; "window": returns at once, a window opens.
+    """The command to run. `kind` "hand over": on our terminal until it ends; "window": opens a window and returns.
 
-    `warning` says what it does and how one comes back. `socket` is the server whose keys the person will press, and
-    `session` the one shown there; None where it is on another host.
+    `warning`: what happens, and how to come back. `socket` is the server that will get the person's keys, and `session`
+    the one shown there; None on another host.
     """
 
     argv: tuple[str, ...]
@@ -47,7 +47,7 @@ class AttachPlan:
 
 
 def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]) -> AttachPlan:
-    """How to attach to an agent or to any session. Raises RefusedError where it makes no sense, saying why."""
+    """Plan how to attach to an agent or a session. Raises RefusedError with the reason where that is not possible."""
     if isinstance(what, SessionRef):
         return _local(what, what.name, environ)
     if isinstance(what, TmuxSession):
@@ -69,16 +69,16 @@ def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]
 
 
 def attach_argv(ref: SessionRef, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The client that shows a session of this machine."""
+    """Build the command of a client for a session of this machine."""
     tmux = shutil.which("tmux", path=environ.get("PATH")) or "tmux"
     return (tmux, "-u", "-N", "-S", ref.socket, "attach-session", "-t", escaped(exact_session(ref.name)))
 
 
 def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:
-    """The client that shows a session of another host.
+    """Build the command of a client for a session of another host.
 
-    Two shells read it: ours, which `ssh.command` is written for, and the one over there, of which nothing is known;
-    so that one gets a single `sh -c`. A terminal that the other host has never heard of becomes a common one.
+    Two shells parse it: ours, for which `ssh.command` is written, and an unknown one on the host, which gets a single
+    `sh -c`. A TERM that the host does not know is replaced by a common one.
     """
     script = (
         "tput longname >/dev/null 2>&1 || { TERM=xterm-256color; export TERM; }; "
@@ -91,9 +91,9 @@ def ssh_argv(ssh: Ssh, session: str) -> tuple[str, ...]:
 def new_window_argv(
     own: tuple[str, str], name: str, inner: tuple[str, ...], environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """A new window behind our own (`own` as `own_server` tells), with `inner` in it and TMUX forgotten.
+    """Build the command for a new window after our own (`own`: as from `own_server`) that runs `inner` without TMUX.
 
-    The window is named by ids, as a session's name can look like anything, and a pane's id is no place for a window.
+    The place is given by ids: a session's name may look like anything, and a pane's id is no target for a window.
     """
     where = _answer(own[0], environ, *_at(own), "#{session_id}:#{window_id}")
     behind = ("-a", "-t", where) if where else ()
@@ -108,8 +108,8 @@ def _local(ref: SessionRef, name: str, environ: Mapping[str, str], others: int =
         and _is_same(own[0], ref.socket)
         and _answer(own[0], environ, *_at(own), "#{session_name}") == ref.name
     ):
-        raise RefusedError(f"You are in {ref.name} already", "Attaching it to itself would show it in itself.")
-    shared = "Somebody else is attached too: you share its size and its keys. " if others else ""
+        raise RefusedError(f"You are in {ref.name} already", "A session cannot be attached within itself.")
+    shared = "Another client is attached too: you share its size and its keys. " if others else ""
     return _placed(attach_argv(ref, environ), name, environ, shared, _prefix_key(ref.socket, environ), ref)
 
 
@@ -127,7 +127,7 @@ def _placed(
     own = own_server(environ)
     socket = ref.socket if ref else None
     if own is None:
-        warning = f"{note}Your terminal shows {name} until you detach with {key} d; the agent goes on without you."
+        warning = f"{note}Your terminal shows {name} until you detach with {key} d; the agent continues."
         return AttachPlan(inner, env, "hand over", warning, name, socket, ref)
     outer = _prefix_key(own[0], environ)
     detach = f"{outer} {key} d" if outer != key else f"{key} {key} d"
@@ -141,7 +141,7 @@ def _placed(
 
 
 def _window_name(name: str) -> str:
-    """Without what tmux would read as a format or show badly."""
+    """Remove characters that tmux would read as a format or cannot show."""
     return "".join(char for char in name if char.isprintable() and char != "#")[:40] or "agent"
 
 
@@ -150,7 +150,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _at(own: tuple[str, str]) -> tuple[str, ...]:
-    """The question about the pane that we are in; what is asked for comes behind."""
+    """Build the start of a `display-message` about our own pane."""
     return ("display-message", "-p", *(("-t", own[1]) if own[1] else ()))
 
 
@@ -159,7 +159,7 @@ def _prefix_key(socket: str, environ: Mapping[str, str]) -> str:
 
 
 def _answer(socket: str, environ: Mapping[str, str], *arguments: str) -> str:
-    """A server's answer to a question that only makes a text better: "" where it has none."""
+    """Ask a server something that only improves a text; "" for no answer."""
     try:
         return Tmux(socket, environ).run(*arguments, timeout=_QUESTION_TIMEOUT).strip()
     except ToolError:

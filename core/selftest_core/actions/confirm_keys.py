@@ -1,9 +1,9 @@
-"""C-q and C-t on the agents' tmux server, made to ask first.
+"""Confirmation for C-q and C-t on the agents' tmux server (the key guard).
 
-mngr binds C-q to destroy and C-t to stop the agent whose session is shown, without a question, for every client of
-the server. The guard puts `confirm-before` around mngr's own command, which stays word for word, and keeps the
-original in an option of the server, so that it can be put back. mngr binds its keys anew whenever it starts an agent:
-then the guard is gone, and is to be asked for again. Bindings that are not mngr's are never touched.
+mngr binds C-q to destroy and C-t to stop the shown agent, without confirmation, for every client of the server. The
+guard wraps mngr's own command into `confirm-before`, and saves the original in an option of the server, so that it can
+be restored. mngr binds its keys again whenever it starts an agent, which removes the guard. Other bindings are never
+changed.
 """
 
 from __future__ import annotations
@@ -27,70 +27,70 @@ _ASKS = re.compile(r"confirm(-before)?\s")
 
 
 class Guard(StrEnum):
-    """How a key stands."""
+    """State of a key."""
 
     FREE = "free"
-    """Not bound, or not to mngr."""
+    """Not bound, or not to a command of mngr."""
     OPEN = "open"
-    """It acts at once."""
+    """It acts without confirmation."""
     GUARDED = "guarded"
-    """It asks first."""
+    """It asks for confirmation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A key of the root table: what it runs, as tmux itself would read it back."""
+    """A key of the root table, and its command as tmux prints it."""
 
     key: str
     command: str
 
     @property
     def guard(self) -> Guard:
-        """Whether this key must be guarded."""
+        """The state of this key."""
         if _ASKS.match(self.command):
             return Guard.GUARDED
         return Guard.OPEN if "mngr" in self.command or "/signals" in self.command else Guard.FREE
 
 
 def parse_bindings(text: str) -> tuple[Binding, ...]:
-    """What `list-keys -T root` printed; a command can go over several lines. Lines that are none are passed over."""
+    """Parse `list-keys -T root`; a command may have several lines. Other lines are skipped."""
     found = []
     for part in re.split(r"^(?=bind-key\s)", text, flags=re.MULTILINE):
-        told = _BINDING.match(part.rstrip("\n"))
-        if told is not None and told["table"] == _TABLE:
-            found.append(Binding(told["key"], told["command"]))
+        found_binding = _BINDING.match(part.rstrip("\n"))
+        if found_binding is not None and found_binding["table"] == _TABLE:
+            found.append(Binding(found_binding["key"], found_binding["command"]))
     return tuple(found)
 
 
 def bindings(socket: str, environ: Mapping[str, str] | None = None) -> tuple[Binding, ...]:
-    """The bindings of C-q and C-t on a server, those that exist. Raises ToolError where it does not answer."""
-    told = parse_bindings(Tmux(socket, environ).run("list-keys", "-T", _TABLE))
-    return tuple(binding for binding in told if binding.key in KEYS)
+    """Read the bindings of C-q and C-t on a server. Raises ToolError where it does not answer."""
+    found = parse_bindings(Tmux(socket, environ).run("list-keys", "-T", _TABLE))
+    return tuple(binding for binding in found if binding.key in KEYS)
 
 
 def is_guarded(socket: str, environ: Mapping[str, str] | None = None) -> bool:
-    """True where neither key destroys or stops an agent without asking. Raises ToolError."""
+    """True where neither key destroys or stops an agent without confirmation. Raises ToolError."""
     return all(binding.guard is not Guard.OPEN for binding in bindings(socket, environ))
 
 
 def guard(socket: str, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Make the keys of mngr ask first; returns the keys that were changed (none where all asked already).
+    """Add a confirmation to mngr's keys, and return the changed keys (none where all have one).
 
-    Raises ToolFailedError where tmux does not take it: then the keys are as before.
+    Raises ToolFailedError where tmux refuses: then the keys are unchanged.
     """
     to_change = [binding for binding in bindings(socket, environ) if binding.guard is Guard.OPEN]
     if to_change:
         _source(socket, environ, "".join(guarding(binding) for binding in to_change))
         if not is_guarded(socket, environ):
             raise ToolFailedError(
-                "C-q and C-t still act at once", "tmux took the new bindings, but shows the old ones.",
-                "Press them with care: mngr's C-q destroys the agent that is shown.",
+                "C-q and C-t still act without confirmation", "tmux accepted the new bindings, but shows the old ones.",
+                "Take care: mngr's C-q destroys the shown agent.",
             )  # fmt: skip
     return tuple(binding.key for binding in to_change)
 
 
 def unguard(socket: str, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Put mngr's own bindings back; returns the keys that were changed. Raises ToolError."""
+    """Restore mngr's own bindings, and return the changed keys. Raises ToolError."""
     tmux = Tmux(socket, environ)
     changed = []
     for binding in bindings(socket, environ):
@@ -104,7 +104,7 @@ def unguard(socket: str, environ: Mapping[str, str] | None = None) -> tuple[str,
 
 
 def guarding(binding: Binding) -> str:
-    """The tmux commands that guard one key."""
+    """Build the tmux commands that guard one key."""
     destroys = "destroy" in binding.command
     does = "DESTROY the agent of" if destroys else "Stop the agent of"
     prompt = f"{binding.key}: {does} #{{session_name}}{', with its work' if destroys else ''}? (y/n)"
@@ -116,7 +116,7 @@ def guarding(binding: Binding) -> str:
 
 
 def as_block(command: str) -> str:
-    """A binding's command as it is written inside braces: there commands are parted by `;`, in a binding by `\\;`."""
+    """Convert a binding's command for use in braces: commands are separated by `;` there, by `\\;` in a binding."""
     out = []
     quoted = ""
     at = 0
@@ -141,7 +141,7 @@ def as_block(command: str) -> str:
 
 
 def _source(socket: str, environ: Mapping[str, str] | None, commands: str) -> None:
-    """Give commands to a server. tmux reads all before it runs any, so that a line it cannot read changes nothing."""
+    """Run commands on a server. tmux parses all before it runs any, so a wrong line changes nothing."""
     done = Tmux(socket, environ).ask("source-file", "-", text=commands)
     if not done.ok or done.stderr.strip():
         raise failure(socket, done)

@@ -1,8 +1,8 @@
-"""Keys and text that a person types here, sent on into a pane of tmux without attaching to it.
+"""Keys and text of a person, sent to a tmux pane without attaching to it.
 
-Keys come as `Keystroke`, which knows no terminal library; tmux gets them by its own names, text literally, and
-control characters as hexadecimal, so that nothing typed is read as a key's name, an option or a command. A pane that
-is being scrolled (tmux's copy mode) would swallow the keys: it is taken out of that first, as mngr does too.
+Keys are `Keystroke` values, without a terminal library. tmux gets keys by its own names, text literally, and control
+characters as hexadecimal, so that no text is taken for a key's name, an option or a command. A pane in copy mode would
+discard the keys, so it leaves that mode first, as with mngr.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _PASTE_MARKS = re.compile("\x1b\\[20[01]~")
 
 @dataclass(frozen=True, slots=True)
 class Keystroke:
-    """One key press: either `text` (what it types, usually one character) or `name` (a key that types nothing).
+    """One key press: either `text` (usually one character) or `name` (a key without a character).
 
     Names: enter, tab, escape, backspace, space, up, down, left, right, home, end, pageup, pagedown, insert, delete,
-    f1 to f12. Shift belongs to names alone: with text it is in the character already.
+    f1 to f12. Shift is for names only: text has it in the character.
     """
 
     text: str = ""
@@ -52,14 +52,14 @@ class Keystroke:
 
 
 def is_sendable(key: Keystroke) -> bool:
-    """True where tmux has a way to type it."""
+    """True where tmux can type the key."""
     return bool(key.text) or key.name in _NAMES
 
 
 def send_keys(
     ref: SessionRef, pane_id: str | None, keys: Sequence[Keystroke], environ: Mapping[str, str] | None = None
 ) -> None:
-    """Type keys into a pane (the session's current one where none is named), in order, in one process as a rule.
+    """Send keys to a pane (by default the session's current one), in order, usually with one process.
 
     Raises UsageError for a key that tmux cannot type, ToolFailedError where the pane is gone or dead.
     """
@@ -69,10 +69,11 @@ def send_keys(
 
 
 def paste(ref: SessionRef, pane_id: str | None, text: str, environ: Mapping[str, str] | None = None) -> None:
-    """Paste text into a pane as a terminal would: bracketed where the program asked for that, so that lines stay
-    together. The buffer is private and gone afterwards. Raises ToolFailedError where the pane is gone or dead.
+    """Paste text into a pane as a terminal does: bracketed where the program asked for that.
+
+    The buffer is private and deleted afterwards. Raises ToolFailedError where the pane is gone or dead.
     """
-    # Marks in the text would end the bracket early, and the rest would be taken for keys.
+    # Bracket marks in the text would end the paste early, and the rest would be read as keys.
     clean = _PASTE_MARKS.sub("", text)
     if not clean:
         return
@@ -89,7 +90,7 @@ def paste(ref: SessionRef, pane_id: str | None, text: str, environ: Mapping[str,
 
 
 def batches(keys: Sequence[Keystroke], target: str) -> Iterator[tuple[tuple[str, ...], ...]]:
-    """The `send-keys` commands for these keys, as many in one batch as one client may carry."""
+    """Build the `send-keys` commands for these keys, with as many in one batch as one client can take."""
     batch: list[tuple[str, ...]] = []
     size = 0
     for option, words in _grouped(keys):
@@ -104,7 +105,7 @@ def batches(keys: Sequence[Keystroke], target: str) -> Iterator[tuple[tuple[str,
 
 
 def _grouped(keys: Sequence[Keystroke]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Runs of words that take the same option: literal text, hexadecimal codes, or key names."""
+    """Group words with the same option: literal text, hexadecimal codes, or key names."""
     words = [word for key in keys for word in _words(key)]
     for option, run in groupby(words, key=lambda word: word[0]):
         if option == "-l":
@@ -118,7 +119,7 @@ def _grouped(keys: Sequence[Keystroke]) -> Iterator[tuple[tuple[str, ...], tuple
 
 
 def _words(key: Keystroke) -> Iterator[tuple[str, str]]:
-    """A key as (option of send-keys, word)."""
+    """Convert a key to pairs of an option of send-keys and a word."""
     if not key.text:
         yield "", _named(key)
     elif key.ctrl or (key.alt and key.text.isascii() and key.text.isprintable()):
@@ -142,7 +143,7 @@ def _named(key: Keystroke) -> str:
 def _with_modifier(key: Keystroke) -> tuple[str, str]:
     char = key.text
     if key.ctrl and not key.alt and char in "@[\\]^_? ":
-        # These have had codes of their own since there were terminals; tmux's names for some of them differ.
+        # These have ASCII codes of their own; tmux has other names for some of them.
         return "-H", "7f" if char == "?" else f"{ord(char) & 0x1F:02x}"
     if len(char) != 1 or not char.isprintable():
         raise UsageError(f"The key {char!r} cannot be typed with ctrl or alt", "It is not one printable character.")
@@ -153,11 +154,11 @@ def _with_modifier(key: Keystroke) -> tuple[str, str]:
 def _deliver(
     ref: SessionRef, target: str, commands: Sequence[Sequence[str]], environ: Mapping[str, str] | None
 ) -> None:
-    """Run commands on a pane after it has left any mode, and learn whether anybody reads there."""
+    """Run commands on a pane after it has left any mode, and check that it is not dead."""
     leave = ("if-shell", "-F", "-t", target, "#{pane_in_mode}", f"copy-mode -q -t '{target}'")
-    told = ("display-message", "-p", "-t", target, "#{pane_dead}")
+    ask = ("display-message", "-p", "-t", target, "#{pane_dead}")
     arguments: list[str] = []
-    for command in (leave, *commands, told):
+    for command in (leave, *commands, ask):
         if arguments:
             arguments.append(";")
         arguments += [escaped(word) for word in command]
@@ -165,4 +166,4 @@ def _deliver(
     if not done.ok:
         raise failure(ref.socket, done)
     if done.stdout.strip() == "1":
-        raise ToolFailedError("Nobody reads there any more", f"The program in {ref.name} has ended.", argv=done.argv)
+        raise ToolFailedError("The pane is dead", f"The program in {ref.name} has ended.", argv=done.argv)

@@ -1,9 +1,8 @@
-"""Our terminal, lent to another program and taken back whole.
+"""Our terminal, given to another program and restored afterwards.
 
-A client can be killed, its session can die, its server can crash: then nobody puts the terminal back in order, so
-that is done here, whatever happened: the line discipline as it was, every mode off that a full-screen program turns
-on, and keys and replies that came too late for the client thrown away, since they were not meant for us. It must be
-called from the main thread, and while nothing else reads the terminal.
+A client can be killed, its session can end, its server can crash. In all cases the terminal is restored here: the line
+discipline, every mode that a full-screen program turns on, and late keys and replies for the client are discarded. To
+be called from the main thread, while nothing else reads the terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 _WINDOW_TIMEOUT = 5.0
 _QUIET = 0.05
-"""Seconds without input after which nothing more is expected."""
+"""Seconds without input after which no more is expected."""
 _PATIENCE = 0.5
 
 # Off: mouse (all kinds and encodings), focus reports, bracketed paste, alternate screen, application keys, extended
@@ -43,16 +42,16 @@ RESET = (
 
 @dataclass(frozen=True, slots=True)
 class AttachEnd:
-    """How it ended, for a person. `exit_status` is the client's, negative for the signal that killed it."""
+    """The end of an attachment, in words. `exit_status` is the client's, negative for the signal that killed it."""
 
     exit_status: int
-    says: str
+    text: str
 
 
 def hand_over(plan: AttachPlan) -> AttachEnd:
-    """Do what the plan says. "window": returns when the window is open; "hand over": when the client has ended.
+    """Run the plan. "window": returns when the window is open; "hand over": when the client has ended.
 
-    Raises ToolError where it cannot begin (no tmux, no such window). What happens after is told in the answer.
+    Raises ToolError where it cannot begin (no tmux, no such window). Later failures are in the result.
     """
     if plan.kind == "window":
         done = process.run(plan.argv, timeout=_WINDOW_TIMEOUT, cwd=Path.home(), env=plan.env)
@@ -66,7 +65,7 @@ def hand_over(plan: AttachPlan) -> AttachEnd:
 
 @contextlib.contextmanager
 def kept_terminal() -> Iterator[None]:
-    """Give the terminal back as it was, whatever happens in between. Without a terminal, nothing is done."""
+    """Restore the terminal after the block. Without a terminal nothing is done."""
     file = sys.__stdin__.fileno() if sys.__stdin__ is not None and not sys.__stdin__.closed else -1
     if file < 0 or not os.isatty(file):
         yield
@@ -81,7 +80,7 @@ def kept_terminal() -> Iterator[None]:
 
 
 def _take_foreground(file: int) -> None:
-    """Become the terminal's foreground group again, if a program that made itself that was killed."""
+    """Become the terminal's foreground group again: a killed program may still be it."""
     with contextlib.suppress(OSError):
         if os.tcgetpgrp(file) != os.getpgrp():
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
@@ -92,7 +91,7 @@ def _take_foreground(file: int) -> None:
 
 
 def _write_all(file: int, data: bytes) -> None:
-    """To the terminal itself: our output may be a pipe. A terminal that is gone needs no order."""
+    """Write to the terminal itself: our output may be a pipe. Nothing is done for a terminal that is gone."""
     with contextlib.suppress(OSError):
         out = os.open(os.ttyname(file), os.O_WRONLY | os.O_NOCTTY)
         try:
@@ -102,9 +101,9 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _drain(file: int, settings: list[int | list[bytes | int]]) -> None:
-    """Throw away what was typed or replied too late, and set the line discipline."""
+    """Discard late keys and replies, and set the line discipline."""
     with contextlib.suppress(termios.error, OSError):
-        # Without lines and echo, or a reply that holds no newline would stay, and be seen.
+        # Without line mode and echo: a reply without a newline would stay, and be shown.
         tty.setcbreak(file, termios.TCSANOW)
         left = int(_PATIENCE / _QUIET)
         while left > 0 and select.select([file], [], [], _QUIET)[0] and os.read(file, 4096):

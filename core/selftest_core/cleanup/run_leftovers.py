@@ -101,7 +101,7 @@ async def _removed(leftover: RunLeftover, environ: Mapping[str, str]) -> tuple[s
         case "agents":
             mngr = Mngr(find_mngr(environ), environ, Path("/"))
             results = await steer(mngr, Act.DESTROY, leftover.targets)
-            return tuple(f"{one.target.name}: {one.says}" for one in results if not one.ok)
+            return tuple(f"{one.target.name}: {one.text}" for one in results if not one.ok)
         case "session":
             if leftover.session is not None:
                 close_session(leftover.session, environ)

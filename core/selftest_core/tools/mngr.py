@@ -1,10 +1,9 @@
-"""The mngr program: which one, which version, with what environment, and its commands as argv lists.
+"""mngr: the program and its version, its environment, its commands as argument lists, and its answers.
 
-mngr calls plain `tmux`, so $TMUX decides which server it looks on: with another server's it shows every agent as
-STOPPED and starts a second process for each. So TMUX is taken out, or set to the server that has the agent; and so
-is whatever would make a nested mngr behave as if inside an agent. TMUX_TMPDIR and MNGR_HOST_DIR stay as they are.
-`cleanup` is never called, for it destroys every agent without asking when nobody sits at the terminal; nothing here
-starts an agent but `start`.
+mngr calls plain `tmux`, so $TMUX decides which server it asks: with another server it shows every agent as STOPPED and
+starts a second process for each. So TMUX is removed, or set to the server that has the agent; variables that would make
+mngr behave as inside an agent are removed too. TMUX_TMPDIR and MNGR_HOST_DIR are kept. `cleanup` is never called:
+without a terminal it destroys every agent without confirmation. Only `start` starts agents.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ _BROKEN = ((0, 2, 0), (0, 2, 2))
 """First and last version whose `list` fails as soon as there is an agent."""
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _NOT_FOR_MNGR = frozenset({"TMUX", "TMUX_PANE", "MNGR_CONNECT_COMMAND_ACTIVE", "MNGR_AGENT_NAME", "MNGR_SESSION_NAME"})
-_ERROR_LINE = re.compile(r"^(?:Error|ERROR): (?P<says>.*)", re.DOTALL | re.MULTILINE)
+_ERROR_LINE = re.compile(r"^(?:Error|ERROR): (?P<text>.*)", re.DOTALL | re.MULTILINE)
 _HINT = re.compile(r"\s{2,}\[(?P<hint>[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]\s*$", re.DOTALL)
 _versions: dict[tuple[str, float], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class MngrProgram:
-    """The mngr that is used, and where it was found: on PATH, or in the environment that runs us."""
+    """The mngr in use, and its place: on PATH, or in the Python environment that runs us."""
 
     path: Path
     source: Literal["PATH", "environment"]
 
 
 def find_mngr(environ: Mapping[str, str]) -> MngrProgram:
-    """The mngr on PATH, else the one installed beside us. Raises ToolMissingError."""
+    """Find mngr on PATH, else beside our Python. Raises ToolMissingError."""
     path = environ.get("PATH", "")
     found = shutil.which("mngr", path=path)
     if found is not None:
@@ -66,7 +65,7 @@ def find_mngr(environ: Mapping[str, str]) -> MngrProgram:
 
 
 def mngr_environment(environ: Mapping[str, str], tmux_socket: str | None = None) -> dict[str, str]:
-    """The environment for mngr: without TMUX, or with that of the server at `tmux_socket` (an absolute path)."""
+    """Make the environment for mngr: without TMUX, or with the server at `tmux_socket` (an absolute path)."""
     made = {name: value for name, value in environ.items() if name not in _NOT_FOR_MNGR}
     if tmux_socket is not None:
         made["TMUX"] = f"{tmux_socket},0,0"
@@ -74,18 +73,18 @@ def mngr_environment(environ: Mapping[str, str], tmux_socket: str | None = None)
 
 
 def parse_version(text: str) -> tuple[int, int, int]:
-    """The first version number of the text; raises ToolOutputError."""
+    """Parse the first version number of a text. Raises ToolOutputError."""
     found = _VERSION.search(text)
     if found is None:
-        raise ToolOutputError("mngr did not say its version", text.strip()[:200], install_hint("mngr"))
+        raise ToolOutputError("mngr printed no version", text.strip()[:200], install_hint("mngr"))
     return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
 def installed_version(program: Path, package: str = "imbue_mngr") -> str | None:
-    """The version of a package in the environment of this launcher of mngr, None where that cannot be seen.
+    """Read the version of a package in the environment of this launcher of mngr, None where that is not possible.
 
-    A launcher that pip or uv wrote names its interpreter in the first line. Asking `--version` costs a second, and
-    the broken versions fail even at that.
+    A launcher by pip or uv names its interpreter in the first line. `--version` takes a second, and broken versions
+    fail even there.
     """
     try:
         with program.resolve().open("rb") as launcher:
@@ -104,7 +103,7 @@ def _answered_version(done: Completed, program: MngrProgram) -> str:
     if done.ok and found is not None:
         return found[0]
     raise ToolBrokenError(
-        "mngr cannot say its version", f"{program.path} --version ended with {done.exit_status}: {done.stderr_end}",
+        "mngr cannot print its version", f"{program.path} --version ended with {done.exit_status}: {done.stderr_end}",
         UPGRADE_HINT, argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
     )  # fmt: skip
 
@@ -119,38 +118,38 @@ def refuse_broken(version: str, program: MngrProgram) -> None:
 
 
 def list_arguments(provider: str | None) -> tuple[str, ...]:
-    """`mngr list` for one provider, or all."""
+    """Arguments of `mngr list` for one provider, or all."""
     chosen = () if provider is None else (f"--provider={provider}",)
     return ("list", "--format", "json", "--on-error", "continue", *chosen)
 
 
 def message_arguments(addresses: Sequence[str]) -> tuple[str, ...]:
-    """`mngr message`, the text coming on stdin. Never starts a stopped agent."""
+    """Arguments of `mngr message`, with the text on stdin. Never starts a stopped agent."""
     return ("message", *addresses, "--no-start", "--format", "json")
 
 
 def stop_arguments(addresses: Sequence[str]) -> tuple[str, ...]:
-    """`mngr stop`."""
+    """Arguments of `mngr stop`."""
     return ("stop", *addresses, "--format", "json")
 
 
 def start_arguments(addresses: Sequence[str], *, restart: bool) -> tuple[str, ...]:
-    """`mngr start`; without `restart` mngr says "started" of an agent that is DONE, and does nothing."""
+    """Arguments of `mngr start`; without `restart` mngr reports "started" for a DONE agent, and does nothing."""
     return ("start", *addresses, *(("--restart",) if restart else ()), "--format", "json")
 
 
 def destroy_arguments(addresses: Sequence[str]) -> tuple[str, ...]:
-    """`mngr destroy`, without its question (it would wait for an answer): the person has been asked before."""
+    """Arguments of `mngr destroy` without its confirmation: the person has confirmed before."""
     return ("destroy", "-f", *addresses, "--format", "json")
 
 
 def transcript_arguments(address: str, limit: int) -> tuple[str, ...]:
-    """`mngr transcript`: its last `limit` events."""
+    """Arguments of `mngr transcript` for the last `limit` events."""
     return ("transcript", address, "--tail", str(limit), "--format", "json")
 
 
 class Mngr:
-    """One mngr program in one environment and folder. Commands name agents by `Agent.address` only."""
+    """One mngr program in one environment and folder. Agents are named by `Agent.address` only."""
 
     def __init__(self, program: MngrProgram, environ: Mapping[str, str], cwd: Path) -> None:
         self.program = program
@@ -163,9 +162,9 @@ class Mngr:
         return default_socket(self.environ)
 
     async def version(self) -> str:
-        """Its version: of the package that it starts, else what it answers; asked once for each file.
+        """Return its version: of its installed package, else by `--version`; once for each file.
 
-        Raises ToolBrokenError where it cannot even say that (as 0.2.0 to 0.2.2 cannot), and other ToolErrors.
+        Raises ToolBrokenError where `--version` fails (as with 0.2.0 to 0.2.2), and other ToolErrors.
         """
         try:
             key = (str(self.program.path), self.program.path.stat().st_mtime)
@@ -179,7 +178,7 @@ class Mngr:
         return _versions[key]
 
     async def check(self) -> str:
-        """Its version; raises ToolBrokenError where that is known not to work."""
+        """Return its version. Raises ToolBrokenError for one that is known not to work."""
         version = await self.version()
         refuse_broken(version, self.program)
         return version
@@ -195,28 +194,28 @@ class Mngr:
 
 
 def split_error(stderr: str) -> tuple[str, str]:
-    """What mngr's stderr says as (detail, hint): its last `Error: …  [hint]`, else its last lines without a hint.
+    """Split mngr's stderr into detail and hint: its last `Error: …  [hint]`, else its last lines without a hint.
 
-    Of a traceback it is the end: the exception, and what stands below it.
+    Of a traceback only the exception and the lines after it are returned.
     """
-    found = [match for match in _ERROR_LINE.finditer(stderr) if match["says"].strip()]
+    found = [match for match in _ERROR_LINE.finditer(stderr) if match["text"].strip()]
     if not found:
         lines = stderr.strip().splitlines()
         if any(line.startswith("Traceback ") for line in lines):
             last_frame = max(number for number, line in enumerate(lines) if line.startswith((" ", "Traceback ")))
             lines = lines[last_frame + 1 :] or lines
         return "\n".join(lines[-5:]), ""
-    # The pattern runs to the end, so the last error is cut out by where it begins.
+    # The pattern matches to the end, so the last error is cut at its beginning.
     start = max(stderr.rfind("Error: "), stderr.rfind("ERROR: "))
-    says = stderr[start + len("Error: ") :] if start >= 0 else found[-1]["says"]
-    hint = _HINT.search(says)
+    text = stderr[start + len("Error: ") :] if start >= 0 else found[-1]["text"]
+    hint = _HINT.search(text)
     if hint is None:
-        return says.strip(), ""
-    return says[: hint.start()].strip(), hint["hint"].strip()
+        return text.strip(), ""
+    return text[: hint.start()].strip(), hint["hint"].strip()
 
 
 def answer_error(what: str, *, stderr: str, exit_status: int) -> ToolError:
-    """The error for an mngr that ended without an answer: what it said of the reason, else how it ended."""
+    """Make the error for an mngr that ended without an answer: its own reason, else its exit status."""
     detail, hint = split_error(stderr)
     if exit_status > 0 and detail:
         return ToolFailedError(f"{what} failed", detail, hint, exit_status=exit_status, stderr=stderr)
@@ -236,7 +235,7 @@ def how_ended(exit_status: int) -> str:
 
 
 class Act(StrEnum):
-    """What can be done to an agent."""
+    """An action on an agent."""
 
     MESSAGE = "message"
     STOP = "stop"
@@ -254,34 +253,34 @@ _DONE_LIST = {
 
 
 class Answer(NamedTuple):
-    """What mngr's JSON says of one agent, by name."""
+    """mngr's answer about one agent."""
 
     ok: bool
-    says: str
+    text: str
     hint: str = ""
 
 
 def read_answer(act: Act, text: str) -> dict[str, Answer] | None:
-    """mngr's answer by the agents' names; None where it is none (empty, cut short, another form)."""
+    """Parse mngr's answer by agent name; None where it is empty, truncated, or of another form."""
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or not isinstance(said.get(_DONE_LIST[act]), list):
+    if not isinstance(document, dict) or not isinstance(document.get(_DONE_LIST[act]), list):
         return None
-    leftovers = "; ".join(str(each.get("message", "")) for each in _objects(said, "failures"))
+    leftovers = "; ".join(str(each.get("message", "")) for each in _objects(document, "failures"))
     done = Answer(True, DONE_WORD[act], f"mngr left something behind: {leftovers}" if leftovers else "")
-    answers = {name: done for name in said[_DONE_LIST[act]] if isinstance(name, str)}
-    for each in _objects(said, "blocked_agents"):
-        words = f"sent, but a dialog holds it up: {each.get('error', '')}"
+    answers = {name: done for name in document[_DONE_LIST[act]] if isinstance(name, str)}
+    for each in _objects(document, "blocked_agents"):
+        words = f"sent, but a dialog blocks it: {each.get('error', '')}"
         answers[str(each.get("agent"))] = Answer(True, words, "Attach to it, and answer the dialog.")
-    for each in _objects(said, "failed_agents"):
+    for each in _objects(document, "failed_agents"):
         error = str(each.get("error", ""))
         hint = "Start it, then send again." if "not running" in error else ""
-        answers[str(each.get("agent"))] = Answer(False, error or "mngr could not, and did not say why", hint)
+        answers[str(each.get("agent"))] = Answer(False, error or "mngr failed without a reason", hint)
     return answers
 
 
-def _objects(said: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    listed = said.get(name)
+def _objects(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    listed = document.get(name)
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

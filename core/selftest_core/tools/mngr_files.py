@@ -1,8 +1,8 @@
-"""What mngr keeps in files about the agents of this machine: read only, cached, and trusted in nothing.
+"""mngr's files about the agents of this machine: a reader with a cache. The content is not trusted.
 
 A file is read again when its stamp (inode, size, time) has changed, so that a look at a thousand agents is a few
-thousand `stat` calls. Any file may be missing, half-written, huge, a pipe, or another user's: then that one agent is
-affected, and the reason is kept. It must not write, and it must not follow what an agent put in a file's place.
+thousand `stat` calls. Any file may be missing, half-written, huge, a pipe, or another user's: then only that agent is
+affected, and the reason is kept. Nothing is written, and links are not followed.
 """
 
 # ruff: noqa: PTH116 -- thousands of stat calls a look: a Path for each would double its cost
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 DEFAULT_PREFIX = "mngr-"
 EXIT_STATUS_FILE = ".selftest/out/exit_status"
-"""Below an agent's work dir: what our wrappers write when the wrapped program has ended."""
+"""Below an agent's work dir: written by our wrappers when the wrapped program has ended."""
 
 _DATA_LIMIT = 4 * 1024 * 1024
-# A file changed within the same tick of the clock as our look keeps its stamp: not believed until it is this old.
+# A change within the same tick of the clock keeps the stamp: it is not trusted until it is this old.
 _SETTLED_NS = 50_000_000
 _GRACE = 10.0
-"""Seconds in which a folder without data.json is an agent being made, and no problem."""
+"""Seconds in which a folder without data.json is an agent that is being created, and no problem."""
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """One agent's data.json. `trouble`: why it could not be read now; the rest is then the last good copy."""
+    """One agent's data.json. `trouble`: why it cannot be read now; the rest is then the last good copy."""
 
     id: str
     name: str = ""
@@ -52,7 +52,7 @@ class AgentFile:
 
 @dataclass(frozen=True, slots=True)
 class AgentFolder:
-    """All that the files of one agent say at one moment. Times are seconds since the epoch."""
+    """Content of the files of one agent at one moment. Times are seconds since the epoch."""
 
     data: AgentFile
     is_active: bool
@@ -62,7 +62,7 @@ class AgentFolder:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableAgent:
-    """An agent whose folder is there and whose data.json is not readable: it is not gone."""
+    """An agent whose folder exists and whose data.json cannot be read: it is not gone."""
 
     agent_id: str
     path: str
@@ -71,8 +71,8 @@ class UnreadableAgent:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """One look at all agents' folders. `unreadable`: agents of whom no good copy was ever read; `making`: entries
-    without a data.json, the folders of agents that are being made."""
+    """One look at all agents' folders. `unreadable`: agents without any good copy so far; `making`: folders without a
+    data.json, of agents that are being created."""
 
     host_id: str
     agents: tuple[AgentFolder, ...]
@@ -92,7 +92,7 @@ _UNSETTLED = _Stamp(0, 0, 0, 0)
 
 
 def host_dir_of(environ: Mapping[str, str]) -> Path:
-    """mngr's folder on this machine: MNGR_HOST_DIR, else ~/.mngr (MNGR_ROOT_NAME renames it)."""
+    """Return mngr's folder on this machine: MNGR_HOST_DIR, else ~/.mngr (MNGR_ROOT_NAME renames it)."""
     named = environ.get("MNGR_HOST_DIR")
     if named:
         return _home_expanded(named, environ)
@@ -100,13 +100,13 @@ def host_dir_of(environ: Mapping[str, str]) -> Path:
 
 
 def prefix_of(environ: Mapping[str, str], host_dir: Path) -> str:
-    """What mngr puts before an agent's name to name its session: MNGR_PREFIX, else the user's settings, else "mngr-".
+    """Return the prefix of mngr's session names: MNGR_PREFIX, else from the user's settings of mngr, else "mngr-".
 
-    A settings file that cannot be read counts as silent: mngr itself complains about it, with the line.
+    A settings file that cannot be read is ignored: mngr itself reports it, with the line.
     """
     if environ.get("MNGR_PREFIX"):
         return environ["MNGR_PREFIX"]
-    import tomllib  # asked once: an import of the core does not wait for it
+    import tomllib  # imported here: it is needed once
 
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         profile = tomllib.loads((host_dir / "config.toml").read_text("utf-8"))["profile"]
@@ -118,7 +118,7 @@ def prefix_of(environ: Mapping[str, str], host_dir: Path) -> str:
 
 
 def parse_data(agent_id: str, text: bytes) -> AgentFile:
-    """One data.json. Raises ValueError with the reason where it is not an agent's; odd fields become empty ones."""
+    """Parse a data.json. Raises ValueError with the reason where it is not an agent's; wrong fields become empty."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -149,7 +149,7 @@ def _text(document: Mapping[str, Any], key: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without the halves of characters that JSON can spell and no terminal or file can take."""
+    """Replace lone surrogates: JSON can have them, terminals and files cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -166,7 +166,7 @@ def _home_expanded(path: str, environ: Mapping[str, str]) -> Path:
 
 
 class AgentFiles:
-    """Reads the folder of all agents; keeps what it read until a stamp changes. For one thread."""
+    """Reader of the folders of all agents, with a cache by stamp. For one thread."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.host_dir = host_dir_of(environ)
@@ -178,14 +178,14 @@ class AgentFiles:
 
     @property
     def agents_dir(self) -> Path:
-        """Where each agent has its folder."""
+        """The folder with one folder for each agent."""
         return self.host_dir / "agents"
 
     def look(self, now: float, settled: frozenset[str] = frozenset()) -> Folders:
-        """Every agent's folder, in the order of their ids. A host folder that is not there holds no agents.
+        """Read every agent's folder, in the order of their ids. A missing host folder has no agents.
 
-        Of agents in `settled` (those with a session) the time of the start is read at every fourth look only. What
-        did not change is the same object as before.
+        For agents in `settled` (those with a session) the start time is read at every fourth look only. Unchanged
+        folders are the same objects as before.
         """
         self._looks += 1
         found: list[AgentFolder] = []
@@ -253,7 +253,7 @@ class AgentFiles:
         return data
 
     def exit_status(self, work_dir: str) -> int | None:
-        """What a wrapper of ours left in this work dir when its program ended; None where there is nothing sound."""
+        """Read the exit status that a wrapper of ours wrote into this work dir; None without a valid one."""
         path = f"{work_dir}/{EXIT_STATUS_FILE}"
         try:
             stamp = _stamp(os.stat(path, follow_symlinks=False))
@@ -303,7 +303,7 @@ def _modified(path: str) -> float | None:
 
 
 def _read(path: str, limit: int) -> bytes:
-    """A plain file's bytes. Raises OSError, or ValueError where it is no plain file or more than `limit` bytes."""
+    """Read a plain file. Raises OSError, or ValueError where it is no plain file or longer than `limit` bytes."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
         told = os.fstat(file)

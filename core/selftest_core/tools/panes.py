@@ -1,8 +1,8 @@
-"""What a tmux pane shows: for the preview, and for a search over many at once.
+"""Text of tmux panes: for the preview, and for a search over many panes.
 
-One tmux process gives the facts and the text together, so that both are of the same moment, and a search costs one
-process per server, however many panes. The text is what a program drew: it holds colours as escape sequences where
-they were asked for, and is to be rendered, never printed. It must not change a pane or start a server.
+One tmux process gives facts and text together, so that both are of the same moment; a search needs one process per
+server. The text is untrusted output of programs, with escape sequences for colours on request: it is to be rendered,
+never printed. It must not change a pane or start a server.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _HITS_LIMIT = 200
 
 @dataclass(frozen=True, slots=True)
 class PaneText:
-    """A pane at one moment. `text` has `history` + `height` lines; the cursor counts cells from the screen's top left.
+    """A pane at one moment. `text` has `history` + `height` lines; the cursor is in cells from the screen's top left.
 
-    `history`: lines of scrollback in `text`; `history_size`: lines of scrollback that there are. `mode` is tmux's word
-    for what covers the pane ("copy-mode"), "" for none. `dead`: nobody has its terminal any
-    more. `dead_status`: the exit status of a pane kept after its end, None until tmux heard of it, and for a signal.
+    `history`: lines of scrollback in `text`; `history_size`: all lines of scrollback. `mode`: tmux's mode of the pane
+    ("copy-mode"), "" for none. `dead`: its program has ended. `dead_status`: the exit status of a pane that was kept
+    after its end, None until tmux knows it, and for a signal.
     """
 
     text: str
@@ -59,7 +59,7 @@ class PaneText:
 
 @dataclass(frozen=True, slots=True)
 class PaneHit:
-    """A session in whose panes the text was found, and the lines that have it, oldest first."""
+    """A session with the searched text, and the lines that have it, oldest first."""
 
     ref: SessionRef
     lines: tuple[str, ...]
@@ -67,45 +67,45 @@ class PaneHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found, and what could not be searched: (session, reason)."""
+    """Hits of a search, and the sessions that could not be searched, with the reason."""
 
     hits: tuple[PaneHit, ...]
     failed: tuple[tuple[SessionRef, str], ...] = ()
 
 
 def pane_target(ref: SessionRef, pane_id: str | None) -> str:
-    """The target of one pane, or of the session's current pane where no pane is named."""
+    """Make the target of one pane, by default of the session's current pane."""
     return pane_id if pane_id else f"{exact_session(ref.name)}:"
 
 
 def capture_arguments(target: str, *, lines_of_history: int, escapes: bool) -> tuple[str, ...]:
-    """tmux's arguments for the text of one pane; -N keeps trailing blanks, whose background may be coloured."""
+    """Build tmux's arguments for the text of one pane; -N keeps trailing blanks, which may have a background colour."""
     first = ("-S", f"-{lines_of_history}") if lines_of_history > 0 else ()
     return ("capture-pane", "-p", *(("-e", "-N") if escapes else ()), *first, "-t", target)
 
 
 def parse_facts(line: str) -> PaneText:
-    """The facts line alone, without any text. Raises ToolOutputError where it is something else."""
+    """Parse the line of facts; the result has no text. Raises ToolOutputError."""
     parts = line.split("␞", len(_FACTS) - 1)
     try:
-        told = dict(zip(_FACTS, parts, strict=True))
+        facts = dict(zip(_FACTS, parts, strict=True))
         return PaneText(
             text="",
-            pane_id=told["pane_id"],
-            width=int(told["pane_width"]),
-            height=int(told["pane_height"]),
-            cursor_x=int(told["cursor_x"]),
-            cursor_y=int(told["cursor_y"]),
-            cursor_visible=told["cursor_flag"] != "0",
-            alternate=told["alternate_on"] == "1",
-            dead=told["pane_dead"] == "1",
-            dead_status=int(told["pane_dead_status"]) if told["pane_dead_status"].isdigit() else None,
-            mode=told["pane_mode"],
-            history_size=int(told["history_size"] or 0),
-            title=told["pane_title"],
+            pane_id=facts["pane_id"],
+            width=int(facts["pane_width"]),
+            height=int(facts["pane_height"]),
+            cursor_x=int(facts["cursor_x"]),
+            cursor_y=int(facts["cursor_y"]),
+            cursor_visible=facts["cursor_flag"] != "0",
+            alternate=facts["alternate_on"] == "1",
+            dead=facts["pane_dead"] == "1",
+            dead_status=int(facts["pane_dead_status"]) if facts["pane_dead_status"].isdigit() else None,
+            mode=facts["pane_mode"],
+            history_size=int(facts["history_size"] or 0),
+            title=facts["pane_title"],
         )
     except ValueError as error:
-        raise ToolOutputError("tmux answered something unexpected", f"about a pane: {line[:200]!r}") from error
+        raise ToolOutputError("tmux printed something unexpected", f"about a pane: {line[:200]!r}") from error
 
 
 def capture(
@@ -117,7 +117,7 @@ def capture(
     environ: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
 ) -> PaneText:
-    """What a pane shows now, with up to `lines_of_history` lines of scrollback above it.
+    """Capture a pane, with up to `lines_of_history` lines of scrollback above it.
 
     Raises ToolFailedError where the session, pane or server is gone, ToolTimeoutError where the server hangs.
     """
@@ -159,10 +159,10 @@ def search(
     environ: Mapping[str, str] | None = None,
     timeout: float = _SEARCH_TIMEOUT,
 ) -> SearchResult:
-    """Which sessions show `text` (case ignored) in any of their panes, lines that were wrapped taken whole.
+    """Find the sessions with `text` (case ignored) in any of their panes; wrapped lines are joined.
 
-    One batched process per server captures all panes. A session or server that is gone, or hangs, is told in `failed`
-    and does not hold up the others. An empty text finds nothing.
+    One process per server captures all panes. A session or server that is gone, or hangs, is in `failed` and does not
+    delay the others. An empty text finds nothing.
     """
     hits: list[PaneHit] = []
     failed: list[tuple[SessionRef, str]] = []
@@ -192,9 +192,9 @@ def screens(
     timeout: float = _SEARCH_TIMEOUT,
     with_history: bool = True,
 ) -> dict[SessionRef, str]:
-    """The plain text of each session's panes, with their history or without, in one batched process per server.
+    """Capture the plain text of each session's panes, with one process per server.
 
-    Sessions that are gone are not in it. Raises ToolError where a server does not answer.
+    Sessions that are gone are left out. Raises ToolError where a server does not answer.
     """
     texts: dict[SessionRef, str] = {}
     for socket in dict.fromkeys(ref.socket for ref in sessions):
@@ -207,7 +207,7 @@ def screens(
 def _search_server(
     tmux: Tmux, refs: Sequence[SessionRef], text: str, *, with_history: bool, timeout: float
 ) -> dict[str, list[str]]:
-    """The matching lines of each session that exists, by its name."""
+    """Find the matching lines of each existing session, by its name."""
     found: dict[str, list[str]] = {}
     for name, content in _captured(tmux, {ref.name for ref in refs}, with_history=with_history, timeout=timeout):
         found.setdefault(name, []).extend(matching_lines(content, text))
@@ -215,13 +215,13 @@ def _search_server(
 
 
 def _captured(tmux: Tmux, names: Container[str], *, with_history: bool, timeout: float) -> Iterator[tuple[str, str]]:
-    """The text of each pane of these sessions, with the session's name; one that ended meanwhile has none."""
+    """Capture each pane of these sessions, with the session's name; one that has ended meanwhile is left out."""
     session_of = {pane.pane_id: pane.session for pane in tmux.panes(timeout) if pane.session in names}
     if not session_of:
         return
     mark = f"{secrets.token_hex(16)} "
     script = search_script(list(session_of), mark, with_history=with_history)
-    # A pane that ended since makes tmux complain and go on: its mark is then followed by nothing.
+    # For a pane that has ended since, tmux prints an error and continues: its mark has no text.
     done = tmux.ask("source-file", "-", timeout=timeout, text=script, limit=_SEARCH_LIMIT)
     if not done.ok and mark not in done.stdout:
         raise failure(tmux.socket, done)
@@ -231,9 +231,9 @@ def _captured(tmux: Tmux, names: Container[str], *, with_history: bool, timeout:
 
 
 def search_script(pane_ids: Sequence[str], mark: str, *, with_history: bool) -> str:
-    """tmux commands that print each pane's text behind a line `mark` + pane id without its `%`.
+    """Build tmux commands that print each pane's text after a line with `mark` and the pane id without its `%`.
 
-    tmux hands what it prints to strftime, which takes `%4` for a field four wide and pads it.
+    tmux formats its output with strftime, which reads `%4` as a field of width four.
     """
     first = " -S -" if with_history else ""
     return "".join(
@@ -243,7 +243,7 @@ def search_script(pane_ids: Sequence[str], mark: str, *, with_history: bool) -> 
 
 
 def parse_marked(text: str, mark: str) -> list[tuple[str, str]]:
-    """The panes' texts by pane id. `mark` is not to be guessed, so that no pane can pretend to be another."""
+    """Split the output into texts by pane id. `mark` is random, so that no pane can imitate another."""
     parts = []
     for part in text.split(mark)[1:]:
         number, _, content = part.partition("\n")
@@ -252,7 +252,7 @@ def parse_marked(text: str, mark: str) -> list[tuple[str, str]]:
 
 
 def matching_lines(content: str, text: str) -> list[str]:
-    """The lines that hold `text`, case ignored, each cut around its first match."""
+    """Find the lines with `text`, case ignored, each cut around its first match."""
     wanted = text.casefold()
     if wanted not in content.casefold():
         return []

@@ -56,7 +56,7 @@ def test_the_key_that_detaches_is_the_servers_own(world: World) -> None:
 def test_one_learns_that_somebody_else_is_attached(world: World) -> None:
     ref = start(world, "other")
     session = TmuxSession(ref=ref, session_id="$0", created_at=0, activity_at=0, windows=1, attached=1)
-    assert "Somebody else" in plan_attach(session, world.environment).warning
+    assert "Another client" in plan_attach(session, world.environment).warning
 
 
 @pytest.mark.parametrize("server", ["default", "person"])

@@ -146,4 +146,4 @@ def test_a_host_that_does_not_answer_is_said_to_be_unreachable(far: Far) -> None
         command = f"ssh -F none -o BatchMode=yes -p {closed.getsockname()[1]} 127.0.0.1"
         end = hand_over(plan_attach(far.row("one", command), far.world.environment))
     assert end.exit_status == 255
-    assert "ssh could not reach one" in end.says
+    assert "ssh could not reach one" in end.text

@@ -167,7 +167,7 @@ def test_a_pane_that_is_gone_or_dead_is_an_error_and_leaves_no_buffer(reader: Re
     reader.world.tmux("set-option", "-w", "-t", "=reader:", "remain-on-exit", "on")
     reader.world.tmux("respawn-pane", "-k", "-t", "=reader:", "true")
     eventually(lambda: reader.world.tmux("display-message", "-p", "-t", "=reader:", "#{pane_dead}") == "1\n", "its end")
-    with pytest.raises(ToolFailedError, match="Nobody reads"):
+    with pytest.raises(ToolFailedError, match="The pane is dead"):
         reader.type(*text("x"))
 
 

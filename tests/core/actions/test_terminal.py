@@ -33,7 +33,7 @@ for turn in range(3):
     end = hand_over(plan_attach(SessionRef({socket!r}, "agent"), dict(os.environ)))
     after = termios.tcgetattr(0)
     size = os.get_terminal_size(0)
-    told = dict(status=end.exit_status, says=end.says, same=after == before, size=list(size))
+    told = dict(status=end.exit_status, says=end.text, same=after == before, size=list(size))
     print(json.dumps(told), file=out, flush=True)
     print("BACK", turn, flush=True)
 """

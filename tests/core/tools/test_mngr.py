@@ -100,7 +100,7 @@ async def test_other_versions_are_not_refused(tmp_path: Path, version: str) -> N
 
 
 async def test_an_mngr_that_cannot_even_say_its_version_is_broken(tmp_path: Path) -> None:
-    with pytest.raises(ToolBrokenError, match="cannot say its version") as raised:
+    with pytest.raises(ToolBrokenError, match="cannot print its version") as raised:
         await stand_in(tmp_path, "echo RuntimeError: boom >&2; exit 1").check()
     assert "RuntimeError" in raised.value.detail
     assert raised.value.hint

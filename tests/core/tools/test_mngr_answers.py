@@ -28,7 +28,7 @@ def test_captured_answers_are_read_by_name() -> None:
         answers = read_answer(Act.MESSAGE, captured(name))
         assert answers is not None
         assert not answers[agent].ok
-        assert "not running" in answers[agent].says
+        assert "not running" in answers[agent].text
         assert answers[agent].hint
 
 
@@ -48,7 +48,7 @@ def test_a_delivered_message_that_a_dialog_holds_up_is_not_sent_again() -> None:
     answers = read_answer(Act.MESSAGE, text)
     assert answers is not None
     assert answers["a"].ok
-    assert "trust?" in answers["a"].says
+    assert "trust?" in answers["a"].text
 
 
 def test_what_mngr_leaves_behind_is_told() -> None:

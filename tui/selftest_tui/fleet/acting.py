@@ -190,12 +190,12 @@ class Acting:
         failed = [result for result in results if not result.ok]
         if not failed:
             first = results[0]
-            words = first.says if len(results) == 1 else f"all {len(results)} done"
+            words = first.text if len(results) == 1 else f"all {len(results)} done"
             self._screen.say(f"{_named([r.target for r in results])}: {words}", first.hint if len(results) == 1 else "")
             return
         first = failed[0]
         more = f" ({len(failed)} of {len(results)} failed)" if len(results) > 1 else ""
-        lines = [first.says, first.hint]
+        lines = [first.text, first.hint]
         self._screen.say("\n".join(line for line in lines if line), f"{first.target.name}{more}", "error")
 
     # Typing the same into many
@@ -288,8 +288,8 @@ class Acting:
             except SuspendNotSupported as error:
                 raise RefusedError("The terminal cannot be handed over here", str(error)) from error
         self._screen.watch_refresh()
-        if end.says:
-            self._screen.say(end.says, plan.title, "warning" if end.exit_status else "information")
+        if end.text:
+            self._screen.say(end.text, plan.title, "warning" if end.exit_status else "information")
 
     async def _offer_guard(self, socket: str, warning: str) -> bool:
         """Make mngr's two dangerous keys ask first, if the person wants that: asked once for each server.

@@ -362,7 +362,7 @@ class ReviewActions(ReviewMoves):
                 raise RefusedError("The terminal cannot be handed over here", str(error)) from error
             failed = next((end for end in ends if end.exit_status), None)
             if failed is not None:
-                raise RefusedError("Nothing was resolved", failed.says or "The editor ended with an error.")
+                raise RefusedError("Nothing was resolved", failed.text or "The editor ended with an error.")
             resolution = await asyncio.to_thread(read_copies, files, paths)
         await self.act(lambda session: session.resolve(row.oid, resolution), says="laying it as resolved")
         self.say("It is remembered, also for the next run. z undoes it.", "Resolved")

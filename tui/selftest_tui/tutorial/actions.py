@@ -164,7 +164,7 @@ class TutorialActions(SplitScreen):
             raise RefusedError("The terminal cannot be handed over here", str(error)) from error
         self.look_again()
         if end.exit_status:
-            self.say(end.says, "The editor", "warning")
+            self.say(end.text, "The editor", "warning")
 
     # the program
 

@@ -227,10 +227,10 @@ class MngrCrew:
     async def send(self, member: Member, text: str) -> None:
         """Send a message. Raises ToolFailedError where it did not arrive, DoubtfulMessageError where it may have."""
         (result,) = await steer(self._mngr, Act.MESSAGE, (_target(member),), text, timeout=_MESSAGE)
-        if not result.ok and (result.hint == MAY_HAVE_ARRIVED or may_have_arrived(result.says)):
-            raise DoubtfulMessageError("it is not known whether the message arrived", result.says, result.hint)
+        if not result.ok and (result.hint == MAY_HAVE_ARRIVED or may_have_arrived(result.text)):
+            raise DoubtfulMessageError("it is not known whether the message arrived", result.text, result.hint)
         if not result.ok:
-            raise ToolFailedError("the message did not arrive", result.says, result.hint)
+            raise ToolFailedError("the message did not arrive", result.text, result.hint)
 
     async def check_delivery(self, member: Member, text: str) -> Delivery:
         """Look for the message in the agent's transcript."""
@@ -250,7 +250,7 @@ class MngrCrew:
         results = await steer(self._mngr, Act.STOP, targets, timeout=_STOP) if targets else ()
         # One that is not there any more counts as stopped.
         return dict.fromkeys(stopped, "") | {
-            result.target.key.agent_id: "" if result.ok or "not there" in result.says else result.says
+            result.target.key.agent_id: "" if result.ok or "not there" in result.text else result.text
             for result in results
         }
 

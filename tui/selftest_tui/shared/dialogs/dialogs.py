@@ -194,9 +194,9 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         if result is None:
             return Content(f"… {name}")
         if result.ok:
-            return Content.assemble(("✓", "$text-success"), f" {name}  {clean(result.says)}")
+            return Content.assemble(("✓", "$text-success"), f" {name}  {clean(result.text)}")
         hint = f"\n    {clean(result.hint)}" if result.hint else ""
-        return Content.assemble(("✗", "$text-error"), f" {name}  {clean(result.says)}{hint}")
+        return Content.assemble(("✗", "$text-error"), f" {name}  {clean(result.text)}{hint}")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         event.stop()
