@@ -249,7 +249,7 @@ def real_agents(stage: Stage | None = None) -> Iterator[Real]:
         log = world.root / "model.jsonl"
         model = stack.enter_context(listening(log, stage))
         world.extra.update(claude.variables(model.url))
-        claude.furnish(world.home)
+        claude.write_home(world.home)
         world.make_repository()
         made = Real(world, model, log)
         for _ in range(2):

@@ -1,15 +1,13 @@
-"""Plays one agent of the demo in a terminal: thinks, reads, edits, tests, asks, commits, reports. No LLM, no network.
+"""Play one agent of the demo in a terminal: think, read, edit, test, ask, commit, report. No model, no network.
 
     actor.py STAGE.json
 
-STAGE has `stories` (by the id of the test, which SELFTEST_TEST names: steps as `scenarios` describes), `pytest` (the
-command), `speed` (divides every pause) and `patience` (how many seconds it waits for a person before it goes on by
-itself; 0: for ever). What it edits, tests, commits and reports is real, in its folder: it runs its test with pytest,
-and its outcome says what came of that, unless the story has it say something else.
+STAGE has `stories` (by test id, which SELFTEST_TEST names: steps as in `scenarios`), `pytest` (the command), `speed`
+(divides every pause) and `patience` (seconds to wait for a person before it continues; 0: for ever). Its edits, test
+runs, commits and outcome are real: the outcome reports what pytest did, unless the story replaces it.
 
-It runs by itself, apart from the rest of the package: plain standard library, and nothing imported that is slow.
-It keeps mngr's marker files as coding agents do: `active` during a turn, `permissions_waiting` beside it while a
-question holds the turn up.
+It is copied and runs alone: standard library only, without slow imports. It keeps mngr's marker files as coding agents
+do: `active` during a turn, and `permissions_waiting` beside it while a question blocks the turn.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ MOODS = ("Pondering", "Weighing", "Tracing", "Untangling", "Sifting", "Whittling
 
 
 class Actor:
-    """One agent on its stage. The verbs of the stories are its methods."""
+    """One agent. The verbs of the stories are its methods."""
 
     def __init__(self, stage: dict[str, object]) -> None:
         self.test_id = os.environ["SELFTEST_TEST"]
@@ -45,12 +43,12 @@ class Actor:
         self.name = os.environ.get("MNGR_AGENT_NAME", "agent")
         self.changes: dict[str, dict[str, str]] = {}
         self.runs: list[tuple[str, bool]] = []
-        self.hears = True
+        self.has_input = True
         self.moods = 0
         self.began = time.monotonic()
 
     def play(self) -> None:
-        """The whole story, from the curtain on."""
+        """Play the whole story."""
         self._work()
         self.write(f"\033]2;{self.name}\007{ORANGE}{BOLD}✻ demo agent{PLAIN} {self.name}\n")
         self.write(f"{GREY}  {Path.cwd()}\n  {self.test_id}{PLAIN}\n\n")
@@ -59,14 +57,14 @@ class Actor:
         self._linger()
 
     def perform(self, steps: list[list[object]]) -> None:
-        """Some steps, in order."""
+        """Play some steps in order."""
         for verb, *arguments in steps:
             getattr(self, str(verb))(*arguments)
 
     # -- verbs
 
     def say(self, text: str) -> None:
-        """Words that appear as they are thought of."""
+        """Print words one by one."""
         self.write(f"{BOLD}●{PLAIN} ")
         for word in text.split(" "):
             self.write(word + " ")
@@ -74,7 +72,7 @@ class Actor:
         self.write("\n\n")
 
     def think(self, seconds: float) -> None:
-        """A spinner that counts."""
+        """Show a spinner with the seconds."""
         mood = MOODS[self.moods % len(MOODS)]
         self.moods += 1
         began = time.monotonic()
@@ -89,17 +87,17 @@ class Actor:
         self.write("\r\033[K")
 
     def read(self, path: str) -> None:
-        """A file is opened."""
+        """Read a file and show its number of lines."""
         lines = Path(path).read_text(encoding="utf-8").count("\n")
         self.write(f"{GREEN}●{PLAIN} {BOLD}Read{PLAIN}({path})\n  {GREY}⎿  {lines} lines{PLAIN}\n\n")
         self.pause(0.6)
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """A real change of a file, shown as a diff; one that is there already (a restart) is only mentioned."""
+        """Change a file and show the diff; after a restart the change may be there already."""
         text = Path(path).read_text(encoding="utf-8")
         self.write(f"{GREEN}●{PLAIN} {BOLD}Update{PLAIN}({path})\n")
         if old not in text:
-            self.write(f"  {GREY}⎿  it says so already{PLAIN}\n\n")
+            self.write(f"  {GREY}⎿  it is already so{PLAIN}\n\n")
             return
         line = text[: text.index(old)].count("\n") + 1
         before = text.splitlines()
@@ -120,31 +118,31 @@ class Actor:
         self.pause(0.8)
 
     def test(self) -> None:
-        """Its test, run by pytest."""
+        """Run its test with pytest."""
         self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(pytest {self.test_id})\n{DIM}")
         kept = self.out / "artifacts" / f"test-{len(self.runs) + 1}.xml"
         command = [*self.pytest, "-q", "--color=yes", f"--junitxml={kept}", self.test_id]
-        # Nothing but the shop's own tests: plugins that happen to be installed cost more than the test.
+        # Plugins of pytest that happen to be installed would take longer than the test.
         environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        began = said = time.monotonic()
+        began = shown = time.monotonic()
         child = os.posix_spawnp(command[0], command, environ)
         while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
             time.sleep(0.02)
-            if time.monotonic() - said > 2.0:
-                said = time.monotonic()
-                self.write(f"\r\033[K{GREY}  ⎿  still running ({said - began:.0f}s){PLAIN}")
+            if time.monotonic() - shown > 2.0:
+                shown = time.monotonic()
+                self.write(f"\r\033[K{GREY}  ⎿  still running ({shown - began:.0f}s){PLAIN}")
         is_green = os.waitstatus_to_exitcode(ended[1]) == 0
         self.runs.append(("after" if self.changes else "before", is_green))
         self.write(f"{PLAIN}\n")
         self.pause(0.8)
 
     def ask(self, question: str, choices: list[str], then: list[list[list[object]]]) -> None:
-        """A question that only a person can answer. `then`: what each choice leads to, and last, no answer at all."""
+        """Ask a person. `then`: the steps for each choice, and last for no answer."""
         self.write(f"{YELLOW}{BOLD}?{PLAIN} {BOLD}{question}{PLAIN}\n")
         for number, choice in enumerate(choices, 1):
             self.write(f"  {CYAN}{number}.{PLAIN} {choice}\n")
         answer = self._hear(
-            f"{GREY}a number, or words, then Enter{PLAIN} {YELLOW}{PROMPT}{PLAIN} ", "", is_permission=True
+            f"{GREY}a number or your own words, then Enter{PLAIN} {YELLOW}{PROMPT}{PLAIN} ", "", is_permission=True
         )
         if not answer:
             self.perform(then[-1])
@@ -155,7 +153,7 @@ class Actor:
         self.perform(then[max(number, 1) - 1])
 
     def permit(self, command: str) -> None:
-        """A command that it may not run unasked."""
+        """Ask for permission to run a command."""
         self.write(f"{YELLOW}╭─{PLAIN} {BOLD}May I run this command?{PLAIN}\n")
         self.write(f"{YELLOW}│{PLAIN}  {command}\n{YELLOW}│{PLAIN}  {CYAN}1.{PLAIN} Yes   {CYAN}2.{PLAIN} No\n")
         answer = self._hear(f"{YELLOW}╰─{PROMPT}{PLAIN} ", "1", is_permission=True)
@@ -166,10 +164,10 @@ class Actor:
             os.spawnvp(os.P_WAIT, words[0], [words[0], "--no-pager", *words[1:]])
             self.write("\n")
         else:
-            self.write(f"\n{BOLD}●{PLAIN} Then I do without it.\n\n")
+            self.write(f"\n{BOLD}●{PLAIN} Then I will go on without it.\n\n")
 
     def commit(self, kind: str, subject: str, why: str) -> None:
-        """A real commit on the agent's own branch, and the change that its outcome will tell of."""
+        """Commit to the agent's own branch, and note the change for the outcome."""
         self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(git commit -am '[{kind}] {subject}')\n{GREY}")
         sys.stdout.flush()
         os.spawnvp(os.P_WAIT, "git", ["git", "commit", "-q", "-a", "-m", f"[{kind}] {subject}", "-m", why])
@@ -178,14 +176,14 @@ class Actor:
         self.changes[kind] = {"status": "SUCCEEDED", "summary_markdown": f"{subject}. {why}"}
 
     def undo(self, kind: str, why: str) -> None:
-        """What was tried is taken back, and told."""
+        """Discard the changes, and note the failed attempt for the outcome."""
         self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(git checkout -- .)\n\n")
         sys.stdout.flush()
         os.spawnvp(os.P_WAIT, "git", ["git", "checkout", "-q", "--", "."])
         self.changes[kind] = {"status": "FAILED", "summary_markdown": why}
 
     def report(self, summary: str, claims: dict[str, object]) -> None:
-        """The outcome, behind its bundle. `claims` are fields that stand in it whatever was seen."""
+        """Write the bundle, then the outcome. `claims`: fields that replace what was observed."""
         bundle, outcome = self.out / "branch.bundle", self.out / "outcome.json"
         if any(change["status"] == "SUCCEEDED" for change in self.changes.values()):
             made = ["git", "bundle", "create", "-q", f"{bundle}.draft", f"{self.base}..HEAD"]
@@ -208,54 +206,55 @@ class Actor:
         self.say(summary)
 
     def babble(self, text: str) -> None:
-        """An outcome that is none, and the end."""
+        """Write an outcome that cannot be parsed, and exit."""
         self._leave(self.out / "outcome.json", text)
         self.say("All done, I think.")
         self._rest()
         raise SystemExit(0)
 
     def crash(self, why: str) -> None:
-        """The end of an agent that met something it did not expect. Nobody takes its markers away: as in life."""
+        """Exit with a traceback. Its marker files stay, as they do after a real crash."""
         self.write(
             f'{RED}Traceback (most recent call last):\n  File "agent.py", line 212, in run\n{BOLD}{why}{PLAIN}\n'
         )
         sys.stdout.flush()
         raise SystemExit(3)
 
-    # -- the stage
+    # -- input and output
 
     def _leave(self, path: Path, text: str) -> None:
-        """Whole or not at all."""
+        """Write a file atomically."""
         draft = path.with_name(f"{path.name}.draft")
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
         self.write(f"{GREEN}●{PLAIN} {BOLD}Write{PLAIN}({path.name})\n\n")
 
     def write(self, text: str) -> None:
+        """Print a text at once."""
         sys.stdout.write(text)
         sys.stdout.flush()
 
     def pause(self, seconds: float) -> None:
-        """Wait, listening: what is said meanwhile is acknowledged, as a busy agent does."""
+        """Wait, and acknowledge input meanwhile, as a busy agent does."""
         until = time.monotonic() + seconds / self.speed
         while (left := until - time.monotonic()) > 0:
             words = self._line(left)
             if words:
-                self.write(f"\n{GREY}{PROMPT} {printable(words)}\n  ⎿  noted, after this step{PLAIN}\n")
+                self.write(f"\n{GREY}{PROMPT} {printable(words)}\n  ⎿  noted; I will read it after this step{PLAIN}\n")
 
     def _line(self, seconds: float | None) -> str | None:
-        """A line that was typed within the time, without its end; None: nothing came."""
-        if not self.hears:
+        """Read a typed line within the time; None without input."""
+        if not self.has_input:
             time.sleep(60.0 if seconds is None else seconds)
             return None
         if not select.select([0], [], [], seconds)[0]:
             return None
         typed = os.read(0, 65536)
-        self.hears = bool(typed)
+        self.has_input = bool(typed)
         return typed.decode("utf-8", "replace").strip()
 
     def _hear(self, prompt: str, otherwise: str, *, is_permission: bool) -> str:
-        """Wait for words of a person; `otherwise` when patience ends first."""
+        """Wait for an answer of a person; return `otherwise` after `patience` seconds."""
         self._rest(is_permission=is_permission)
         self.write(prompt)
         until = time.monotonic() + self.patience if self.patience else None
@@ -264,40 +263,40 @@ class Actor:
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 words = otherwise
-                self.write(f"{GREY}(nobody here){PLAIN}\n")
+                self.write(f"{GREY}(no answer){PLAIN}\n")
                 break
             words = self._line(left)
         self._work()
         return words or ""
 
     def _linger(self) -> None:
-        """Stay as coding agents do, until somebody ends it; what is said is heard. No terminal: no reason to stay."""
+        """Stay until somebody ends it, as coding agents do, and read input. Without a terminal it exits."""
         self._rest()
         self.write(f"{GREY}──────────{PLAIN}\n{PROMPT} ")
-        while (words := self._line(None if self.hears else 0.0)) is not None:
+        while (words := self._line(None if self.has_input else 0.0)) is not None:
             if words.casefold() in {"exit", "quit", "/exit"}:
                 return
             if words:
-                self.write(f"{GREY}  ⎿  noted: “{printable(words)}”; my outcome is written{PLAIN}\n{PROMPT} ")
+                self.write(f"{GREY}  ⎿  noted: “{printable(words)}”; my outcome is already written{PLAIN}\n{PROMPT} ")
 
     def _work(self) -> None:
         (self.state / "active").touch()
         (self.state / "permissions_waiting").unlink(missing_ok=True)
 
     def _rest(self, *, is_permission: bool = False) -> None:
-        if is_permission:  # a question in the middle of a turn: the turn, and so `active`, goes on
+        if is_permission:  # a question during a turn: the turn goes on, and so `active` stays
             (self.state / "permissions_waiting").touch()
         else:
             (self.state / "active").unlink(missing_ok=True)
 
 
 def printable(words: str) -> str:
-    """What was typed, without what a terminal would obey."""
+    """Replace control characters, which a terminal would obey."""
     return "".join(letter if letter.isprintable() else "·" for letter in words)
 
 
 def main(arguments: list[str]) -> None:
-    """Play the story of the test that the environment names."""
+    """Play the story of the test in SELFTEST_TEST."""
     sys.stdout.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     Actor(json.loads(Path(arguments[0]).read_text(encoding="utf-8"))).play()
 

@@ -1,7 +1,7 @@
-"""The demo with the real Claude Code: its settings in the private world, and the scripted model that it talks to.
+"""The demo with the real Claude Code: its settings in the private world, and the scripted model that answers it.
 
-No account and no network: the key is made up, and the base URL is the scripted model's on this machine. Nothing of the
-person's own Claude Code is read or written, since its settings lie in HOME, which is the private world's.
+It needs no account and no network: the API key is invented, and the base URL is the scripted model's on this machine.
+The person's own Claude Code is not touched, since settings are in HOME, which is the private world's.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from selftest_core.demo.scenarios import Role
 
 AGENTS = 4
-"""How many there are unless another number is asked for: each takes some 200 MB."""
+"""Number of agents by default: each takes some 200 MB."""
 LOG = "model.jsonl"
 """The scripted model's log, in the world's folder."""
-_OF_THE_PERSON = ("ANTHROPIC_", "CLAUDE")
+_PERSONAL = ("ANTHROPIC_", "CLAUDE")
 _SETTINGS = {"permissions": {"defaultMode": "bypassPermissions"}, "skipDangerousModePermissionPrompt": True}
 _STATE = {"hasSeenAutoDefaultNudge": True}
 _NEEDED = {
     "claude": "Install Claude Code: `npm install -g @anthropic-ai/claude-code`.",
     "jq": "Install jq, which mngr's hooks use: `sudo apt install jq`, or `brew install jq`.",
 }
-_PATIENCE = 30.0
+_START_TIMEOUT = 30.0
 
 
 def check_programs(environ: Mapping[str, str]) -> None:
-    """Raises ToolMissingError with the installing command where Claude Code or jq is missing."""
+    """Raise ToolMissingError with the install command where Claude Code or jq is missing."""
     for program, hint in _NEEDED.items():
         if shutil.which(program, path=environ.get("PATH", os.defpath)) is None:
             raise ToolMissingError(
@@ -46,7 +46,7 @@ def check_programs(environ: Mapping[str, str]) -> None:
 
 
 def check_plugin(mngr: Path, environ: Mapping[str, str], cwd: Path) -> None:
-    """Raises ToolMissingError where mngr cannot make agents of the type claude."""
+    """Raise ToolMissingError where mngr cannot make agents of the type claude."""
     done = run((mngr, "plugin", "list", "--format", "json"), timeout=60, cwd=cwd, env=environ)
     try:
         plugins = {one["name"] for one in json.loads(done.stdout)["plugins"] if one["enabled"] == "true"}
@@ -63,15 +63,15 @@ def check_plugin(mngr: Path, environ: Mapping[str, str], cwd: Path) -> None:
         )  # fmt: skip
 
 
-def furnish(home: Path) -> None:
-    """Write the settings with which Claude Code asks nothing at its start."""
+def write_home(home: Path) -> None:
+    """Write the settings with which Claude Code asks no questions at its start."""
     (home / ".claude").mkdir()
     (home / ".claude" / "settings.json").write_text(json.dumps(_SETTINGS), encoding="utf-8")
     (home / ".claude.json").write_text(json.dumps(_STATE), encoding="utf-8")
 
 
 def variables(url: str) -> dict[str, str]:
-    """What an agent's environment needs to talk to the model at `url`, and to nothing else."""
+    """Return the variables with which an agent uses the model at `url` only."""
     sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
     return {
         "ANTHROPIC_BASE_URL": url,
@@ -83,16 +83,16 @@ def variables(url: str) -> dict[str, str]:
 
 
 def without_accounts(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without whatever would lead Claude Code to the person's account or settings."""
-    return {name: value for name, value in environ.items() if not name.startswith(_OF_THE_PERSON)}
+    """Return the environment without variables that lead Claude Code to the person's account or settings."""
+    return {name: value for name, value in environ.items() if not name.startswith(_PERSONAL)}
 
 
 def start_model(
     root: Path, roles: Sequence[Role], environ: Mapping[str, str], *, speed: float, is_watched: bool, keep: bool
 ) -> str:
-    """Start the scripted model with the stories of `roles`; returns its base URL.
+    """Start the scripted model with the stories of `roles`, and return its base URL.
 
-    It ends with the world whose `environ` it has, or with this process unless `keep`. Raises ToolError.
+    It ends with the world that `environ` belongs to, and with this process unless `keep`. Raises ToolError.
     """
     stage, url, errors = root / "stories.json", root / "model.url", root / "model.err"
     stories = {role.test: role.story for role in roles}
@@ -102,11 +102,11 @@ def start_model(
         "--log", root / LOG, "--url", url, "--stage", stage, *(() if keep else ("--with-parent",)),
     ]  # fmt: skip
     model = spawn(command, cwd=root, env=environ, output=errors)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _START_TIMEOUT
     while not url.exists():
         if model.poll() is not None or time.monotonic() > deadline:
-            said = errors.read_text(encoding="utf-8", errors="replace")[-2000:]
+            output = errors.read_text(encoding="utf-8", errors="replace")[-2000:]
             model.end()
-            raise ToolFailedError("The scripted model did not start", said, argv=tuple(map(str, command)))
-        time.sleep(0.02)  # it tells by a file that it listens
+            raise ToolFailedError("The scripted model did not start", output, argv=tuple(map(str, command)))
+        time.sleep(0.02)  # it writes this file once it listens
     return url.read_text(encoding="utf-8")

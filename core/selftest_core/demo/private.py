@@ -1,8 +1,8 @@
-"""A private world: a HOME, an mngr host folder and a tmux server of its own, in one claimed folder.
+"""A private world: HOME, an mngr host folder and a tmux server of its own, in one claimed folder.
 
-Programs of that world get `environ`: the person's environment without whatever would lead mngr, tmux or git back to
-the person's own things. Its mngr knows the local backend alone, so nothing in it asks a network. A person's $TMUX
-stays for the screen, which opens windows there; whoever runs tmux or mngr for the world takes `tools_environ`.
+Its programs get `environ`: the person's environment without variables that lead mngr, tmux or git to the person's own
+files. Its mngr has the local backend only, so it uses no network. TMUX stays for the screen, which opens windows there;
+tmux and mngr themselves run with `tools_environ`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PROFILE = "5e1f7e57"
 _SETTINGS = 'enabled_backends = ["local"]\n'
-_LED_ASTRAY = (
+_REMOVED_PREFIXES = (
     "MNGR",
     "GIT_",
     "PYTHON",
@@ -33,7 +33,7 @@ _LED_ASTRAY = (
 
 
 class PrivateWorld:
-    """A world of our own until `end`. Raises ToolMissingError when a program that it needs is not there."""
+    """A private world until `end`. Raises ToolMissingError where a program that it needs is missing."""
 
     def __init__(self, environ: Mapping[str, str], needs: Sequence[str] = ("tmux", "git")) -> None:
         for program in needs:
@@ -46,7 +46,7 @@ class PrivateWorld:
         self._claim = Claim(environ)
         self.root = self._claim.path
         try:
-            self._furnish()
+            self._write_files()
         except BaseException:
             self.end()
             raise
@@ -67,22 +67,22 @@ class PrivateWorld:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment of a screen that shows this world."""
+        """The environment of a screen on this world."""
         home = self.root / "h"
-        kept = {name: value for name, value in self._outer.items() if not name.startswith(_LED_ASTRAY)}
+        kept = {name: value for name, value in self._outer.items() if not name.startswith(_REMOVED_PREFIXES)}
         return {
             **kept,
             "HOME": str(home),
             "MNGR_HOST_DIR": str(self.host_dir),
             "TMUX_TMPDIR": str(tmux_dir_of(self.root)),
-            # What agents and their tests leave in temporary folders goes with the world.
+            # Temporary files of agents and their tests are removed with the world.
             "TMPDIR": str(self._temporary),
             "XDG_STATE_HOME": str(home / ".local/state"),
             "XDG_CONFIG_HOME": str(home / ".config"),
             "XDG_CACHE_HOME": str(home / ".cache"),
             "XDG_DATA_HOME": str(home / ".local/share"),
             "GIT_CONFIG_NOSYSTEM": "1",
-            # An empty HOME makes zsh ask questions, and macOS' bash praise zsh.
+            # With an empty HOME zsh asks questions, and macOS' bash recommends zsh.
             "SHELL": shutil.which("bash", path=self._outer.get("PATH", os.defpath)) or "/bin/sh",
             "BASH_SILENCE_DEPRECATION_WARNING": "1",
             "TERM": self._outer.get("TERM") or "xterm-256color",
@@ -90,27 +90,27 @@ class PrivateWorld:
 
     @property
     def tools_environ(self) -> dict[str, str]:
-        """The environment of mngr and tmux in this world: nothing of a tmux around us."""
+        """The environment of mngr and tmux in this world: without the tmux that we run in."""
         return {name: value for name, value in self.environ.items() if name not in {"TMUX", "TMUX_PANE"}}
 
     def keep(self) -> None:
-        """Let everything stay when this process ends."""
+        """Keep the world after this process ends."""
         self._claim.keep()
         self._claim.release()
 
     def end(self) -> tuple[str, ...]:
-        """End every process of this world and remove its folder; returns what could not be ended."""
+        """End every process of this world and remove its folder; return what could not be ended."""
         problems = end_world(self.root)
         self._claim.release()
         if not problems:
             forget(self._outer, self.root)
         return problems
 
-    def _furnish(self) -> None:
+    def _write_files(self) -> None:
         profile = self.host_dir / "profiles" / _PROFILE
         for folder in (self.root / "h", self._temporary, tmux_dir_of(self.root), profile):
             folder.mkdir(parents=True)
         (self.host_dir / "config.toml").write_text(f'profile = "{_PROFILE}"\n', encoding="utf-8")
         (profile / "settings.toml").write_text(_SETTINGS, encoding="utf-8")
-        # mngr would greet the first attach with a window of its own.
+        # Otherwise mngr opens a window with hints at the first attach.
         (profile / "tmux_onboarding_shown").touch()

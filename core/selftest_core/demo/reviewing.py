@@ -1,9 +1,9 @@
-"""The end of a demo that nobody watches: its own run is reviewed as a person would, act by act, and published.
+"""The review of a demo that nobody watches: its run is reviewed as a person would do it, and published.
 
-Every fix is kept, what is in conflict is resolved by taking the newer change, and the rival that it made needless is
-reverted. What three agents made alike is one change by then. The tests that the agents brought to an end are run on
-the published branch: a change whose test is red in spite of its agent's word is reverted too, and the branch published
-anew, on which every test that it claims passes. Only the demo's own repository gets it.
+Every fix is kept, a conflict is resolved by taking the newer change, and the rival that is no longer needed is
+reverted. Equal changes of three agents are one change. Then the tests that agents reported as passing are run on the
+published branch: a change whose test fails is reverted, and the branch is published again. Only the demo's own
+repository changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from selftest_core.schema.review import ReviewDocument
 
 BRANCH = "reviewed"
-"""What is published in the demo's repository."""
+"""The branch that is published in the demo's repository."""
 _DEADLINE = 300.0
 
 
@@ -47,7 +47,7 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
             if _status(session, change.oid) is Status.HELD:
                 rivals = _rivals(session, change.oid)
                 session.resolve(change.oid, choose(session.conflict_files(change.oid), "theirs"))
-                session.note(change.oid, "One count decides: the one that is announced.")
+                session.note(change.oid, "One count decides: the announced one.")
                 session.decide(rivals, Decision.REVERT)
                 say(f"in conflict, resolved: {change.subject}")
         published = session.publish(BRANCH)
@@ -57,9 +57,9 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
         wrong = _changes_of(session, {tests[test] for test in red})
         if wrong:
             for oid in wrong:
-                session.note(oid, "Its test is red on the published branch.")
+                session.note(oid, "Its test fails on the published branch.")
             session.decide(wrong, Decision.REVERT)
-            say(f"reverted, for the test is red: {', '.join(red)}")
+            say(f"reverted, since the test fails: {', '.join(red)}")
             published = session.publish(BRANCH)
             say(f"published as {BRANCH} again")
             _red(folder, [test for test in tests if test not in red], environ, say)
@@ -67,25 +67,25 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
 
 
 def _claimed(folder: RunFolder) -> dict[str, str]:
-    """The tests that ended well by the word of their agents, each with the agent."""
+    """Return the tests that passed according to their agents, with the agents' names."""
     rows = folder.read().rows.values()
     ended_well = [row for row in rows if row.end is not None and not row.end.group.is_open]
     return {row.planned.node_id: row.planned.agent_name for row in ended_well}
 
 
 def _changes_of(session: ReviewSession, agents: set[str]) -> list[str]:
-    """The changes that these agents alone made."""
+    """Return the changes that only these agents made."""
     return [change.oid for change in session.state.reviewed.order if set(change.agents) <= agents]
 
 
 def _red(folder: RunFolder, tests: list[str], environ: Mapping[str, str], say: Callable[[str], None]) -> list[str]:
-    """Run these tests on a copy of what was published, for an agent's word is no proof; those that do not pass."""
+    """Run these tests on a copy of the published branch, since reports prove nothing; return those that fail."""
     plan = folder.plan()
     with tempfile.TemporaryDirectory(prefix=temporary_prefix(folder.path)) as place:
         argv = ["git", "clone", "-q", "--branch", BRANCH, "--", plan.repository, f"{place}/copy"]
         copied = run(argv, timeout=_DEADLINE, cwd=Path(place), env=environ)
         if not copied.ok:
-            raise ToolFailedError("What was published cannot be copied", copied.stderr_end)
+            raise ToolFailedError("The published branch cannot be cloned", copied.stderr_end)
         argv = [*plan.pytest_command, "-q", "-rA", "-p", "no:cacheprovider", *tests]
         done = run(argv, timeout=_DEADLINE, cwd=Path(place) / "copy", env=environ)
     lines = done.stdout.splitlines()
@@ -95,7 +95,7 @@ def _red(folder: RunFolder, tests: list[str], environ: Mapping[str, str], say: C
 
 
 def _rivals(session: ReviewSession, held: str) -> list[str]:
-    """What is laid, and without which the held change would be too."""
+    """Return the applied changes without which the change in conflict could be applied."""
     return [
         change.oid
         for change in session.state.reviewed.order

@@ -1,8 +1,7 @@
-"""A demo from its start to its end around something that conducts or shows it, with nothing left behind.
+"""A demo from start to end, around the code that shows or conducts it. Nothing is left behind.
 
-Who interrupts (Ctrl-C, a closed terminal, a request to end) does so by KeyboardInterrupt in the main thread, as
-`selftest_tui.cli.main` arranges. The clearing up is then not interrupted by a second one: it takes a second, and what
-it did not reach would stay. It must not know what shows the demo.
+An interrupt (Ctrl-C, a closed terminal, a termination signal) is a KeyboardInterrupt in the main thread, as
+`selftest_tui.cli.main` arranges. The clean-up takes a second and ignores further interrupts.
 """
 
 from __future__ import annotations
@@ -33,11 +32,10 @@ def run_demo(
     start: Callable[[RunFolder, Mapping[str, str], Policy], object],
     agent: str = "command",
 ) -> int:
-    """Start a demo, show it, end it; returns what `show` returned.
+    """Start a demo, show it, end it; return the result of `show`.
 
-    `environ` is the person's; `agent` is command or claude. `show` is called in the demo's repository once a conductor
-    of its own, in the demo's tmux, has the run: `start` starts that. `write` gets lines for a person, before and after
-    the show. Raises SelftestError where no demo can start.
+    `environ` is the person's; `agent` is command or claude. `start` starts a conductor in the demo's tmux, then `show`
+    is called in the demo's repository. `write` gets lines for a person. Raises SelftestError where no demo can start.
     """
     with a_demo(environ, agents, keep, write, is_watched=True, agent=agent) as demo:
         folder = demo.begin(write)
@@ -55,9 +53,9 @@ def run_demo_batch(
     write: Callable[[str], None],
     agent: str = "command",
 ) -> int:
-    """Conduct a demo's run to its end; returns what `conduct` returned, which is given the environment to do it in.
+    """Conduct a demo's run to its end in the demo's environment; return the result of `conduct`.
 
-    Nobody answers here, so the agents wait a moment for a person and then go on by themselves.
+    Nobody answers, so the agents wait a few seconds for a person and then continue.
     """
     with a_demo(environ, agents, keep, write, is_watched=False, agent=agent) as demo:
         folder = demo.begin(write)
@@ -75,17 +73,17 @@ def a_demo(
     is_watched: bool,
     agent: str = "command",
 ) -> Iterator[DemoWorld]:
-    """A demo world for a block. It ends with the block; `write` gets what could not be cleared, or how to reach it."""
+    """A demo world for a block. `write` gets what could not be removed at its end, or how to reach a kept world."""
     demo = DemoWorld.start(environ, agents, keep, is_watched=is_watched, agent=agent)
-    # Dead demos of before are cleared behind the first paint, not before it.
-    broom = threading.Thread(target=sweep_dead_demos, args=(environ,), name="sweep dead demos", daemon=True)
-    broom.start()
+    # Dead demos are removed in a thread, so that the first frame does not wait.
+    sweeper = threading.Thread(target=sweep_dead_demos, args=(environ,), name="sweep dead demos", daemon=True)
+    sweeper.start()
     try:
         yield demo
     finally:
         with _uninterrupted():
             problems = demo.end()
-            broom.join()
+            sweeper.join()
     for problem in problems:
         write(f"Left behind: {problem}. `selftest-tui sweep --yes` tries again.")
     if keep:
@@ -95,17 +93,17 @@ def a_demo(
 
 @contextlib.contextmanager
 def _inside(folder: Path) -> Iterator[None]:
-    """Work in a folder, and come back before it is removed."""
+    """Work in a folder, and leave it before it is removed."""
     with contextlib.chdir(folder):
         yield
 
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hear interrupts, and do nothing. Not by ignoring them: that would be inherited by what is started meanwhile."""
+    """Do nothing on interrupts. They are not ignored, since programs that are started would inherit that."""
 
-    def leave_it(number: int, frame: FrameType | None) -> None:
-        """The demo is ending already."""
+    def ignore(number: int, frame: FrameType | None) -> None:
+        """Do nothing: the demo is ending already."""
 
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -114,7 +112,7 @@ def _uninterrupted() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
-            signal.signal(number, leave_it)
+            signal.signal(number, ignore)
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""Lays the demo out on the disk: the sample repository with one commit, and the stage that its agents play on.
+"""The demo's files: the sample repository with one commit, and the stage with the stories and their player.
 
-The repository's settings (`selftest-tui.toml`, ignored by its git) name the demo's agents as what a run there starts:
-so whatever command is given in the demo's folder, `selftest-tui run` too, does what the demo does.
+The repository's settings (`selftest-tui.toml`, ignored by its git) select the demo's agents, so every command in the
+demo's folder, `selftest-tui run` too, uses them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from selftest_core.demo.scenarios import Role
 
 PROGRAM = "demo-agent"
-"""The program name of the agents: 15 characters at most, for `ps` cuts there and mngr would not find it."""
+"""The program name of the agents: at most 15 characters, since `ps` cuts it and mngr would not find it."""
 _HERE = Path(__file__).parent
 _SHORTEST, _LONGEST, _STARTS = 90.0, 400.0, 250
 
 
 def pytest_command() -> tuple[str, ...]:
-    """What runs the sample's tests: the interpreter that runs us, which has pytest."""
+    """Return the command that runs the sample's tests: our own interpreter, which has pytest."""
     return (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
 
 
-def lay_out(repository: Path, files: Mapping[str, str], environ: Mapping[str, str]) -> None:
+def make_repository(repository: Path, files: Mapping[str, str], environ: Mapping[str, str]) -> None:
     """Make the sample repository at `repository`, with one commit. Raises ToolFailedError."""
     for name, text in files.items():
         path = repository / name
@@ -58,10 +58,10 @@ def lay_out(repository: Path, files: Mapping[str, str], environ: Mapping[str, st
 
 
 def write_stage(folder: Path, roles: Sequence[Role], *, speed: float, patience: float) -> tuple[str, ...]:
-    """Write the stories and the program that plays them into `folder`; returns the command of every agent.
+    """Write the stories and the program that plays them into `folder`; return the command of every agent.
 
-    Which story an agent plays, its environment says. `speed` divides every pause; `patience`: seconds that an agent
-    waits for a person, 0 for ever.
+    An agent's environment selects its story. `speed` divides every pause; `patience`: seconds that an agent waits for
+    a person, 0 for ever.
     """
     shutil.copyfile(_HERE / "actor.py", folder / "actor.py")
     shutil.copyfile(_HERE / "wrapper.sh", folder / PROGRAM)
@@ -73,12 +73,12 @@ def write_stage(folder: Path, roles: Sequence[Role], *, speed: float, patience: 
         "stories": {role.test: role.story for role in roles},
     }
     (folder / "stage.json").write_text(json.dumps(stage), encoding="utf-8")
-    # -I and -S: an actor needs nothing that is installed, and starts three times as fast without.
+    # -I and -S: an actor needs no installed packages, and starts three times as fast without them.
     return (str(folder / PROGRAM), sys.executable, "-I", "-S", str(folder / "actor.py"), str(folder / "stage.json"))
 
 
 def write_settings(repository: Path, agent: Mapping[str, Value], timeout: float, agents: int) -> None:
-    """Write the settings that make the demo's agents the agents of every run there. `agent`: those that say which."""
+    """Write settings that make the demo's agents those of every run there. `agent`: the settings that select them."""
     settings: dict[str, Value] = {
         **agent,
         "pytest_command": pytest_command(),
@@ -92,10 +92,10 @@ def write_settings(repository: Path, agent: Mapping[str, Value], timeout: float,
 
 
 def short_timeout(environ: Mapping[str, str]) -> float:
-    """Seconds after which an agent of a demo that nobody watches has hung: more where a pytest takes longer to start.
+    """Return the seconds after which an agent of an unwatched demo counts as hung, by how long pytest takes to start.
 
-    One agent runs it twice, beside the others and beside mngr, which took up to forty starts on a busy machine; and
-    a machine that is at rest when this is asked need not stay so.
+    One agent runs it twice, beside the others and mngr, which took up to forty starts on a busy machine; and an idle
+    machine may become busy.
     """
     began = time.monotonic()
     try:

@@ -1,7 +1,7 @@
 """The demo's world: a private world with the sample repository, and a run of its tests by scripted agents.
 
-The run is an ordinary one: prepared, begun and conducted by what `selftest-tui run` uses, on the real mngr. Only the
-agents are scripted, and the world is private, so that all of it can be removed again.
+The run is a normal one, on the real mngr: prepared, begun and conducted as by `selftest-tui run`. Only the agents are
+scripted, and the world is private, so that all of it can be removed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from selftest_core.config import ENVIRONMENT_PREFIX, FILE_NAME, load_config
 from selftest_core.demo import claude
 from selftest_core.demo.private import PrivateWorld
 from selftest_core.demo.scenarios import CAST, cast, files
-from selftest_core.demo.staging import lay_out, short_timeout, write_settings, write_stage
+from selftest_core.demo.staging import make_repository, short_timeout, write_settings, write_stage
 from selftest_core.errors import ConfigError, UsageError
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.tools.mngr import find_mngr
@@ -34,17 +34,17 @@ CLAUDE_FIRST = (
     "test_refund_never_exceeds_payment",
     "test_total",
 )
-"""The tests that a small demo with Claude Code has: two fixes, a question to a person, and nothing to do."""
+"""The first tests of a demo with Claude Code: two fixes, a question to a person, and one without a change."""
 MOST_AGENTS = 200
 AT_ONCE, CLAUDES_AT_ONCE = 40, 12
 SPEED_VARIABLE = "SELFTEST_DEMO_SPEED"
 WATCHED_TIMEOUT = 420.0
-"""Seconds that an agent may take while somebody watches: time to answer one, and to see one hang."""
+"""Seconds that an agent may take while somebody watches: enough to answer one, and to see one hang."""
 WATCHED_PATIENCE = 240.0
 UNWATCHED_SPEED, UNWATCHED_PATIENCE = 20.0, 4.0
 _MAY_ASK = "\n[agents.claude]\nauto_disable_questions = false\n"
 POLICY = Policy(poll=0.5, last_looks=1)
-"""One last look: what is on this machine is there when its agent has ended."""
+"""One last look is enough: files of this machine are there when their agent has ended."""
 
 
 class DemoWorld:
@@ -66,11 +66,11 @@ class DemoWorld:
         is_watched: bool = True,
         agent: str = "command",
     ) -> Self:
-        """Claim a folder and lay the sample repository there: a tenth of a second, no agent yet.
+        """Claim a folder and make the sample repository there: a tenth of a second, no agent yet.
 
-        `is_watched`: somebody is there, so the agents take a person's time and wait for answers. `agent`: command for
-        scripts, claude for the real Claude Code on a scripted model, which takes some seconds more. Raises UsageError
-        for a number of agents that is no demo, ToolMissingError, ToolFailedError, ConfigError.
+        `is_watched`: agents work at a person's speed and wait for answers. `agent`: command for scripts, claude for the
+        real Claude Code on a scripted model, which takes some seconds more. Raises UsageError for a wrong number of
+        agents, ToolMissingError, ToolFailedError, ConfigError.
         """
         is_claude = agent == "claude"
         if agents is None:
@@ -78,24 +78,24 @@ class DemoWorld:
         if not 1 <= agents <= MOST_AGENTS:
             raise UsageError(
                 f"A demo cannot have {agents} agents", f"Each is a real process: 1 to {MOST_AGENTS}.",
-                f"Say `--agents {AGENTS}`, or leave it out.",
+                f"Use `--agents {AGENTS}`, or leave it out.",
             )  # fmt: skip
         speed = _speed(environ, 1.0 if is_watched else UNWATCHED_SPEED)
         mngr = find_mngr(environ)
         if is_claude:
             environ = claude.without_accounts(environ)
             claude.check_programs(environ)
-        made = cls(PrivateWorld(environ), cast(agents, CLAUDE_FIRST if is_claude else ()), keep=keep)
+        demo = cls(PrivateWorld(environ), cast(agents, CLAUDE_FIRST if is_claude else ()), keep=keep)
         try:
             if is_claude:
-                claude.check_plugin(mngr.path, made._world.tools_environ, made.root)
-                made._lay_for_claude(agents, speed, is_watched=is_watched)
+                claude.check_plugin(mngr.path, demo._world.tools_environ, demo.root)
+                demo._make_files_for_claude(agents, speed, is_watched=is_watched)
             else:
-                made._lay(agents, speed, is_watched=is_watched)
+                demo._make_files(agents, speed, is_watched=is_watched)
         except BaseException:
-            made._world.end()
+            demo._world.end()
             raise
-        return made
+        return demo
 
     def __enter__(self) -> Self:
         return self
@@ -105,31 +105,31 @@ class DemoWorld:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment for a watch and a screen."""
+        """The environment of a poller and a screen."""
         return {**self._world.environ, **self._variables}
 
     @property
     def tools_environ(self) -> dict[str, str]:
-        """The environment for a conductor: nothing of a tmux around us, and none of the person's settings."""
+        """The environment of a conductor: without the tmux that we run in, and without the person's settings."""
         kept = {
             name: value for name, value in self._world.tools_environ.items() if not name.startswith(ENVIRONMENT_PREFIX)
         }
-        # Plugins that happen to be installed beside us are nothing that the sample's tests need.
+        # The sample's tests need none of the plugins that happen to be installed.
         return {**kept, **self._variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     @property
     def root(self) -> Path:
-        """The folder that holds all of it."""
+        """The folder of the private world."""
         return self._world.root
 
     @property
     def repository(self) -> Path:
-        """The sample repository: the folder that the demo's screen is opened in."""
+        """The sample repository, in which the demo's screen is opened."""
         return self._world.root / "acme-shop"
 
     def begin(self, say: Callable[[str], None]) -> RunFolder:
-        """Plan the run of the cast's tests and make its folder; no agent yet. Raises what `prepare` raises."""
-        from selftest_core.run.plan.preparation import RunOptions, begin, prepare  # not needed for a first paint
+        """Plan the run of the demo's tests and make its folder; no agent yet. Raises as `prepare` does."""
+        from selftest_core.run.plan.preparation import RunOptions, begin, prepare  # not needed for the first frame
 
         environ = self.tools_environ
         config = load_config(self.repository, environ)
@@ -137,14 +137,14 @@ class DemoWorld:
         return begin(asyncio.run(prepare(wanted, config, environ, self.repository, say)), environ)
 
     def end(self) -> tuple[str, ...]:
-        """End the demo and remove it, unless it is kept; returns what could not be ended, in words."""
+        """End and remove the demo, unless it is kept; return what could not be ended."""
         if self._keep:
             self._world.keep()
             return ()
         return self._world.end()
 
     def how_to_reach(self) -> str:
-        """For `--keep`: the lines that lead back to this world."""
+        """Return the lines that lead back to a kept world."""
         environ = self.environ
         there = " ".join(f"{name}={environ[name]}" for name in ("HOME", "MNGR_HOST_DIR", "TMUX_TMPDIR", "SHELL"))
         return (
@@ -154,8 +154,8 @@ class DemoWorld:
             f"  remove   selftest-tui sweep --yes"
         )
 
-    def _lay(self, agents: int, speed: float, *, is_watched: bool) -> None:
-        lay_out(self.repository, files(agents), self._world.tools_environ)
+    def _make_files(self, agents: int, speed: float, *, is_watched: bool) -> None:
+        make_repository(self.repository, files(agents), self._world.tools_environ)
         stage = self.root / "s"
         stage.mkdir()
         patience = WATCHED_PATIENCE if is_watched else UNWATCHED_PATIENCE
@@ -164,10 +164,10 @@ class DemoWorld:
         agent: dict[str, Value] = {"agent": "command", "agent_command": command}
         write_settings(self.repository, agent, timeout, min(agents, AT_ONCE))
 
-    def _lay_for_claude(self, agents: int, speed: float, *, is_watched: bool) -> None:
+    def _make_files_for_claude(self, agents: int, speed: float, *, is_watched: bool) -> None:
         environ = self._world.tools_environ
-        lay_out(self.repository, files(agents), environ)
-        claude.furnish(self.root / "h")
+        make_repository(self.repository, files(agents), environ)
+        claude.write_home(self.root / "h")
         url = claude.start_model(self.root, self.roles, environ, speed=speed, is_watched=is_watched, keep=self._keep)
         self._variables = claude.variables(url)
         agent: dict[str, Value] = {"agent": "claude", "env": ("PYTEST_DISABLE_PLUGIN_AUTOLOAD",)}
@@ -178,14 +178,14 @@ class DemoWorld:
 
 
 def _speed(environ: Mapping[str, str], otherwise: float) -> float:
-    said = environ.get(SPEED_VARIABLE) or f"{otherwise:g}"
+    text = environ.get(SPEED_VARIABLE) or f"{otherwise:g}"
     try:
-        speed = float(said)
+        speed = float(text)
     except ValueError:
         speed = 0.0
     if not 0.01 <= speed <= 1000:
         raise ConfigError(
-            f"{SPEED_VARIABLE} is {said!r}", "It divides every pause of the demo's agents: 0.01 to 1000.",
-            f"Unset it, or say {SPEED_VARIABLE}=2.",
+            f"{SPEED_VARIABLE} is {text!r}", "It divides every pause of the demo's agents: 0.01 to 1000.",
+            f"Unset it, or set {SPEED_VARIABLE}=2.",
         )  # fmt: skip
     return speed

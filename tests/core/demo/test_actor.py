@@ -15,7 +15,7 @@ import pytest
 
 from selftest_core import demo
 from selftest_core.demo.scenarios import CAST, Role, cast, files
-from selftest_core.demo.staging import PROGRAM, lay_out, pytest_command, write_stage
+from selftest_core.demo.staging import PROGRAM, make_repository, pytest_command, write_stage
 from selftest_core.run.outcome.outcome import verdict
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.tutorial.citations import read_tests
@@ -37,7 +37,7 @@ class Stage:
         self.world = world
         self.role = role
         self.shop = world.root / "shop"
-        lay_out(self.shop, files(len(CAST)), world.environment)
+        make_repository(self.shop, files(len(CAST)), world.environment)
         (world.root / "state").mkdir()
         (world.root / "stories").mkdir()
         self.argv = write_stage(world.root / "stories", (role,), speed=1000.0, patience=patience)
