@@ -11,7 +11,7 @@
         ├── ToolFailedError     it ended with an error
         └── ToolOutputError     what it printed is not what it promises
 
-Errors are shown by one place (`selftest_tui.shared.problems`, `selftest_tui.cli.error_text`), never by who raises them.
+Errors are shown by one place (`selftest_tui.shared.problems`, `selftest_tui.cli.command`), never by who raises them.
 """
 
 from __future__ import annotations

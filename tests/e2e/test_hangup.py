@@ -150,7 +150,7 @@ def to_started(terminal: Terminal, world: World) -> None:
 
 
 def to_ended_run(terminal: Terminal, world: World) -> None:
-    terminal.wait_for("✓ over")
+    terminal.wait_for("✓ ended")
 
 
 def to_piloted(terminal: Terminal, world: World) -> None:

@@ -40,14 +40,14 @@ def test_a_conflict_is_resolved_in_an_editor_on_a_copy() -> None:
         names = [name for name, *_ in AGENTS]
         with in_terminal(world, "--base", "main", *names, EDITOR=str(editor)) as session:
             session.wait_for("3 of 6 decided")
-            session.wait_for("1 held")
+            session.wait_for("1 in conflict")
             session.type_text("/")
             session.wait_for("⏎ keep")
             session.type_text("is:held")
             session.send_keys("Enter")
             session.wait_for("1 of 6 changes")
             session.type_text("E")
-            session.wait_until(lambda text: "0 held" in text, "the change is laid as it was resolved")
+            session.wait_until(lambda text: "0 in conflict" in text, "the change is laid as it was resolved")
             session.type_text("/")
             session.wait_for("⏎ keep")
             session.send_keys("Escape")

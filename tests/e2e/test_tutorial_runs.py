@@ -76,10 +76,10 @@ def test_a_run_that_has_ended_is_opened_on_the_screen(e2e: EndToEnd, world: Worl
     world.extra["SELFTEST_TUI_REMOTE"] = "false"
     with block.open(environment=world.environment, cwd=world.repository, columns=140) as session:
         session.wait_for(f"run {ENDED}")
-        session.wait_for("✓ over")
+        session.wait_for("✓ ended")
         session.send_keys("q")
         assert session.wait_for_end() == 0
-        session.wait_for(f"`selftest-tui runs {ENDED}` comes back to the run")
+        session.wait_for(f"`selftest-tui runs {ENDED}` opens the run again")
     assert ended.journal.read_bytes() == before
 
 
@@ -95,9 +95,9 @@ def test_a_plain_start_opens_on_a_run_that_can_be_gone_on_with(world: World, is_
             session.send_keys("q")
         else:
             session.wait_for(f"run {newest.run}")
-            session.wait_for("nobody conducts it")
+            session.wait_for("no conductor")
             session.send_keys("q")
-            session.wait_for(f"`selftest-tui resume {newest.run}` goes on with it")
+            session.wait_for(f"`selftest-tui resume {newest.run}` resumes it")
         assert session.wait_for_end() == 0
     assert newest.read().conductors == 1, "looking conducts nothing"
 

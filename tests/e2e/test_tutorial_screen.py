@@ -95,14 +95,14 @@ def test_a_run_on_the_screen(e2e: EndToEnd, shop: World) -> None:
         entries = read(folder.journal.read_bytes()).entries
         pid = next(entry.fields["pid"] for entry in entries if entry.event == "conducting")
         os.kill(pid, signal.SIGKILL)
-        session.wait_for("nobody conducts it", PATIENT)
+        session.wait_for("no conductor", PATIENT)
         session.send_keys("q")
         assert session.wait_for_end() == 0
 
     with go_on.open(environment=shop.environment, cwd=shop.repository, columns=140) as session:
         session.wait_for("● running", PATIENT)
         (shop.home / "go-tax").touch()
-        session.wait_for("✓ over", PATIENT)
+        session.wait_for("✓ ended", PATIENT)
         session.wait_for("2 unchanged")
         session.send_keys("/")
         session.wait_for("⏎ keep")

@@ -93,7 +93,7 @@ def _free(folder: Path, session: str, taken: Sequence[Path]) -> Path:
     return path
 
 
-def record(
+def record_sessions(
     targets: Sequence[Target],
     environ: Mapping[str, str],
     masked: Sequence[str],

@@ -69,7 +69,7 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["--set", "poll_local", "list"], "KEY=VALUE"),
         (["--set", "pol_local=3", "list"], "Did you mean poll_local?"),
         (["--batch"], "in no git repository"),
-        (["list", "--", "-k", "name"], "Only `run` takes arguments behind --"),
+        (["list", "--", "-k", "name"], "Only `run` takes arguments after --"),
         (["run", "--env", "TOKEN=secret"], "name the variable alone, as TOKEN"),
         (["run", "--env", "TOKEN", "tests/a.py"], "TESTS come before --env"),
         (["run", "--timeout", "0"], "not more than 0"),

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 import scenes
 from selftest_core.fleet.view import Problem
-from selftest_tui.cli.list_table import LEAST_WIDTH, fleet_lines, problem_lines
+from selftest_tui.cli.list import LEAST_WIDTH, fleet_lines, problem_lines
 
 SCENES = (
     scenes.few, scenes.hundred, scenes.empty, scenes.provider_down, scenes.no_mngr, scenes.on_their_way,

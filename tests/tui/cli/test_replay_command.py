@@ -65,7 +65,7 @@ def test_ansi_keeps_colours_and_batch_is_one_line_of_json(shared_world: World, c
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--at", "soon", "--format", "text"], "'soon' is no time"),
+        (["--at", "soon", "--format", "text"], "'soon' is not a time"),
         (["--format", "gif"], "gif"),
         ([], "There is no terminal to show the screen on"),
     ],

@@ -270,4 +270,4 @@ async def _(one: Reviewing, key: str) -> None:
     assert one.pane.tab == "needs"
     await one.until(lambda: "theirs" in one.pane.text_of("needs"), "both sides")
     assert "ceil(amount" in one.pane.text_of("needs")
-    assert "laid before it in the same files (3)" in one.pane.text_of("needs")
+    assert "applied before it in the same files (3)" in one.pane.text_of("needs")

@@ -28,13 +28,13 @@ async def test_a_live_run_with_its_evidence_and_what_arrives(tmp_path: Path) -> 
     folder = story.folder.attempt(row.member)
     folder.joinpath("terminal.cast").write_text(_RECORDING)
     async with reviewing(desk, Request(run=story.plan.run)) as one:
-        assert "more may come" in one.head
+        assert "agents still at work" in one.head
         await one.go_to("Mend a")
         assert any("✔" in line and "Mend a" in line for line in one.lines), "its agent's word, not ours"
         await one.press("3")
         said = one.pane.text_of("evidence")
         assert str(run_scenes.FIXED["summary_markdown"]).splitlines()[0] in said
-        assert "claimed, not re-run" in said
+        assert "claimed, not verified" in said
         assert "recording (r plays it)" in said
         assert "claimed ✔ 1 test" in one.pane.text_of("headline")
         await one.press("y", "r")

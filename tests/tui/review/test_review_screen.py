@@ -41,7 +41,7 @@ async def test_deciding(shop: Repository) -> None:
         await one.press("y", "j", "j", "x")
         await one.go_to("Retry a payment")
         assert "6 of 12 decided" in one.head
-        assert "safe to publish" in one.head
+        assert "can be published" in one.head
         assert any(line.startswith(" ✗") and "Keep the query" in line for line in one.lines)
         assert any("+     if answer.status == 500:" in line for line in one.diff_lines)
         compare("review-deciding", await one.picture())
@@ -106,10 +106,10 @@ async def test_what_is_held(shop: Repository) -> None:
     async with reviewing(shop, size=(140, 40)) as one:
         await one.go_to("Round taxes up")
         assert one.row("Round taxes up").status is Status.HELD
-        assert "2 held" in one.head
+        assert "2 in conflict" in one.head
         await one.press("C")
-        await one.until(lambda: "ours: the line so far" in one.pane.text_of("needs"), "both sides")
-        assert any("↯" in line and "held" in line for line in one.lines)
+        await one.until(lambda: "ours: the branch so far" in one.pane.text_of("needs"), "both sides")
+        assert any("↯" in line and "conflict" in line for line in one.lines)
         compare("review-held", await one.picture())
         await one.go_to("Round taxes to cents")
         await one.press("x")
@@ -127,9 +127,9 @@ async def test_what_is_there_already_is_void(shop: Repository) -> None:
     shop.commit("Keep the query", {"src/login.py": QUERY})
     async with reviewing(shop, Request(targets=ALL.targets, base="release", onto="main")) as one:
         assert one.row("Keep the query").status is Status.VOID
-        assert "1 void" in one.head
+        assert "1 empty" in one.head
         await one.go_to("Keep the query")
-        assert any("∅" in line and "void" in line for line in one.lines)
+        assert any("∅" in line and "empty" in line for line in one.lines)
         compare("review-void", await one.picture())
 
 
@@ -141,7 +141,7 @@ async def test_empty_and_alternatives(shop: Repository) -> None:
         await one.press("escape")
         await one.go_to("Round taxes up")
         await one.press("5")
-        assert "3 ways to do nearly the same" in one.pane.text_of("alternatives")
+        assert "3 similar changes" in one.pane.text_of("alternatives")
         compare("review-alternatives", await one.picture())
         await one.press("b")
         taxes = {row.change.subject: row.decision for row in one.screen.rows if "Round taxes" in row.change.subject}
@@ -255,8 +255,8 @@ async def test_main_moves_and_one_key_lays_the_line_anew(shop: Repository) -> No
         shop.commit("Keep the query", {"src/login.py": QUERY})
         await one.press("R")
         await one.until(lambda: "main +1 (B rebase)" in one.head, "that main has moved")
-        await one.press("B")
-        await one.until(lambda: "Rebased" in one.toasts, "laid anew")
+        await one.press("O")
+        await one.until(lambda: "Re-laid" in one.toasts, "laid anew")
         assert one.row("Keep the query").status is Status.VOID
         assert "main +1" not in one.head
 

@@ -281,7 +281,7 @@ async def _(one: RunDriven, key: str) -> None:
     await one.press(key)
     assert "Nothing has come back" in one.toasts
     await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
-    await one.until(lambda: one.screen.right.is_read, "what came back")
+    await one.until(lambda: one.screen.pane.collected is not None, "what came back")
     await one.press(key)
     await one.until(lambda: "cannot be handed over" in one.toasts, "there is no terminal here to hand over")
 

@@ -98,7 +98,11 @@ class RunDriven:
 
     async def picture(self) -> str:
         """The screen as SVG, the same on every machine and in every run."""
-        await self.until(lambda: self.screen.is_at_rest and self.screen.right.is_read, "what came back")
+        screen = self.screen
+        await self.until(
+            lambda: screen.is_at_rest and (screen.table.row is None or screen.pane.collected is not None),
+            "the collected files",
+        )
         return normalised(self.fleet.app.export_screenshot())
 
 

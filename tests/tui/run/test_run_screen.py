@@ -52,20 +52,20 @@ async def test_progress_clusters_and_states(tmp_path: Path) -> None:
         groups = titles(one)
         assert groups[0] == "◆ it asks something that only a person can answer", "what needs a person comes first"
         assert any(title.startswith("✗ ConnectionRefusedError") for title in groups)
-        assert any("held up" in title for title in groups)
+        assert any("rate limited" in title for title in groups)
         assert groups[-4:] == ["● working", "… waiting", "✓ succeeded", "= unchanged"]
         names = [line.name for line in one.table.shown.lines if isinstance(line, RunRow)]
         assert sorted(names) == sorted(one.story.run.rows), "each test is there exactly once"
         assert any("3\N{MULTIPLICATION SIGN} ConnectionRefusedError" in line for line in one.lines)
-        assert any("at collection" in line for line in one.lines)
+        assert any("at test collection" in line for line in one.lines)
         compare("run", await one.picture())
 
 
 async def test_a_cluster_tells_its_evidence_and_its_tests(tmp_path: Path) -> None:
     async with shown(run_scenes.paused(tmp_path)) as one:
         assert "‖ paused" in one.head
-        assert "launching rests" in one.lines[1]
-        assert one.screen.problems[0].title == "Launching rests: 6 of the last 6 failed alike"
+        assert "launching paused" in one.lines[1]
+        assert one.screen.problems[0].title == "Launching paused: 6 of the last 6 failed alike"
         said = one.screen.pane.markdown
         assert "127.0.0.1:40005" in said, "the newest, whole"
         assert r"tests/test\_login\.py\:\:test\_redirect" in said
@@ -89,7 +89,7 @@ async def test_an_outcome_is_told_as_its_agent_wrote_it(tmp_path: Path) -> None:
 async def test_a_test_that_has_not_begun_and_one_that_timed_out_say_so(tmp_path: Path) -> None:
     async with shown(run_scenes.halfway(tmp_path)) as one:
         await one.go_to(one.story.plan.tests[-1].agent_name)
-        assert "It waits for an agent" in one.screen.pane.markdown
+        assert "Its agent is not launched yet" in one.screen.pane.markdown
         late = next(row.name for row in one.story.run.rows.values() if row.end is End.TIMEOUT)
         await one.go_to(late)
         assert "timed out" in one.screen.pane.markdown
@@ -134,27 +134,27 @@ async def test_what_comes_back_while_the_screen_is_taken_down_breaks_nothing(tmp
         outcome.unlink()
         os.mkfifo(outcome)  # it is read once somebody has written it
         await one.go_to(done.name)
-        assert not one.screen.right.is_read
+        assert one.screen.pane.collected is None
         await one.screen.pane.remove_children()
         await asyncio.to_thread(outcome.write_bytes, b"{}")
-        await one.until(lambda: one.screen.right.is_read, "what came back")
+        await one.until(lambda: one.screen.pane.collected is not None, "what came back")
         assert one.fleet.app.is_running
 
 
 async def test_a_conductor_that_goes_is_missed_and_one_that_comes_is_seen(tmp_path: Path) -> None:
     story = run_scenes.abandoned(tmp_path)
     async with shown(story, is_live=False) as one:
-        assert "○ nobody conducts it" in one.head
+        assert "○ no conductor" in one.head
         (nobody,) = one.screen.problems
-        assert nobody.title == "Nobody conducts this run"
+        assert nobody.title == "This run has no conductor"
         assert "interrupted" in nobody.detail
         with conducted(story.folder):
             story.note(Event.CONDUCTING, 1_400, pid=2)
             await one.goes_on()
             await one.until(lambda: "● running" in one.head, "the next conductor")
             assert not one.screen.problems
-        await one.until(lambda: "nobody conducts" in one.head, "its end without a word")
-        assert "without a word" in next(problem.detail for problem in one.screen.problems)
+        await one.until(lambda: "no conductor" in one.head, "its end without a reason")
+        assert "without a reason" in next(problem.detail for problem in one.screen.problems)
 
 
 async def test_a_smoke_agent_is_seen_and_its_failure_is_told(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ async def test_a_smoke_agent_is_seen_and_its_failure_is_told(tmp_path: Path) -> 
             story.note(Event.SMOKED, 1_420, place="local", number=1, ok=False, seconds=19.0, says=says)
             story.note(Event.LEFT, 1_421, why="smoke")
             await one.goes_on()
-        await one.until(lambda: "nobody conducts" in one.head, "the conductor's end")
+        await one.until(lambda: "no conductor" in one.head, "the conductor's end")
         failed = one.screen.problems[0]
         assert failed.title == "The smoke agent on local failed", "the cause of the end comes first"
         assert "[bold]Make auto mode your default?" in failed.detail
@@ -221,7 +221,7 @@ async def test_hostile_words_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     async with shown(run_scenes.hostile(tmp_path)) as one:
         for name in one.story.run.rows:
             await one.go_to(name)
-            await one.until(lambda: one.screen.right.is_read, "what came back")
+            await one.until(lambda: one.screen.pane.collected is not None, "what came back")
         await one.press("4", "p", "d", "1")
         svg = await one.picture()
         assert not [character for character in svg if ord(character) < 32 and character != "\n"]
@@ -240,7 +240,7 @@ async def test_a_report_of_ten_thousand_paragraphs_costs_no_more_than_a_long_one
     story.end(0, 10.0, End.SUCCEEDED, outcome=huge)
     async with shown(story) as one:
         await one.go_to(story.plan.tests[0].agent_name)
-        await one.until(lambda: "more is in the file" in one.screen.pane.markdown, "the cut report")
+        await one.until(lambda: "where the whole file is" in one.screen.pane.markdown, "the cut report")
         await one.picture()
         assert len(str(one.screen.pane.query_one(Report).visual)) < 40_000
 
@@ -277,11 +277,11 @@ def test_only_what_looks_different_is_painted_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "tells"),
     [
-        (run_scenes.RED, "red: AssertionError: assert 107.00 == 106.99"),
-        ("E   ValueError: no\nE   \nE   Use -v to get more diff\n1 failed", "red: ValueError: no"),
-        ("Segmentation fault\n\n", "red: Segmentation fault"),
-        ("\x1b[31mE   [red]evil", "red: E   [red]evil"),
-        ("", "red"),
+        (run_scenes.RED, "tests fail: AssertionError: assert 107.00 == 106.99"),
+        ("E   ValueError: no\nE   \nE   Use -v to get more diff\n1 failed", "tests fail: ValueError: no"),
+        ("Segmentation fault\n\n", "tests fail: Segmentation fault"),
+        ("\x1b[31mE   [red]evil", "tests fail: E   [red]evil"),
+        ("", "tests fail"),
     ],
 )
 def test_of_a_failure_the_line_that_tells_most_is_shown(tmp_path: Path, text: str, tells: str) -> None:
@@ -358,7 +358,9 @@ async def test_of_an_agent_that_has_ended_the_last_screen_is_shown(tmp_path: Pat
     environ = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
     async with shown(told, view=replace(view, rows=rows), is_live=False, environ=environ) as one:
         await one.go_to(told.row(0).name)
-        await one.until(lambda: one.screen.right.back is not None and one.screen.right.back.screen, "what was kept")
+        await one.until(
+            lambda: one.screen.pane.collected is not None and one.screen.pane.collected.screen, "what was kept"
+        )
         await one.press("p")  # it was hidden when it was given its lines
         preview = one.screen.pane.query_one(Preview)
 
@@ -367,5 +369,5 @@ async def test_of_an_agent_that_has_ended_the_last_screen_is_shown(tmp_path: Pat
 
         await one.until(lambda: lines()[:2] == ["FAILED test_cart", "the end"], "the last frame of its recording")
         await one.go_to(told.row(1).name)
-        await one.until(lambda: "nothing was kept of its terminal" in " ".join(lines()), "no recording")
+        await one.until(lambda: "its terminal was not recorded" in " ".join(lines()), "no recording")
         assert "another machine" not in " ".join(lines())

@@ -1,44 +1,33 @@
-"""The arguments: every command with its flags and examples, and what the words of one call mean.
+"""Parser of the command line: the table of commands, and the options of every command.
 
-`--help` answers in some 100 ms, so nothing here may import Textual, pydantic or mngr's parts at the top. Nothing is
-looked at and nothing is run: what a flag means is decided by its command.
+`--help` answers in some 100 ms, so nothing here may import Textual, pydantic or mngr's parts. Each command is a module
+that adds its own flags and its function; only the module of the command that was called is imported.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from selftest_core import __version__
 from selftest_core.errors import UsageError
-from selftest_tui.cli.command_arguments import (
-    add_check,
-    add_demo,
-    add_doctor,
-    add_list,
-    add_review,
-    add_schema,
-    add_sweep,
-)
-from selftest_tui.cli.recording_arguments import add_record
-from selftest_tui.cli.replay_arguments import add_replay
-from selftest_tui.cli.run_arguments import add_resume, add_run, add_runs, add_stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from selftest_core.config import Key
+    from selftest_tui.cli.command import AddCommand
 
 _EPILOG = """\
 examples:
   selftest-tui                    supervise the agents of this machine, and of
                                   every provider that mngr knows
-  selftest-tui run --dry-run      what a run of an agent for each test would be
-  selftest-tui list               see the agents once
+  selftest-tui run --dry-run      show the plan of a run: an agent for each test
+  selftest-tui list               list the agents once
   selftest-tui list --json | jq '.agents[] | select(.attention) | .name'
   selftest-tui demo               try it on scripted agents; leaves nothing
-  selftest-tui doctor             what is missing or wrong, and what mends it
+  selftest-tui doctor             show what is missing, and how to fix it
 
 settings (each: in selftest-tui.toml, in [tool.selftest-tui] of pyproject.toml,
 in the environment as SELFTEST_TUI_ and its name in capitals, or by --set):
@@ -48,9 +37,26 @@ exit status: 0 done; 1 done, with something left to look at; 2 usage,
 configuration or a broken tool; 3 stopped early; 4 refused for safety
 """
 
+COMMANDS = {
+    "list": "list the agents and tmux sessions once",
+    "run": "start one agent for each test, and follow them",
+    "runs": "list the runs, or open one",
+    "resume": "resume a run that stopped early",
+    "stop": "stop a run and its agents",
+    "check": "check that every block of the tutorial is cited by a test",
+    "review": "review the commits of many agents, and publish one branch",
+    "record": "record tmux sessions into files",
+    "replay": "play a recording, or print one moment of it",
+    "doctor": "show what is missing or misconfigured, and how to fix it",
+    "schema": "print the JSON Schema of all JSON output",
+    "demo": "show a run of scripted agents on a sample repository",
+    "sweep": "remove what earlier runs, reviews and demos left behind",
+}
+"""The commands in the order of the help, each with one line of help."""
+
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are raised, so that one place shows them."""
+    """A parser that raises UsageError, which is shown like all errors."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message[:1].upper() + message[1:], "", f"See `{self.prog} --help`.")
@@ -58,7 +64,7 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # our namespaces are the plain ones
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuses what it does not know, each command for itself: the top would not say whose help to look at."""
+        """Refuse unknown arguments in each command, so that the hint names the right help."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             import difflib
@@ -75,15 +81,27 @@ class _Parser(argparse.ArgumentParser):
         return found, unknown
 
 
-def _common(*, at_top: bool) -> _Parser:
-    """The options that may stand before or after the command. Behind it they must not undo what stood before."""
+class _TopParser(_Parser):
+    """The parser of the whole program, whose help lists the settings too."""
+
+    def format_help(self) -> str:
+        """Return the help with the settings, which no other use of the parser needs."""
+        from selftest_core.config import CONFIG_KEYS, shown_agent_keys
+
+        keys = (*CONFIG_KEYS, *shown_agent_keys())
+        self.epilog = _EPILOG.format(settings="\n".join(_setting_lines(key) for key in keys))
+        return super().format_help()
+
+
+def _common_options(*, at_top: bool) -> _Parser:
+    """Make the options that may stand before or after the command. After it they must not undo those before it."""
     options = _Parser(add_help=False, allow_abbrev=False)
     group = options.add_argument_group("options of every command")
     group.add_argument(
         "--batch",
         action="store_true",
         default=False if at_top else argparse.SUPPRESS,
-        help="no questions, no screen: JSON Lines on stdout, progress on stderr",
+        help="no questions and no screen: JSON Lines on stdout, progress on stderr",
     )
     group.add_argument(
         "--socket",
@@ -91,7 +109,7 @@ def _common(*, at_top: bool) -> _Parser:
         metavar="PATH",
         default=None,
         dest="sockets" if at_top else "more_sockets",
-        help="look on this tmux socket too (again for more)",
+        help="also read this tmux socket (repeat for more)",
     )
     group.add_argument(
         "--set",
@@ -99,92 +117,131 @@ def _common(*, at_top: bool) -> _Parser:
         metavar="KEY=VALUE",
         default=None,
         dest="settings" if at_top else "more_settings",
-        help="a setting for this once (again for more)",
+        help="change a setting for this call (repeat for more)",
     )
     return options
 
 
-_COMMANDS = {
-    "list": add_list,
-    "run": add_run,
-    "runs": add_runs,
-    "resume": add_resume,
-    "stop": add_stop,
-    "check": add_check,
-    "review": add_review,
-    "record": add_record,
-    "replay": add_replay,
-    "doctor": add_doctor,
-    "schema": add_schema,
-    "demo": add_demo,
-    "sweep": add_sweep,
-}
-
-
 def build_parser(only: str | None = None) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
-    """The parser, and the names of the commands that exist.
+    """Return the parser and the names of all commands.
 
-    `only` names the one command that is to be parsed, for a start that does not wait for the others. Without it the
-    parser knows all, and its help is whole.
+    `only`: the one command whose flags are added, for a fast start; "" for none, which is enough for the help.
     """
-    parser = _Parser(
+    parser = _TopParser(
         prog="selftest-tui",
         description="Supervise a hundred coding agents: see who needs you, answer, attach, steer.",
-        epilog=_epilog() if only is None else "",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[_common(at_top=True)],
+        parents=[_common_options(at_top=True)],
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"selftest-tui {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=_Parser)
 
-    def command(name: str, says: str, examples: str) -> argparse.ArgumentParser:
+    def add_command(name: str, summary: str, description: str, examples: str) -> _Parser:
+        import textwrap
+
+        text = f"{summary[:1].upper()}{summary[1:]}. {' '.join(description.split())}"
         return commands.add_parser(
             name,
-            help=" ".join((says[:1].lower() + says[1:].split(".")[0]).split()),
-            description=says,
-            epilog=f"examples:\n{examples}",
+            help=summary,
+            description=textwrap.fill(text, 79),
+            epilog="examples:\n" + textwrap.indent(textwrap.dedent(examples).strip("\n"), "  "),
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            parents=[_common(at_top=False)],
+            parents=[_common_options(at_top=False)],
             allow_abbrev=False,
         )
 
-    for name, add in _COMMANDS.items():
-        if only in (None, name):
-            add(command)
-    return parser, tuple(_COMMANDS)
+    for name, summary in COMMANDS.items():
+        if only == "":
+            commands.add_parser(name, help=summary, add_help=False)
+        elif only in (None, name):
+            _add_flags(name, partial(add_command, name, summary))
+    return parser, tuple(COMMANDS)
 
 
-def _epilog() -> str:
-    from selftest_core.config import CONFIG_KEYS, shown_agent_keys
+def _add_flags(name: str, add_command: AddCommand) -> None:
+    """Import the module of a command, which adds its flags and its function."""
+    match name:
+        case "list":
+            from selftest_tui.cli.list import add_list
 
-    return _EPILOG.format(settings="\n".join(_setting_lines(key) for key in (*CONFIG_KEYS, *shown_agent_keys())))
+            add_list(add_command)
+        case "run":
+            from selftest_tui.cli.run import add_run
+
+            add_run(add_command)
+        case "runs":
+            from selftest_tui.cli.runs import add_runs
+
+            add_runs(add_command)
+        case "resume":
+            from selftest_tui.cli.resume_stop import add_resume
+
+            add_resume(add_command)
+        case "stop":
+            from selftest_tui.cli.resume_stop import add_stop
+
+            add_stop(add_command)
+        case "check":
+            from selftest_tui.cli.check import add_check
+
+            add_check(add_command)
+        case "review":
+            from selftest_tui.cli.review import add_review
+
+            add_review(add_command)
+        case "record":
+            from selftest_tui.cli.record import add_record
+
+            add_record(add_command)
+        case "replay":
+            from selftest_tui.cli.replay import add_replay
+
+            add_replay(add_command)
+        case "doctor":
+            from selftest_tui.cli.doctor import add_doctor
+
+            add_doctor(add_command)
+        case "schema":
+            from selftest_tui.cli.schema import add_schema
+
+            add_schema(add_command)
+        case "demo":
+            from selftest_tui.cli.demo import add_demo
+
+            add_demo(add_command)
+        case "sweep":
+            from selftest_tui.cli.sweep import add_sweep
+
+            add_sweep(add_command)
+        case _:
+            raise AssertionError(name)
 
 
 def _setting_lines(key: Key) -> str:
     import textwrap
 
-    says = textwrap.wrap(f"{key.says} (default {key.default_text})", 62)
+    lines = textwrap.wrap(f"{key.says} (default {key.default_text})", 62)
     head = (key.name,) if len(key.name) > 14 else ()  # a long name has a line of its own
-    lines = (f"  {key.name if number == 0 and not head else '':<14} {line}" for number, line in enumerate(says))
-    return "\n".join((*(f"  {name}" for name in head), *lines))
+    shown = (f"  {key.name if number == 0 and not head else '':<14} {line}" for number, line in enumerate(lines))
+    return "\n".join((*(f"  {name}" for name in head), *shown))
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of one call. Raises UsageError; `--help` and `--version` print and raise SystemExit.
+    """Parse one call. Raises UsageError; `--help` and `--version` print and raise SystemExit.
 
-    `pytest_args`: what stands behind `--`. No command but `--batch` is `run` on everything collected.
+    `pytest_args`: the arguments after `--`. `--batch` without a command is `run` with all tests.
     """
     own, pytest_args = split(argv)
-    named = _command_of(own)
-    wants_help = not {"-h", "--help"}.isdisjoint(own)
-    parser, _ = build_parser(None if wants_help else named or "run")
+    name = _command_of(own)
+    is_batch_alone = name is None and "--batch" in own and {"-h", "--help", "--version"}.isdisjoint(own)
+    if is_batch_alone:
+        name, own = "run", [*own, "run"]
+    parser, _ = build_parser(name or "")
     arguments = parser.parse_args(own)
-    if arguments.command is None and arguments.batch:
-        arguments = parser.parse_args([*own, "run"])
     if pytest_args and arguments.command != "run":
-        hint = "`selftest-tui run TESTS -- -k name` hands what follows to pytest."
-        raise UsageError("Only `run` takes arguments behind --", "", hint)
+        hint = "`selftest-tui run TESTS -- -k name` passes the rest to pytest."
+        raise UsageError("Only `run` takes arguments after --", "", hint)
     arguments.pytest_args = tuple(pytest_args)
     arguments.sockets = [*(arguments.sockets or ()), *(getattr(arguments, "more_sockets", None) or ())]
     arguments.settings = [*(arguments.settings or ()), *(getattr(arguments, "more_settings", None) or ())]
@@ -192,21 +249,22 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own words, and those behind the first `--`."""
+    """Return our own arguments, and those after the first `--`."""
     words = list(argv)
     end = words.index("--") if "--" in words else len(words)
     return words[:end], words[end + 1 :]
 
 
 def _command_of(argv: Sequence[str]) -> str | None:
-    """The command that is named, if any. An unknown one is refused with the nearest known: argparse would list all."""
-    known = tuple(_COMMANDS)
+    """Return the command of a call, None without one. Raises UsageError with the nearest name for an unknown one."""
     words = iter(argv)
     for word in words:
         if word in ("--socket", "--set"):
             next(words, None)
-        elif word in known:
+        elif word in COMMANDS:
             return word
+        elif word in ("-h", "--help"):
+            return None
         elif not word.startswith("-"):
             import difflib
 
@@ -214,20 +272,7 @@ def _command_of(argv: Sequence[str]) -> str | None:
                 raise UsageError(
                     "There is no command 'help'", "", "`selftest-tui --help`, or `--help` after a command."
                 )
-            near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
-            hint = f"Did you mean `selftest-tui {near[0]}`?" if near else f"The commands are: {', '.join(known)}."
+            near = difflib.get_close_matches(word.lower(), COMMANDS, n=1, cutoff=0.5)
+            hint = f"Did you mean `selftest-tui {near[0]}`?" if near else f"The commands are: {', '.join(COMMANDS)}."
             raise UsageError(f"There is no command {word[:60]!r}", "", hint)
     return None
-
-
-def overrides_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """What the flags set, as `load_config` takes it."""
-    overrides: dict[str, str] = {}
-    if arguments.sockets:
-        overrides["sockets"] = os.pathsep.join(arguments.sockets)
-    for setting in arguments.settings:
-        name, separator, value = setting.partition("=")
-        if not separator:
-            raise UsageError(f"--set wants KEY=VALUE, not {setting[:60]!r}", "", "Such as `--set poll_local=10`.")
-        overrides[name.strip()] = value
-    return overrides

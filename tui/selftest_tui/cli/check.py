@@ -1,42 +1,56 @@
-"""`selftest-tui check`: every block of the tutorial cited, every citation a block; for people, scripts and CI."""
+"""Command `check`: checks that tests cite every block of a tutorial, and that every citation is a block."""
 
 from __future__ import annotations
 
 import difflib
-import sys
+import shutil
 from typing import TYPE_CHECKING
 
 from selftest_core.tutorial.check import check
+from selftest_tui.cli.command import DONE, SOMETHING_LEFT, print_lines, write_answer
 from selftest_tui.shared.present import clean, fit, plural
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
     from pathlib import Path
 
     from selftest_core.tutorial.check import Check
     from selftest_core.tutorial.coverage import Stale
-
-OK = 0
-INCOMPLETE = 1
+    from selftest_tui.cli.command import AddCommand, Call
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path, width: int) -> int:
-    """Check, print, and return 0 when nothing is uncited or stale, else 1."""
-    found = check(_root(cwd, environ), cwd / arguments.tutorial, cwd / arguments.tests)
-    if arguments.json or arguments.batch:
+def add_check(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """Every citation must be a block, too. Reads files and runs nothing. Ends with 1 where a block is uncited or
+        a citation is stale.""",
+        """
+        selftest-tui check
+        selftest-tui check --tutorial docs/tour.sh --tests tests/e2e
+        selftest-tui check --json | jq '.uncited'
+        """,
+    )
+    command.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
+    command.add_argument("--tests", metavar="DIR", default="tests", help="a folder or one file; default: tests")
+    command.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    command.set_defaults(run=check_tutorial)
+
+
+def check_tutorial(call: Call) -> int:
+    """Check the tutorial, and print the result."""
+    arguments, cwd = call.arguments, call.cwd
+    found = check(_root(cwd, call.environ), cwd / arguments.tutorial, cwd / arguments.tests)
+    if call.is_for_programs:
         from selftest_core.schema.check import check_document
-        from selftest_tui.cli import batch
 
-        batch.write_answer(check_document(found).model_dump(mode="json"), is_batch=arguments.batch)
+        write_answer(check_document(found).model_dump(mode="json"), is_batch=arguments.batch)
     else:
-        sys.stdout.write("\n".join(check_lines(found, arguments.tutorial, width)) + "\n")
-        sys.stdout.flush()
-    return OK if found.is_ok else INCOMPLETE
+        print_lines(_lines(found, arguments.tutorial, shutil.get_terminal_size((80, 24)).columns))
+    return DONE if found.is_ok else SOMETHING_LEFT
 
 
-def check_lines(found: Check, tutorial: str, width: int) -> list[str]:
-    """A table by file with line numbers; what is wrong comes last, where a terminal leaves the eye."""
+def _lines(found: Check, tutorial: str, width: int) -> list[str]:
+    """Return a table of the blocks with line numbers, then the problems, which stay in view at the end."""
     coverage = found.coverage
     lines: list[str] = []
     for cited in coverage.blocks:
@@ -72,7 +86,7 @@ def _stale_lines(stale: Stale, tutorial: str) -> list[str]:
 
 
 def _root(cwd: Path, environ: Mapping[str, str]) -> Path:
-    """Node ids are relative to the repository; outside of one, to where the person stands."""
+    """Return the folder that node ids are relative to: the repository, outside of one the current folder."""
     from selftest_core.errors import UsageError
     from selftest_core.git.command import find_place
 

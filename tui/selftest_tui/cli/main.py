@@ -1,8 +1,8 @@
-"""The command line: arguments in, exit status out. Everything heavy is imported by the command that needs it.
+"""The command line: runs the command that the arguments name, and returns its exit status.
 
 `--help` answers in some 100 ms, so nothing here may import Textual, pydantic or mngr's parts at the top. Statuses: 0
 done; 1 done, with something left; 2 usage, configuration or a broken tool; 3 stopped early; 4 refused for safety.
-Every error ends in `selftest_tui.cli.error_text`, never in a traceback.
+Every error is shown by `selftest_tui.cli.command`, never as a traceback.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
+    from selftest_core.config import Config
+    from selftest_core.run.store import RunFolder
+
 STOPPED_EARLY = 3
 _SECONDS_OF_ONE_HANGUP = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The whole program; returns its exit status."""
+    """Run the program and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     environ = dict(os.environ)
     _open_missing_streams()
@@ -41,69 +44,59 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = ended.code if isinstance(ended.code, int) else 0
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _complain(_stopped(), environ, words)
+        return _show(_stopped_early(), environ, words)
     except BrokenPipeError:
-        # Whoever read our output has enough, as `head` does: that is no error of ours, nor theirs.
+        # The reader of our output has closed it, as `head` does: not an error.
         return 0
     except OSError as error:
-        # Errors about files name them: this one is about a stream.
-        return _complain(_unwritten(error) if error.filename is None else error, environ, words)
+        # Errors of files have a file name; one without it is about a stream.
+        return _show(_unwritable(error) if error.filename is None else error, environ, words)
     except Exception as error:
-        # The last place: a person never meets a traceback.
-        return _complain(error, environ, words)
+        # The last resort: the user never sees a traceback.
+        return _show(error, environ, words)
     finally:
         _flush_or_forget()
     return status
 
 
 def _dispatch(words: Sequence[str], environ: Mapping[str, str]) -> int:
-    from selftest_tui.cli import commands
-
-    if not words:  # the screen waits for no parser
+    if not words:  # the screen does not wait for the parser
         from selftest_core.config import load_config
 
         cwd = _folder()
-        return commands.supervise(load_config(cwd, environ), environ, cwd)
-    from selftest_tui.cli.arguments import overrides_of, parse
+        return _supervise(load_config(cwd, environ), environ, cwd)
+    from selftest_tui.cli.arguments import parse
+    from selftest_tui.cli.command import Call
 
     arguments = parse(words)
-    cwd = _folder()
-    if arguments.command == "doctor":
-        return commands.doctor(arguments, environ, cwd)
-    if arguments.command == "schema":
-        return commands.schema(arguments)
-    if arguments.command == "check":
-        return commands.check(arguments, environ, cwd)
-    from selftest_core.config import as_variables, load_config
+    call = Call(arguments, environ, _folder())
+    if arguments.command is None:
+        return _supervise(call.config, call.environ, call.cwd)
+    status: int = arguments.run(call)
+    return status
 
-    overrides = overrides_of(arguments)
-    config = load_config(cwd, environ, overrides)
-    environ = {**environ, **as_variables(overrides)}  # a conductor reads its settings itself
-    match arguments.command:
-        case None:
-            return commands.supervise(config, environ, cwd)
-        case "run":
-            return commands.run(arguments, config, environ, cwd)
-        case "runs":
-            return commands.runs(arguments, config, environ, cwd)
-        case "resume":
-            return commands.resume(arguments, config, environ, cwd)
-        case "review":
-            return commands.review(arguments, config, environ, cwd)
-        case "stop":
-            return commands.stop(arguments, config, environ, cwd)
-        case "list":
-            return commands.list_fleet(arguments, config, environ, cwd)
-        case "demo":
-            return commands.demo(arguments, config, environ)
-        case "record":
-            return commands.record(arguments, config, environ, cwd)
-        case "replay":
-            return commands.replay(arguments, config, environ, cwd)
-        case "sweep":
-            return commands.sweep(arguments, environ, cwd)
-        case _:
-            raise UsageError(f"There is no command {arguments.command!r}")
+
+def _supervise(config: Config, environ: Mapping[str, str], cwd: Path) -> int:
+    """Open the screen: on the run of this repository that is live or can be resumed, else on the fleet."""
+    from selftest_tui.cli.command import require_terminal
+    from selftest_tui.shared.loading import loading
+
+    require_terminal("`selftest-tui list` lists the agents once, `selftest-tui list --batch` as JSON.")
+    with loading():
+        from selftest_tui.app.app import run
+
+    folder = _open_run(cwd, environ)
+    return run(config, environ) if folder is None else run(config, environ, run=folder)
+
+
+def _open_run(cwd: Path, environ: Mapping[str, str]) -> RunFolder | None:
+    """Return the run to open in the repository around `cwd`. Calls git only where a run exists."""
+    top = next((folder for folder in (cwd, *cwd.parents) if (folder / ".selftest" / "runs").is_dir()), None)
+    if top is None:
+        return None
+    from selftest_core.run.overview import open_run
+
+    return open_run(environ, top)
 
 
 def _folder() -> Path:
@@ -114,9 +107,9 @@ def _folder() -> Path:
 
 
 def _stop_on(*numbers: int) -> None:
-    """Let these signals stop us as Ctrl-C does, so that no mngr is left running. Ignored ones stay ignored.
+    """Make these signals stop the program as Ctrl-C does, so that no mngr is left running. Ignored ones stay ignored.
 
-    A closing terminal sends several: those soon behind the first must not interrupt the ending that it began.
+    A closing terminal sends several: those that soon follow the first must not interrupt the shutdown.
     """
     last = -math.inf
 
@@ -132,41 +125,43 @@ def _stop_on(*numbers: int) -> None:
             signal.signal(number, stop)
 
 
-def _stopped() -> SelftestError:
+def _stopped_early() -> SelftestError:
     stopped = SelftestError("Stopped")
     stopped.exit_status = STOPPED_EARLY
     return stopped
 
 
-def _complain(error: Exception, environ: Mapping[str, str], words: Sequence[str]) -> int:
+def _show(error: Exception, environ: Mapping[str, str], words: Sequence[str]) -> int:
     from selftest_tui.cli.arguments import split
-    from selftest_tui.cli.error_text import complain
+    from selftest_tui.cli.command import show_error
 
     try:
-        return complain(error, environ, is_batch="--batch" in split(words)[0])
-    except OSError:  # a closed terminal, a full disk: nobody is there to be told
+        return show_error(error, environ, is_batch="--batch" in split(words)[0])
+    except OSError:  # a closed terminal or a full disk: the error cannot be shown
         return error.exit_status if isinstance(error, SelftestError) else 2
 
 
 def _open_missing_streams() -> None:
-    """Started with closed streams (`>&-`), we write to nowhere rather than fail, or write into a file of ours."""
+    """Replace streams that were closed at the start (`>&-`) by /dev/null, so that no file of ours gets their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 -- lives as long as we do
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 -- open until the program ends
     for stream in (sys.stdout, sys.stderr):
-        # What cannot be written in this locale is written as `?`: names are not worth a traceback.
+        # Characters outside of the locale are written as `?`.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
-def _unwritten(error: OSError) -> SelftestError:
+def _unwritable(error: OSError) -> SelftestError:
     return SelftestError(
-        "The output could not be written", error.strerror or str(error), "Free some space there, or write elsewhere."
+        "The output could not be written",
+        error.strerror or str(error),
+        "Free some space there, or write to another place.",
     )
 
 
 def _flush_or_forget() -> None:
-    """Write what is left; where that cannot be, let the interpreter's last flush go nowhere, and not fail for it."""
+    """Flush the streams; where that fails, redirect them to /dev/null so that the interpreter's flush cannot fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,7 +1,6 @@
-"""`selftest-tui replay`: a recording on the screen, or one moment of it as text, with colours, or as a picture.
+"""Command `replay`: plays a recording on the screen, or prints one moment as text, with colours, or as a picture.
 
-The same engine does both. Without a screen nothing of a recording is obeyed either: what is printed are characters,
-and with `--format ansi` colours.
+Control sequences of a recording never reach the terminal: characters are printed, and with `--format ansi` colours.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
+from selftest_tui.cli.command import DONE, print_lines, require_terminal, write_answer
 from selftest_tui.shared.loading import loading
 
 if TYPE_CHECKING:
@@ -18,34 +18,46 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.config import Config
     from selftest_recorder.cast.events import Problem
+    from selftest_tui.cli.command import AddCommand, Call
 
-DONE = 0
+
+def add_replay(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """The player seeks, searches, steps and jumps to markers; it follows recordings that still grow. RECORDING is
+        a file (asciicast v1, v2 or v3, also .gz), or an agent of a run of this repository: then its newest recording.
+        With --format: print the screen at one moment; --format svg makes a picture.""",
+        """
+        selftest-tui replay demo.cast
+        selftest-tui replay demo.cast --at 2:14
+        selftest-tui replay demo.cast --at 134 --format text
+        selftest-tui replay st-7f-login --format svg > end.svg
+        """,
+    )
+    command.add_argument("recording", nargs="?", metavar="RECORDING", help="a file, or the name of an agent")
+    command.add_argument("--at", metavar="TIME", help="seconds, M:SS or H:MM:SS; printed: also 50%%, -30; default: end")
+    command.add_argument("--format", choices=("text", "ansi", "svg"), help="print that moment instead of playing")
+    command.set_defaults(run=replay)
 
 
-def replay(
-    arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path, *, has_terminal: bool
-) -> int:
-    """Show it, or print a moment of it."""
+def replay(call: Call) -> int:
+    """Play a recording, or print one moment of it."""
+    arguments, environ, cwd = call.arguments, call.environ, call.cwd
     if arguments.recording is None:
         hint = "A file, or the name of an agent: `selftest-tui runs` lists the runs."
-        raise UsageError("It is not said which recording to play", "", hint)
+        raise UsageError("No recording is given to play", "", hint)
     path, title = _find(arguments.recording, environ, cwd)
-    if arguments.format is None and not arguments.batch:
-        if not has_terminal:
-            hint = "`selftest-tui replay FILE --format text` prints a moment of it."
-            raise UsageError("There is no terminal to show the screen on", "", hint)
-        with loading():
-            from selftest_recorder.cast.reader import read_cast
-            from selftest_tui.app.replay_app import run_replay
+    if arguments.format is not None or arguments.batch:
+        return _print(arguments, environ, path, title)
+    require_terminal("`selftest-tui replay FILE --format text` prints a moment of it.")
+    with loading():
+        from selftest_recorder.cast.reader import read_cast
+        from selftest_tui.app.replay_app import run_replay
 
-        at = None
-        if arguments.at is not None:
-            at = _moment(arguments.at, None)
-        read_cast(path)  # what is no recording is said here, not on a screen
-        return run_replay(path, environ, at=at, title=title, theme=config.theme)
-    return _print(arguments, environ, path, title)
+    at = None if arguments.at is None else _moment(arguments.at, None)
+    read_cast(path)  # a damaged file is reported here, not on a screen
+    return run_replay(path, environ, at=at, title=title, theme=call.config.theme)
 
 
 def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path, title: str) -> int:
@@ -60,7 +72,6 @@ def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path
         rows = [update.rows.get(row, ()) for row in range(update.lines)]
         if arguments.batch:
             from selftest_core.schema.recording import replay_document
-            from selftest_tui.cli import batch
 
             document = replay_document(
                 seconds=timeline.time,
@@ -70,21 +81,21 @@ def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path
                 markers=[(marker.time, marker.label) for marker in timeline.markers],
                 skipped=[(one.line, one.says) for one in timeline.recording.problems],
             )
-            batch.write_answer(document.model_dump(mode="json"), is_batch=True)
+            write_answer(document.model_dump(mode="json"), is_batch=True)
         else:
             match arguments.format:
                 case "svg":
                     sys.stdout.write(frames.svg(rows, update.columns, title))
                 case "ansi":
-                    sys.stdout.write("".join(f"{line}\n" for line in frames.ansi_lines(rows)))
+                    print_lines(frames.ansi_lines(rows))
                 case _:
-                    sys.stdout.write("".join(f"{line}\n" for line in frames.text_lines(rows)))
+                    print_lines(frames.text_lines(rows))
         sys.stdout.flush()
-        return _tell(timeline.recording.problems, timeline.recording.unlisted_problems)
+        return _report_problems(timeline.recording.problems, timeline.recording.unlisted_problems)
 
 
-def _tell(problems: Sequence[Problem], more: int) -> int:
-    """What was skipped, on stderr. A damaged recording is shown as far as it goes; that is no failure."""
+def _report_problems(problems: Sequence[Problem], more: int) -> int:
+    """Print the skipped lines on stderr. A damaged recording is shown as far as possible; that is no failure."""
     for one in problems[:20]:
         sys.stderr.write(f"line {one.line}: {one.says}\n")
     if len(problems) > 20 or more:
@@ -98,13 +109,13 @@ def _moment(text: str, duration: float | None) -> float:
     needs_end = text.startswith("-") or text.endswith("%")
     time = time_of(text, duration or 0.0)
     if time is None or (needs_end and duration is None):
-        detail = "" if time is None else "On the screen it must be one from the beginning."
-        raise UsageError(f"--at {text[:40]!r} is no time", detail, "Such as 134, 134.5, 2:14 or 1:02:14.")
+        detail = "" if time is None else "On the screen it must count from the beginning."
+        raise UsageError(f"--at {text[:40]!r} is not a time", detail, "Such as 134, 134.5, 2:14 or 1:02:14.")
     return time
 
 
 def _find(name: str, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:
-    """The file of that name; else the newest recording of the agent of that name, in the runs of this repository."""
+    """Return the file of that name, else the newest recording of the agent of that name in this repository's runs."""
     path = cwd / name
     if path.exists() or "/" in name or re.search(r"\.cast(\.gz)?$|\.json$", name):
         return path, path.name
@@ -112,6 +123,6 @@ def _find(name: str, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:
 
     found = recording_of_agent(name, environ, cwd)
     if found is None:
-        detail = "It is no file here, and no run of this repository has a recording of an agent of that name."
+        detail = "There is no such file, and no run of this repository recorded an agent of that name."
         raise UsageError(f"There is no recording {name[:60]!r}", detail, "`selftest-tui runs` lists the runs.")
     return found, name

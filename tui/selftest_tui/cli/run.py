@@ -1,66 +1,161 @@
-"""`selftest-tui run`: make a run ready, show what it would be, and begin it after a yes.
+"""Command `run`: prepares a run, shows its plan, and starts it after a yes.
 
-With a terminal the first screen asks; under --batch the flags are the yes, and the run is conducted in this process.
-Nothing is begun by --dry-run. What is prepared, and how, is the core's.
+With a terminal the first screen asks. With `--batch` the run starts at once and is conducted in this process, which
+`resume`, `stop` and `demo` do too: its journal as JSON Lines on stdout, messages on stderr, its summary last. Nobody
+can answer there, so a paused run is left, and can be resumed. `--dry-run` starts nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import dataclasses
+import math
 import shutil
 import sys
+import time
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
-
-from selftest_core.errors import UsageError
+from selftest_core.errors import SelftestError, UsageError
+from selftest_tui.cli.command import (
+    DONE,
+    STOPPED_EARLY,
+    count,
+    print_lines,
+    require_terminal,
+    tell,
+    write_answer,
+    write_line,
+)
 from selftest_tui.shared.loading import loading
-from selftest_tui.shared.present import clean
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-    from selftest_core.config import Config
+    from selftest_core.journal import Entry
+    from selftest_core.run.conduct.policy import Policy
+    from selftest_core.run.fold import Run
     from selftest_core.run.plan.offer import Offer
     from selftest_core.run.plan.preparation import RunOptions
+    from selftest_core.run.store import RunFolder
+    from selftest_core.schema.review import ReviewDocument
+    from selftest_tui.cli.command import AddCommand, Call
 
-DONE = 0
+    type Reviewing = Callable[[RunFolder, Mapping[str, str]], ReviewDocument | None]
+
 _WIDEST = 120
 _COLUMN = 10
 
 
-def run(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """An agent for each test."""
+def add_run(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """Their results are collected, then the agents are stopped. The plan is shown first, and nothing starts before
+        a yes; with --batch the run starts at once. Agents work on copies of a commit: your checkout, index and
+        branches are never touched. Arguments after -- go to pytest. Ends with 1 where a test is blocked or failed,
+        with 3 where the run stopped early and can be resumed.""",
+        """
+        selftest-tui run --dry-run         show the plan: agents, costs, data sent
+        selftest-tui run tests/e2e --max-running 5
+        selftest-tui run --affected-by main
+        selftest-tui run --agent-command ./agent.sh -- -m 'not slow'
+        selftest-tui run --batch --on modal --env ANTHROPIC_API_KEY --budget-usd 20
+        """,
+    )
+    command.add_argument(
+        "tests", nargs="*", metavar="TESTS", help="files, folders or node ids; default: all that pytest collects"
+    )
+    what = command.add_argument_group("tests")
+    what.add_argument("--base", metavar="REF", default="HEAD", help="the commit that agents start from; default: HEAD")
+    what.add_argument("--affected-by", metavar="BASE", help="only tests affected by the changes since BASE")
+    what.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
+    who = command.add_argument_group("agents")
+    who.add_argument("--agent", metavar="TYPE", help="an agent type that mngr knows: claude, codex, command, …")
+    who.add_argument("--agent-command", metavar="SCRIPT", help="the command of a command agent, with its arguments")
+    who.add_argument("--on", metavar="PROVIDER", help="local, modal, or another provider that mngr knows")
+    who.add_argument("--transfer", choices=("mirror", "worktree"), help="how an agent gets its copy of the commit")
+    who.add_argument(
+        "--env", nargs="+", action="extend", type=_variable, metavar="NAME",
+        help="names of variables that agents get, besides those that their type needs",
+    )  # fmt: skip
+    limits = command.add_argument_group("limits")
+    limits.add_argument("--max-running", type=count, metavar="N", help="agents at once")
+    limits.add_argument("--launch-rate", type=_positive, metavar="PER_SECOND", help="launches per second")
+    limits.add_argument("--timeout", type=_positive, metavar="S", help="seconds that one agent may take")
+    limits.add_argument("--budget-usd", type=_money, metavar="X", help="launch no more agents after this is spent")
+    limits.add_argument(
+        "--on-cluster", choices=("ask", "pause", "go"), help="when many fail with one cause: ask, pause or continue"
+    )
+    command.add_argument(
+        "--no-smoke", dest="smoke", action="store_false", default=None,
+        help="do not try one agent with a tiny prompt first on each provider",
+    )  # fmt: skip
+    command.add_argument("--dry-run", action="store_true", help="show the plan, start nothing")
+    command.add_argument("--json", action="store_true", help="with --dry-run: print one JSON document")
+    command.set_defaults(run=run)
+
+
+def _positive(text: str) -> float:
+    number = _number(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0")
+    return number
+
+
+def _money(text: str) -> float:
+    number = _number(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 0")
+    return number
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+    return number
+
+
+def _variable(text: str) -> str:
+    name = text.partition("=")[0]
+    if "=" in text and name.isidentifier():
+        # Everybody who lists processes would see its value.
+        raise argparse.ArgumentTypeError(f"name the variable alone, as {name}: its value is taken from here")
+    if not (text.isascii() and text.isidentifier()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a variable (TESTS come before --env)")
+    return text
+
+
+def run(call: Call) -> int:
+    """Show the plan, ask on the screen, or start at once with `--batch`."""
     from selftest_core.run.plan.preparation import begin, prepare
 
+    arguments, environ = call.arguments, call.environ
     if arguments.json and not arguments.dry_run:
-        raise UsageError("--json is for --dry-run", "", "A run itself prints JSON Lines with --batch.")
+        raise UsageError("--json is for --dry-run", "", "A run prints JSON Lines with --batch.")
     has_screen = not arguments.batch and not arguments.dry_run
-    if has_screen and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        hint = "`selftest-tui run --batch` needs none; `selftest-tui run --dry-run` shows what it would be."
-        raise UsageError("There is no terminal to show the run on", "", hint)
-    prepared = asyncio.run(prepare(options_of(arguments), config, environ, cwd, _say))
+    if has_screen:
+        require_terminal("`selftest-tui run --batch` needs none; `selftest-tui run --dry-run` shows the plan.")
+    prepared = asyncio.run(prepare(_options(arguments), call.config, environ, call.cwd, tell))
     if arguments.dry_run:
-        return _show(prepared.offer, arguments)
+        return _show_plan(prepared.offer, call)
     if has_screen:
         with loading():
             from selftest_tui.app.app import run_start
 
-        return run_start(prepared, config, environ)
-    from selftest_tui.cli.batch_run import conduct_in_batch
-
+        return run_start(prepared, call.config, environ)
     for warning in prepared.plan.warnings:
-        _say(f"! {warning}")
+        tell(f"! {warning}")
     for broken in prepared.uncollected:
-        _say(f"! {broken.path} cannot be collected: {broken.message}")
-    _say("making the private clone")
+        tell(f"! {broken.path} cannot be collected: {broken.message}")
+    tell("making the private clone")
     return conduct_in_batch(begin(prepared, environ), environ)
 
 
-def options_of(arguments: argparse.Namespace) -> RunOptions:
-    """What the flags ask for."""
+def _options(arguments: argparse.Namespace) -> RunOptions:
     from selftest_core.run.plan.preparation import RunOptions
 
     return RunOptions(
@@ -84,7 +179,7 @@ def options_of(arguments: argparse.Namespace) -> RunOptions:
 
 
 def shown_lines(offer: Offer, width: int) -> list[str]:
-    """The offer for a terminal of this width: a word in the first column, what it says beside it, harmless."""
+    """Return a plan for a terminal of this width: labels in the first column, made harmless."""
     from selftest_core.run.plan.offer import offer_parts
 
     lines: list[str] = []
@@ -99,7 +194,11 @@ def shown_lines(offer: Offer, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Harmless lines of at most `width` cells, broken between words where that can be."""
+    """Wrap a text into harmless lines of at most `width` cells, between words where possible."""
+    from rich.cells import cell_len, set_cell_size
+
+    from selftest_tui.shared.present import clean
+
     lines, line = [], ""
     for word in clean(text).split(" "):
         joined = f"{line} {word}" if line else word
@@ -116,20 +215,87 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [*lines, line]
 
 
-def _show(offer: Offer, arguments: argparse.Namespace) -> int:
-    if arguments.json or arguments.batch:
+def _show_plan(offer: Offer, call: Call) -> int:
+    if call.is_for_programs:
         from selftest_core.schema.run_plan import offer_document
-        from selftest_tui.cli import batch
 
-        batch.write_answer(offer_document(offer).model_dump(mode="json"), is_batch=arguments.batch)
+        write_answer(offer_document(offer).model_dump(mode="json"), is_batch=call.arguments.batch)
         return DONE
     width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
-    lines = [*shown_lines(offer, width), "", "Nothing was started: this is what `selftest-tui run` would do."]
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    print_lines([*shown_lines(offer, width), "", "Nothing was started: this is what `selftest-tui run` would do."])
     return DONE
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"{clean(text)}\n")
-    sys.stderr.flush()
+# a run in this process
+
+
+def conduct_in_batch(
+    folder: RunFolder,
+    environ: Mapping[str, str],
+    policy: Policy | None = None,
+    *,
+    is_kept: bool = True,
+    review: Reviewing | None = None,
+) -> int:
+    """Conduct a run until it ends or pauses, and return the exit status. `is_kept`: it can be resumed afterwards.
+
+    The commits of an ended run are applied to one branch, by `review` or by default. Raises what `conduct` raises; the
+    journal has all steps until then.
+    """
+    from selftest_core.run.conduct.conductor import SMOKE
+    from selftest_core.run.conduct.conductor_process import INTERRUPTED
+    from selftest_core.run.conduct.policy import Policy
+    from selftest_core.run.log_lines import plain
+    from selftest_core.schema.run import exit_status, run_summary
+    from selftest_tui.run.conducting import conduct
+
+    policy = dataclasses.replace(policy or Policy(), leave_when_paused=True)
+    why = asyncio.run(conduct(folder, environ, policy=policy, on_change=_show_change))
+    run = folder.read()
+    is_resumable = why in (INTERRUPTED, "budget", "paused")
+    document = None if is_resumable else (review or _review_undecided)(folder, environ)
+    write_line(run_summary(run, time.time(), str(folder.path), document).model_dump(mode="json"))
+    if is_resumable:
+        reason = f"{why}: {plain(run.paused)}" if run.paused else why
+        resume = f"; `selftest-tui resume {folder.run}` resumes it" if is_kept else ""
+        sys.stderr.write(f"{reason}{resume}\n")
+        return STOPPED_EARLY
+    if why == SMOKE:
+        for one in run.smoke:
+            for said in one.says.splitlines()[1:]:
+                sys.stderr.write(f"  {plain(said)}\n")
+        sys.stderr.write(
+            "nothing else was started: `selftest-tui doctor` finds a missing login, key or program; "
+            "where a dialog was open, start the program once yourself and answer it; "
+            f"`selftest-tui resume {folder.run}` tries again, `run --no-smoke` skips this agent\n"
+        )
+    return exit_status(run)
+
+
+def _review_undecided(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDocument | None:
+    """Return the review of a run without decisions; None where there are no commits, or it cannot be made."""
+    from selftest_core.review.batch import review
+    from selftest_core.review.changes.inputs import Request
+    from selftest_core.schema.review import review_document
+
+    if not any(row.commits for row in folder.read().rows.values()):
+        return None
+    try:
+        answer = review(Request(run=folder.run), folder.path, environ)
+    except Exception as error:
+        # The run is done, and its summary must be printed, whatever its branches are.
+        tell(f"no review: {error if isinstance(error, SelftestError) else f'{type(error).__name__}: {error}'}")
+        return None
+    return review_document(answer.reviewed, answer.candidate, None)
+
+
+def _show_change(run: Run, entry: Entry) -> None:
+    """Print one entry of the journal: for programs on stdout, for people on stderr."""
+    from selftest_core.run.log_lines import tell as sentence_of
+    from selftest_core.schema.run import run_line
+
+    write_line(run_line(run, entry))
+    said = sentence_of(run, entry)
+    if said:
+        sys.stderr.write(f"{said}\n")
+        sys.stderr.flush()

@@ -1,76 +1,95 @@
-"""The commands `runs`, `resume` and `stop`: runs that are there already, listed, taken up again, ended.
+"""Command `runs`: lists the runs, or shows one on the screen, as a table or as JSON.
 
-The work is the core's; here is what is asked, printed and returned. `resume` with a terminal starts the conductor in a
-session of its own and opens the screen on it; with `--batch` it conducts in this process.
+The tables are pure: values in, lines out.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
-import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import RefusedError, SelftestError, UsageError
-from selftest_core.run.overview import RunGlance, glance, glances, own_folders, repository_of
-from selftest_core.run.store import RequestKind, RunFolder, RunRequest, find_run
+from rich.cells import cell_len
+
+from selftest_core.errors import RefusedError
+from selftest_core.run.events import RUNNING, Phase
+from selftest_core.run.fold import end_of
+from selftest_core.run.outcome.ends import End
+from selftest_core.run.overview import glance, glances, repository_of
+from selftest_core.run.store import RunFolder, find_run
+from selftest_tui.cli.command import DONE, has_terminal, print_lines, write_answer
+from selftest_tui.run.words import GROUPS, SYMBOLS, WORDS
 from selftest_tui.shared.loading import loading
+from selftest_tui.shared.present import ago, clean, fit, fit_end, plural
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from selftest_core.config import Config
-    from selftest_core.run.conduct.policy import Policy
-    from selftest_core.run.fold import Run
+    from selftest_core.fleet.clusters import Cluster
+    from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.outcome.foreign import ForeignRun
+    from selftest_core.run.overview import RunGlance
+    from selftest_tui.cli.command import AddCommand, Call
 
-DONE = 0
-SOMETHING_LEFT = 1
-_STEP = 0.5
-"""Seconds between two looks at a run that is being stopped."""
+_RUN, _STATE, _AGE, _TESTS = 18, 10, 6, 5
+_MARKS = {"live": "●", "ended": "✓", "resumable": "‖", "unreadable": "?"}
+_TEST_SHARE = 0.55
+_MOST_CLUSTERED = 3
 
 
-def runs(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """List the runs, or show one: on the screen where it is ours and there is a terminal."""
-    if arguments.path is not None:
-        return _show(Path(arguments.path).expanduser(), arguments, config, environ, cwd)
-    found = glances(environ, repository_of(cwd, environ))
-    if arguments.json or arguments.batch:
+def add_runs(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """With RUN: open its screen, also of a run that has ended; without a terminal, print it. With PATH: show the
+        run in that folder, also one of another program.""",
+        """
+        selftest-tui runs
+        selftest-tui runs 20261121-0931    its screen
+        selftest-tui runs --json | jq -r '.runs[] | [.run, .state] | @tsv'
+        selftest-tui runs ~/old/outcomes
+        """,
+    )
+    command.add_argument(
+        "path", nargs="?", metavar="RUN|PATH", help="a run, or the beginning of its name, or a folder of outcomes"
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    command.set_defaults(run=runs)
+
+
+def runs(call: Call) -> int:
+    """List the runs, or show one."""
+    if call.arguments.path is not None:
+        return _show_run(Path(call.arguments.path).expanduser(), call)
+    found = glances(call.environ, repository_of(call.cwd, call.environ))
+    if call.is_for_programs:
         from selftest_core.schema.run import runs_document
-        from selftest_tui.cli import batch
 
-        batch.write_answer(runs_document(found).model_dump(mode="json"), is_batch=arguments.batch)
-        return DONE
-    from selftest_tui.cli.run_table import runs_lines
-
-    _print(runs_lines(found, time.time(), _width()))
+        write_answer(runs_document(found).model_dump(mode="json"), is_batch=call.arguments.batch)
+    else:
+        print_lines(_runs_lines(found, time.time(), _width()))
     return DONE
 
 
-def _show(path: Path, arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    path = cwd / path
+def _show_run(path: Path, call: Call) -> int:
+    path = call.cwd / path
     own = RunFolder(path.resolve()) if (path / "plan.json").is_file() else None
-    if own is None and not path.exists() and "/" not in arguments.path:
-        own = find_run(environ, repository_of(cwd, environ), arguments.path)
-    if arguments.json or arguments.batch:
+    if own is None and not path.exists() and "/" not in call.arguments.path:
+        own = find_run(call.environ, repository_of(call.cwd, call.environ), call.arguments.path)
+    if call.is_for_programs:
         from selftest_core.schema.run_detail import foreign_document, own_document
-        from selftest_tui.cli import batch
 
         document = foreign_document(_foreign(path)) if own is None else own_document(own, own.read())
-        batch.write_answer(document.model_dump(mode="json"), is_batch=arguments.batch)
+        write_answer(document.model_dump(mode="json"), is_batch=call.arguments.batch)
         return DONE
-    if own is not None and _readable(own).run is not None and sys.stdin.isatty() and sys.stdout.isatty():
+    if own is not None and read_run(own).run is not None and has_terminal():
         with loading():
             from selftest_tui.app.app import run
 
-        return run(config, environ, run=own)
-    from selftest_tui.cli.run_table import foreign_lines, run_lines
-
+        return run(call.config, call.environ, run=own)
     width = _width()
-    _print(foreign_lines(_foreign(path), width) if own is None else run_lines(own.read(), width))
+    print_lines(foreign_lines(_foreign(path), width) if own is None else _run_lines(own.read(), width))
     return DONE
 
 
@@ -80,156 +99,130 @@ def _foreign(path: Path) -> ForeignRun:
     return read_foreign(path)
 
 
-def resume(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """Go on with a run that nobody conducts."""
-    folder = _chosen(arguments.run, environ, cwd)
-    found = _readable(folder)
-    if found.state == "ended":
-        return _say_how_it_is(folder, found.run, arguments, "has ended already: nothing is left to go on with")
-    if arguments.batch:
-        from selftest_tui.cli.batch_run import conduct_in_batch
-
-        # Whoever resumes a run that rests, or was being stopped, wants it to go on.
-        if found.run is not None and found.state != "live" and (found.run.paused or found.run.is_halted):
-            folder.add_request(RunRequest(RequestKind.GO))
-        return conduct_in_batch(folder, environ, _policy(config))
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("There is no terminal to show the run on", "", "`selftest-tui resume --batch` needs none.")
-    if found.state != "live":
-        from selftest_tui.cli.progress import Progress
-        from selftest_tui.run.conducting import start_conductor
-
-        with Progress(f"starting the conductor of {folder.run}"):
-            start_conductor(folder, environ, policy=_policy(config))
-    with loading():
-        from selftest_tui.app.app import run
-
-    return run(config, environ, run=folder)
-
-
-def stop(arguments: argparse.Namespace, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """End a run: what runs is emptied and stopped, the rest is not started; waits for that."""
-    folder = _chosen(arguments.run, environ, cwd)
-    found = _readable(folder)
-    if found.state == "ended":
-        return _say_how_it_is(folder, found.run, arguments, "has ended already: there was nothing to stop")
-    folder.add_request(RunRequest(RequestKind.STOP))
-    if found.state == "live":
-        sys.stderr.write(f"stopping {folder.run}\n")
-        run = _wait_until_ended(folder)
-    else:
-        sys.stderr.write(f"{folder.run} has no conductor: stopping what it left from here\n")
-        run = _stop_here(folder, environ, config)
-    if arguments.batch:
-        _write_summary(folder, run)
-    else:
-        from selftest_core.run.log_lines import summary_lines
-
-        _print(summary_lines(run))
-    return SOMETHING_LEFT if any(row.says for row in run.rows.values()) else DONE
-
-
-def _wait_until_ended(folder: RunFolder) -> Run:
-    """Follow the run to its end. Raises SelftestError where its conductor leaves it before."""
-    from selftest_core.run.follower import RunFollower
-
-    follower = RunFollower(folder)
-    follower.refresh()
-    while True:
-        run = follower.refresh(_tell)
-        if run.is_over and not follower.is_conducted:
-            return run
-        if not follower.is_conducted:
-            run = follower.refresh(_tell)  # its last lines may have come in between
-            if run.is_over:
-                return run
-            hint = f"`selftest-tui stop {folder.run}` stops what it left."
-            raise SelftestError("The conductor ended before it had stopped the run", str(folder.path), hint)
-        time.sleep(_STEP)
-
-
-def _stop_here(folder: RunFolder, environ: Mapping[str, str], config: Config) -> Run:
-    """Conduct the run to its stop in this process."""
-    import asyncio
-
-    from selftest_core.run.conduct.conductor_process import INTERRUPTED
-    from selftest_tui.run.conducting import conduct
-
-    why = asyncio.run(conduct(folder, environ, policy=_policy(config), on_change=_tell))
-    if why == INTERRUPTED:
-        raise KeyboardInterrupt
-    return folder.read()
-
-
-def _tell(run: Run, entry: object) -> None:
-    from selftest_core.journal import Entry
-    from selftest_core.run.log_lines import tell
-
-    said = tell(run, entry) if isinstance(entry, Entry) else ""
-    if said:
-        sys.stderr.write(f"{said}\n")
-        sys.stderr.flush()
-
-
-def _say_how_it_is(folder: RunFolder, run: Run | None, arguments: argparse.Namespace, says: str) -> int:
-    from selftest_core.schema.run import exit_status
-
-    if run is None:
-        raise UsageError(f"{folder.run} cannot be read")
-    sys.stderr.write(f"{folder.run} {says}\n")
-    if arguments.batch:
-        _write_summary(folder, run)
-    else:
-        from selftest_core.run.log_lines import summary_lines
-
-        _print(summary_lines(run))
-    return exit_status(run)
-
-
-def _write_summary(folder: RunFolder, run: Run) -> None:
-    from selftest_core.schema.run import run_summary
-    from selftest_tui.cli import batch
-
-    batch.write_line(run_summary(run, time.time(), str(folder.path)).model_dump(mode="json"))
-
-
-def _chosen(run: str | None, environ: Mapping[str, str], cwd: Path) -> RunFolder:
-    """The run that was named, by id or folder; else this repository's newest that has not ended, else its newest."""
-    if run is not None and "/" in run:
-        path = (cwd / Path(run).expanduser()).resolve()
-        if not (path / "plan.json").is_file():
-            raise UsageError("That is no run of ours", str(path), "`selftest-tui runs` lists them.")
-        return RunFolder(path)
-    repository = repository_of(cwd, environ)
-    if run is None and repository is not None:
-        for folder in own_folders(environ, repository):
-            if glance(folder).state in ("live", "resumable"):
-                return folder
-    return find_run(environ, repository, run)
-
-
-def _readable(folder: RunFolder) -> RunGlance:
-    found = glance(folder)
-    if found.state == "unreadable":
-        raise RefusedError(
-            f"The run {folder.run} cannot be read", found.error, "Restore its files, or begin a new run."
-        )
-    return found
-
-
-def _policy(config: Config) -> Policy | None:
-    """How to conduct: a budget that is set now overrules the plan's, so that a run that used its own up can go on."""
-    from selftest_core.run.conduct.policy import Policy
-
-    if config.budget_usd is None:
-        return None
-    return dataclasses.replace(Policy(), budget_usd=config.budget_usd)
-
-
 def _width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def _print(lines: list[str]) -> None:
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+# tables
+
+
+def _runs_lines(found: Sequence[RunGlance], now: float, width: int) -> list[str]:
+    """Return a table of the runs; `now` in seconds since the epoch, `width` in cells."""
+    if not found:
+        return ["No runs. `selftest-tui run` starts one."]
+    spare = max(20, width - _RUN - _STATE - _AGE - _TESTS - 10)
+    open_width = max(len("OPEN"), *(len(_open_words(one.run)) for one in found))
+    open_width = min(open_width, spare * 2 // 3)
+    titles = ("  RUN", "STATE", "AGE", "TESTS", "OPEN", "REPOSITORY")
+    widths = (_RUN + 2, _STATE, _AGE, _TESTS, open_width, max(10, spare - open_width))
+    lines = [" ".join(fit(title, cells) for title, cells in zip(titles, widths, strict=True)).rstrip()]
+    for one in found:
+        run = one.run
+        cells = (
+            fit(f"{_MARKS[one.state]} {one.folder.run}", widths[0]),
+            fit(one.state, widths[1]),
+            fit("" if run is None else ago(now - run.plan.created_at), widths[2]),
+            fit("" if run is None else str(len(run.rows)), widths[3]),
+            fit(one.error if run is None else _open_words(run), widths[4]),
+            fit_end(one.repository, widths[5]),
+        )
+        lines.append(" ".join(cells).rstrip())
+    return lines
+
+
+def _open_words(run: Run | None) -> str:
+    """Return the open tests of a run, as `paused, 2 running, 1 failed`; `nothing` where all ended well."""
+    if run is None:
+        return ""
+    rows = tuple(run.rows.values())
+    ends = Counter(row.end.group for row in rows if row.end is not None)
+    counted = {
+        "need you": sum(bool(row.attention) for row in rows),
+        "running": sum(row.phase in RUNNING and not row.attention for row in rows),
+        "waiting": sum(row.phase is Phase.WAITING for row in rows),
+        **{look.word: ends[group] for group, look in GROUPS.items() if group.is_open},
+    }
+    said = [f"{count} {word}" for word, count in counted.items() if count]
+    return ", ".join([*(["paused"] if run.paused else []), *said]) or "nothing"
+
+
+def _run_lines(run: Run, width: int) -> list[str]:
+    """Return a table of the tests of one of our runs."""
+    lines = [clean(f"run {run.plan.run} of {run.plan.repository}"), _open_words(run), ""]
+    name = _name_width((row.planned.node_id for row in run.rows.values()), width)
+    for row in run.rows.values():
+        how = row.end if row.end is not None else row.phase
+        lines.append(_test_line(SYMBOLS[how], WORDS[how], row.planned.node_id, _why(row), name, width))
+    return lines
+
+
+def foreign_lines(found: ForeignRun, width: int) -> list[str]:
+    """Return a table of the tests of another program's run, then its clusters and its kinds of change."""
+    ends = {end: count for end, count in found.ends().items() if count}
+    head = ", ".join(f"{count} {WORDS[end]}" for end, count in ends.items())
+    lines = [clean(f"{found.path}: {plural(len(found.tests), 'outcome')}{f': {head}' if head else ''}"), ""]
+    name = _name_width((test.test for test in found.tests), width)
+    for test in found.tests:
+        kinds = ", ".join(f"{one.kind} {one.status.lower()}" for one in test.outcome.changes) if test.outcome else ""
+        says = test.error or " · ".join(part for part in (kinds, test.outcome.summary if test.outcome else "") if part)
+        lines.append(_test_line(SYMBOLS[test.end], WORDS[test.end], test.test, says, name, width))
+    lines += _cluster_lines(found.clusters(), width)
+    lines += _kind_lines(found.kinds(), width)
+    for joining in found.joinings:
+        count = len(joining.branches)
+        failed = f", {len(joining.failed)} failed" if joining.failed else ""
+        lines += ["", fit(f"joined {count} branch{'' if count == 1 else 'es'}{failed}: {joining.path}", width)]
+    if found.passed_over:
+        lines += ["", f"{plural(found.passed_over, 'JSON file')} ignored: no outcomes"]
+    return [line.rstrip() for line in lines]
+
+
+def _name_width(tests: Iterable[str], width: int) -> int:
+    """Return the width of the tests' names: as much as they need, and not much more than half of the line."""
+    longest = max((cell_len(clean(test)) for test in tests), default=0)
+    return max(20, min(longest, int((width - 16) * _TEST_SHARE)))
+
+
+def _test_line(symbol: str, word: str, test: str, says: str, name: int, width: int) -> str:
+    return f"{symbol} {fit(word, 11)}  {fit_end(test, name)}  {fit(says, max(10, width - name - 17))}".rstrip()
+
+
+def _why(row: RunRow) -> str:
+    if row.attention:
+        return row.attention
+    if row.end is None or end_of(row) is End.UNCHANGED:
+        return ""
+    lines = [line for line in row.text.splitlines() if line.strip()]
+    return lines[0] if lines and row.end is End.SUCCEEDED else lines[-1] if lines else ""
+
+
+def _cluster_lines(clusters: Sequence[Cluster], width: int) -> list[str]:
+    shared = [one for one in clusters if len(one.tests) > 1]
+    if not shared:
+        return []
+    lines = ["", "failed or blocked with one cause"]
+    for one in shared:
+        lines.append(fit(f"  {len(one.tests)} tests: {one.signature or 'without a message'}", width))
+        lines += [f"      {fit_end(test, width - 6)}" for test in one.tests[:_MOST_CLUSTERED]]
+        if len(one.tests) > _MOST_CLUSTERED:
+            lines.append(f"      and {len(one.tests) - _MOST_CLUSTERED} more")
+    return lines
+
+
+def _kind_lines(kinds: Mapping[str, int], width: int) -> list[str]:
+    if not kinds:
+        return []
+    return ["", fit("changes: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()), width)]
+
+
+# shared with `resume` and `stop`
+
+
+def read_run(folder: RunFolder) -> RunGlance:
+    """Read a run. Raises RefusedError where its files are damaged."""
+    found = glance(folder)
+    if found.state == "unreadable":
+        raise RefusedError(
+            f"The run {folder.run} cannot be read", found.error, "Restore its files, or start a new run."
+        )
+    return found

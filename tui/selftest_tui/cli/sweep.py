@@ -1,6 +1,6 @@
-"""The command `sweep`: shows what earlier demos, runs and reviews left behind, asks, and removes it.
+"""Command `sweep`: lists what earlier demos, runs and reviews left behind, asks, and removes it.
 
-Everything that goes is named first. Without a terminal nothing is asked and nothing removed, unless `--yes` says so.
+Everything is named before it is removed. Without a terminal nothing is removed, unless `--yes` is given.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from selftest_core.cleanup.run_leftovers import RunLeftover, remove, run_leftove
 from selftest_core.cleanup.selection import select
 from selftest_core.frozen import dataclass
 from selftest_core.run.overview import repository_of
+from selftest_tui.cli.command import DONE, SOMETHING_LEFT, has_terminal, write_answer
 from selftest_tui.shared.present import clean, plural
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
     from pathlib import Path
 
-DONE = 0
-SOMETHING_LEFT = 1
+    from selftest_tui.cli.command import AddCommand, Call
+
 _MOST_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One leftover of any kind; `problems` is None while nobody tried to remove it."""
+class _Found:
+    """One leftover of any kind; `problems` is None until its removal was tried."""
 
     leftover: demos.Leftover | RunLeftover | ReviewLeftover
     problems: tuple[str, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Exactly what goes."""
+        """The exact names of what is removed."""
         one = self.leftover
         return (str(one.folder.path),) if isinstance(one, demos.Leftover) else one.names
 
     @property
     def run(self) -> str | None:
-        """The id of the run or review that it is of; None for a demo."""
+        """The id of its run or review; None for a demo."""
         one = self.leftover
         if isinstance(one, demos.Leftover):
             return None
@@ -51,50 +51,71 @@ class Found:
 
     @property
     def path(self) -> Path:
-        """The folder that it is or belongs to."""
+        """The folder of its demo, run or review."""
         one = self.leftover
         return one.folder.path if isinstance(one, demos.Leftover) else one.path
 
 
-def sweep(arguments: argparse.Namespace, environ: Mapping[str, str], cwd: Path) -> int:
-    """Show, ask, remove; returns 1 where something is left."""
-    is_for_programs = arguments.batch or arguments.json
-    says = sys.stderr if is_for_programs else sys.stdout
-    repository, now = repository_of(cwd, environ), time.time()
+def add_sweep(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """That is agents and their copies, tmux sessions, clones, refs and old folders. Lists all of it and asks
+        first. Runs that have not ended are never touched; the folder of a run is kept for 30 days.""",
+        """
+        selftest-tui sweep                all repositories, and demos
+        selftest-tui sweep --here         runs and reviews of this repository only
+        selftest-tui sweep 20261121-0931  one run only
+        selftest-tui sweep --yes          remove without a question
+        """,
+    )
+    command.add_argument(
+        "runs", nargs="*", metavar="RUN", help="only of these runs or reviews, or of names that begin so; default: all"
+    )
+    command.add_argument("--here", action="store_true", help="only runs and reviews of this repository")
+    command.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.set_defaults(run=sweep)
+
+
+def sweep(call: Call) -> int:
+    """List, ask, remove. Returns 1 where something is left."""
+    arguments, environ, is_for_programs = call.arguments, call.environ, call.is_for_programs
+    out = sys.stderr if is_for_programs else sys.stdout
+    repository, now = repository_of(call.cwd, environ), time.time()
     selection = select(arguments.runs, environ, repository, is_here=arguments.here)
     of_runs, unseen_runs = asyncio.run(run_leftovers(environ, repository, now, selection))
     of_reviews, unseen_reviews = review_leftovers(environ, repository, now, selection)
     of_demos = demos.leftovers(environ) if selection.includes_demos else ()
-    found = [*map(Found, of_demos), *map(Found, of_runs), *map(Found, of_reviews)]
+    found = [*map(_Found, of_demos), *map(_Found, of_runs), *map(_Found, of_reviews)]
     for one in found:
-        says.write(f"{clean(one.leftover.says)}\n")
+        out.write(f"{clean(one.leftover.says)}\n")
         if not isinstance(one.leftover, demos.Leftover):
             for name in one.names[:_MOST_NAMES]:
-                says.write(f"    {clean(name)}\n")
+                out.write(f"    {clean(name)}\n")
             if len(one.names) > _MOST_NAMES:
-                says.write(f"    and {len(one.names) - _MOST_NAMES} more\n")
+                out.write(f"    and {len(one.names) - _MOST_NAMES} more\n")
     unseen = (*unseen_runs, *unseen_reviews)
     for problem in unseen:
-        says.write(f"! {clean(problem)}\n")
+        out.write(f"! {clean(problem)}\n")
     if not found:
-        says.write("Nothing else was left behind.\n" if unseen else "Nothing was left behind.\n")
+        out.write("Nothing else was left behind.\n" if unseen else "Nothing was left behind.\n")
     if found and _is_agreed(len(found), is_asked_for=arguments.yes, may_ask=not is_for_programs):
         found = asyncio.run(_remove(found, environ))
     for one in found:
         for problem in one.problems or ():
-            says.write(f"! {clean(problem)}\n")
+            out.write(f"! {clean(problem)}\n")
     is_clear = all(one.problems == () for one in found)
     if is_for_programs:
         _write(found, is_batch=arguments.batch)
     elif found and is_clear:
-        says.write(f"Removed {plural(len(found), 'leftover')}.\n")
+        out.write(f"Removed {plural(len(found), 'leftover')}.\n")
     return DONE if is_clear else SOMETHING_LEFT
 
 
 def _is_agreed(count: int, *, is_asked_for: bool, may_ask: bool) -> bool:
     if is_asked_for:
         return True
-    if may_ask and sys.stdin.isatty() and sys.stdout.isatty():
+    if may_ask and has_terminal():
         sys.stdout.write(f"Remove {plural(count, 'leftover')}? [y/N] ")
         sys.stdout.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -102,7 +123,7 @@ def _is_agreed(count: int, *, is_asked_for: bool, may_ask: bool) -> bool:
     return False
 
 
-async def _remove(found: list[Found], environ: Mapping[str, str]) -> list[Found]:
+async def _remove(found: list[_Found], environ: Mapping[str, str]) -> list[_Found]:
     removed = []
     for one in found:
         if isinstance(one.leftover, RunLeftover):
@@ -112,13 +133,12 @@ async def _remove(found: list[Found], environ: Mapping[str, str]) -> list[Found]
         else:
             (swept,) = demos.sweep([one.leftover], environ)
             problems = swept.problems
-        removed.append(Found(one.leftover, problems))
+        removed.append(_Found(one.leftover, problems))
     return removed
 
 
-def _write(found: list[Found], *, is_batch: bool) -> None:
+def _write(found: list[_Found], *, is_batch: bool) -> None:
     from selftest_core.schema.maintenance import LeftoverItem, SweepDocument
-    from selftest_tui.cli import batch
 
     items = [
         LeftoverItem(
@@ -133,4 +153,4 @@ def _write(found: list[Found], *, is_batch: bool) -> None:
         )
         for one in found
     ]
-    batch.write_answer(SweepDocument(leftovers=items).model_dump(mode="json"), is_batch=is_batch)
+    write_answer(SweepDocument(leftovers=items).model_dump(mode="json"), is_batch=is_batch)

@@ -1,6 +1,6 @@
-"""The two lines at the top of a review: how much is left, and what the branch would be now and whether it is safe.
+"""Header of a review: progress of the decisions, size of the branch, and whether it can be published.
 
-Every count has a place of its own that does not move when it grows, up to the number of all changes.
+Every count has a fixed place that does not move when it grows, up to the number of all changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_BAR, MOST_BAR = 8, 30
 
 
 class ReviewBar(PiecesWidget):
-    """Shows a review as it stands; `decided` counts decisions whose line is still being laid too."""
+    """Shows the progress of a review."""
 
     DEFAULT_CSS = """
     ReviewBar { height: 2; background: $panel; color: $foreground; }
@@ -39,19 +39,19 @@ class ReviewBar(PiecesWidget):
         self._opens = 0
 
     def show(self, state: ReviewState | None, opens: int, says: str) -> None:
-        """Go over to a newer state. `opens`: changes that need a person; `says`: what is under way, if anything."""
+        """Show a newer state. `opens`: number of open changes; `says`: the act that is pending, if any."""
         self._state, self._opens, self._says = state, opens, says
         self.repaint()
 
     def lines_of_pieces(self, width: int) -> list[list[Piece]]:
-        """Two lines, one before the review is open."""
+        """Return two lines, one before the review is open."""
         if self._state is None:
             return [[(" review", "bold"), (f"  {self._says}", _MUTED)]]
         return [_first(self._state, self._opens, self._says, width), _second(self._state, width)]
 
 
 def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]:
-    """Which review, how much is decided, what is held; on the right what is under way, or that main has moved."""
+    """Return name, decisions and conflicts; on the right the pending act, or that main has moved."""
     digits = len(str(state.total))
     done = max(0, state.total - opens)
     void = sum(placed.status is Status.VOID for placed in state.reviewed.line.items)
@@ -62,15 +62,15 @@ def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]
         right = [(f"{present.clean(state.main)} +{state.main_moved} (B rebase) ", "bold $text-warning")]
     counts: list[Piece] = [
         (f"{done:>{digits}} of {state.total} decided", "bold $text-success" if not opens else "bold"),
-        (f" · {state.held:>{digits}} held", "bold $text-warning" if state.held else _MUTED),
+        (f" · {state.held:>{digits}} in conflict", "bold $text-warning" if state.held else _MUTED),
     ]
     more: list[Piece] = []
     if state.new:
         more.append((f" · {len(state.new)} new", "bold $text-primary"))
     if void:
-        more.append((f" · {void} void", _MUTED))
+        more.append((f" · {void} empty", _MUTED))
     if state.is_live:
-        more.append((" · more may come", _MUTED))
+        more.append((" · agents still at work", _MUTED))
     room = width - width_of(right) - 2
     head: list[Piece] = [(" review ", "bold")]
     name = present.clean(state.name).removeprefix("review-")
@@ -89,7 +89,7 @@ def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]
 
 
 def _second(state: ReviewState, width: int) -> list[Piece]:
-    """A bar of what is decided; what the branch would be now; whether it is safe to publish."""
+    """Return a bar of the decisions, the size of the branch, and whether it can be published."""
     laid = sum(placed.status is Status.LAID for placed in state.reviewed.line.items)
     kept = sum(
         placed.status is Status.LAID and state.reviewed.decided[placed.item.oid] is Decision.KEEP
@@ -98,20 +98,20 @@ def _second(state: ReviewState, width: int) -> list[Piece]:
     added, removed = state.stat
     right: list[Piece]
     if state.publish_disabled_reason:
-        right = [(f"▲ not yet: {present.clean(state.publish_disabled_reason)} ", "$text-warning")]
+        right = [(f"▲ cannot publish: {present.clean(state.publish_disabled_reason)} ", "$text-warning")]
     elif state.published is not None and state.published.is_current:
         right = [(f"✓ published as {present.clean(state.published.ref.removeprefix('refs/heads/'))} ", "$text-success")]
     else:
-        behind = "; the published branch is behind" if state.published is not None else ""
-        right = [(f"✓ safe to publish (P){behind} ", "$text-success")]
+        behind = "; the published branch is out of date" if state.published is not None else ""
+        right = [(f"✓ can be published (P){behind} ", "$text-success")]
     branch: list[Piece] = [
         (f" branch now: {present.plural(kept, 'change')} ", _MUTED),
         (f"+{added}", "$text-success"),
         (" ", ""),
         (f"{MINUS}{removed}", "$text-error"),
-        (f" · {laid - kept} more laid, undecided" if laid > kept else "", _MUTED),
+        (f" · {laid - kept} more undecided" if laid > kept else "", _MUTED),
     ]
-    # Tests that we ran again ourselves will stand here; until then nothing is claimed.
+    # Nothing runs the tests again yet, so no result is shown.
     if width_of(branch) + width_of(right) + 24 <= width:
         branch.append((f" · tests {review_words.UNVERIFIED} not re-run", _MUTED))
     left = branch if width_of(branch) + width_of(right) + 1 <= width else branch[:4]

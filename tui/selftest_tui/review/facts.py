@@ -1,6 +1,6 @@
-"""What the right pane says of a change beside its diff: members, evidence, needs and conflicts, alternatives. Pure.
+"""Texts of a review's right pane beside the diff: commits, evidence, dependencies and conflicts, similar changes. Pure.
 
-All of it is text of commits and agents: it leaves here harmless, in `Content`, never as markup.
+Texts of commits and agents are made harmless here: they become `Content`, never markup.
 """
 
 from __future__ import annotations
@@ -36,48 +36,48 @@ type Pieces = list[str | tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """What was read of a change's conflicts; `error` in words where it could not be."""
+    """The conflicts of a change; `error` tells why they could not be read."""
 
     files: tuple[ConflictFile, ...] = ()
     error: str = ""
 
 
 def headline(row: ReviewRow) -> Content:
-    """Why it stands where it stands, and what is claimed and verified of it."""
-    place = f"why {ordinal(row.number)}: " if row.number else "laid with the others: "
+    """Return the rank of a change with its reason, and the claims about its tests."""
+    place = f"ranked {ordinal(row.number)}: " if row.number else "in the common commit: "
     claimed = review_words.claim(row)
     tests = present.plural(row.tests, "test")
-    said = f"claimed {claimed} {tests}" if claimed else "no test is claimed"
+    said = f"claimed {claimed} {tests}" if claimed else "no tests claimed"
     pieces: Pieces = [
-        (place, MUTED), present.clean(row.why) or "as the branch has it", "\n",
-        said, (f" · verified {review_words.UNVERIFIED} not re-run", MUTED),
+        (place, MUTED), present.clean(row.why) or "in the order of the branch", "\n",
+        said, (" · not verified", MUTED),
     ]  # fmt: skip
     for words in cautions(row.change.paths)[:1]:
-        pieces += ["\n", (f"look at: {present.clean(words)}", "$text-warning")]
+        pieces += ["\n", (f"check: {present.clean(words)}", "$text-warning")]
     return Content.assemble(*pieces)
 
 
 def ordinal(number: int) -> str:
-    """`1st`, `2nd`, `3rd`, `4th`, `11th`."""
+    """Return `1st`, `2nd`, `3rd`, `4th`, `11th`."""
     if number % 100 in (11, 12, 13):
         return f"{number}th"
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
-# members
+# commits
 
 
 def members(row: ReviewRow) -> Content:
-    """Every commit that makes this change, the laid one first."""
+    """Return the commits that make this change, the applied one first."""
     sources = sorted(row.change.sources, key=lambda source: source.oid != row.oid)
     pieces: Pieces = []
     _title(pieces, f"{present.plural(len(sources), 'commit')} of {present.plural(len(row.change.agents), 'agent')}")
     for source in sources[:MOST_LISTED]:
-        _source(pieces, source, is_laid=source.oid == row.oid)
+        _source(pieces, source, is_applied=source.oid == row.oid)
     _rest(pieces, len(sources))
-    laid = next(source for source in row.change.sources if source.oid == row.oid)
+    applied = next(source for source in row.change.sources if source.oid == row.oid)
     _title(pieces, "message")
-    pieces += [block(laid.commit.text.strip(), _MOST_OF_A_MESSAGE), "\n"]
+    pieces += [block(applied.commit.text.strip(), _MOST_OF_A_MESSAGE), "\n"]
     _title(pieces, present.plural(len(row.change.paths), "file"))
     for path in row.change.paths[:MOST_LISTED]:
         sign = "+" if path.before is None else "-" if path.after is None else " "
@@ -86,23 +86,23 @@ def members(row: ReviewRow) -> Content:
     return Content.assemble(*pieces)
 
 
-def _source(pieces: Pieces, source: Source, *, is_laid: bool) -> None:
+def _source(pieces: Pieces, source: Source, *, is_applied: bool) -> None:
     who = source.commit.author.decode("utf-8", "replace").rpartition(" <")[0]
-    stated = f" · says {present.clean(source.importance)}" if source.importance else ""
+    stated = f" · importance {present.clean(source.importance)}" if source.importance else ""
     pieces += [
         (f"{source.oid[:10]} ", MUTED), present.clean(source.agent),
-        (f" · {present.clean(who)}{stated}{' · laid for all' if is_laid else ''}\n", MUTED),
+        (f" · {present.clean(who)}{stated}{' · applied' if is_applied else ''}\n", MUTED),
     ]  # fmt: skip
 
 
 def group_members(group: ReviewGroup) -> Content:
-    """What stands under a title, with what is decided of each."""
+    """Return the changes of a group with their decisions."""
     pieces: Pieces = []
     _title(pieces, f"{group.title}: {len(group.members)}")
     for row in group.members[:MOST_LISTED]:
         pieces += [*_named(row), "\n"]
     _rest(pieces, len(group.members))
-    pieces += ["\n", ("y, x and u decide on all of them; each can be decided by itself, too.", MUTED)]
+    pieces += ["\n", ("y, x and u decide on all of them; move to one to decide on it alone.", MUTED)]
     return Content.assemble(*pieces)
 
 
@@ -110,7 +110,7 @@ def group_members(group: ReviewGroup) -> Content:
 
 
 def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content:
-    """What its agents said, and where their files are."""
+    """Return the reports of the agents of a change, and the places of their files."""
     pieces: Pieces = []
     if note:
         _title(pieces, "your note")
@@ -121,10 +121,10 @@ def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content
         _title(pieces, f"{present.clean(agent)}{end}")
         if one.importance:
             why = f": {present.clean(one.why_important)}" if one.why_important else ""
-            pieces.append(f"says {present.clean(one.importance)}{why}\n")
+            pieces.append(f"importance {present.clean(one.importance)}{why}\n")
         for test, passes in one.tests[:MOST_LISTED]:
             sign = {True: review_words.CLAIMED, False: review_words.CLAIMED_RED, None: "·"}[passes]
-            pieces += [f"{sign} {present.clean(test)}", (" claimed, not re-run\n", MUTED)]
+            pieces += [f"{sign} {present.clean(test)}", (" claimed, not verified\n", MUTED)]
         if one.words:
             pieces += [block(one.words.strip(), _MOST_OF_A_MESSAGE), "\n"]
         files = (("outcome", one.outcome), ("transcript", one.transcript), ("conversation", one.conversation))
@@ -137,23 +137,23 @@ def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content
             pieces += [("the end of its conversation\n", MUTED), block(one.said.strip()), "\n"]
     if not found:
         agents = ", ".join(present.clean(agent) for agent in row.change.agents[:5])
-        pieces += [("Nothing came back beside the commits of ", MUTED), agents, (".", MUTED)]
+        pieces += [("Nothing but the commits was collected from ", MUTED), agents, (".", MUTED)]
     elif len(found) > 20:
         _rest(pieces, len(found), 20)
     return Content.assemble(*pieces)
 
 
-# needs and conflicts
+# dependencies and conflicts
 
 
 def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], conflicts: Conflicts | None) -> Content:
-    """What it needs, what needs it, what it would let in, and what it is in conflict with."""
+    """Return the dependencies of a change, and its conflicts with both sides."""
     dependents = state.reviewed.dependents
     needed = [oid for oid, others in dependents.needed_by.items() if row.oid in others]
     pieces: Pieces = []
     _listed(pieces, "needs", needed, rows)
     _listed(pieces, "needed by", dependents.needed_by.get(row.oid, ()), rows)
-    _listed(pieces, "held because of it: reverting it lets in", dependents.lets_in.get(row.oid, ()), rows)
+    _listed(pieces, "in conflict with it: reverting it unblocks", dependents.lets_in.get(row.oid, ()), rows)
     placed = next((one for one in state.reviewed.line.items if one.item.oid == row.oid), None)
     if placed is not None and placed.status is Status.HELD:
         paths = {conflict.path for conflict in placed.conflicts}
@@ -164,18 +164,18 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
             for oid in before
             if ahead[oid] < ahead[row.oid] and any(path.path in paths for path in rows[oid].change.paths)
         ]
-        _listed(pieces, "laid before it in the same files", meets, rows)
+        _listed(pieces, "applied before it in the same files", meets, rows)
         _title(pieces, f"conflicts in {present.plural(len(placed.conflicts), 'file')}")
         for conflict in placed.conflicts[:MOST_LISTED]:
             pieces.append(f"{present.clean(conflict.path)}\n")
             pieces += [(f"  {present.clean(words)}\n", MUTED) for words in conflict.messages]
-        pieces += [("E resolves it in your editor; ^j ^k try another order; x reverts it.\n", MUTED)]
+        pieces += [("E resolves it in your editor; ^j ^k change the order; x reverts it.\n", MUTED)]
         if conflicts is None:
             pieces += [("\nReading both sides …", MUTED)]
         else:
             _sides(pieces, conflicts)
     if not pieces:
-        pieces.append(("It needs no other change, none needs it, and it is in conflict with none.", MUTED))
+        pieces.append(("It needs no other change, no other change needs it, and it has no conflict.", MUTED))
     return Content.assemble(*pieces)
 
 
@@ -185,14 +185,14 @@ def _sides(pieces: Pieces, conflicts: Conflicts) -> None:
     for file in conflicts.files[:20]:
         path = present.clean(file.path)
         if not file.is_text:
-            _title(pieces, f"{path}: no text, so its sides cannot be shown")
+            _title(pieces, f"{path}: not text, so its sides cannot be shown")
             continue
         if file.merged is not None:
-            _title(pieces, f"{path} · where they meet")
+            _title(pieces, f"{path} · conflict")
             for line in _regions(file.merged, file.marker):
                 is_mark = line[: file.marker] in {sign * file.marker for sign in "<|=>"}
                 pieces.append((f"{present.clean(line.expandtabs(4))}\n", "$text-warning" if is_mark else ""))
-        for name, side in (("base", file.base), ("ours: the line so far", file.ours), ("theirs", file.theirs)):
+        for name, side in (("base", file.base), ("ours: the branch so far", file.ours), ("theirs", file.theirs)):
             _title(pieces, f"{path} · {name}")
             if side is None:
                 pieces.append(("no such file\n", MUTED))
@@ -203,7 +203,7 @@ def _sides(pieces: Pieces, conflicts: Conflicts) -> None:
 
 
 def _regions(merged: bytes, marker: int) -> list[str]:
-    """What stands between markers, with two lines around each such place."""
+    """Return the lines between conflict markers, with two lines around each conflict."""
     lines = merged.decode("utf-8", "replace").splitlines()
     kept: set[int] = set()
     is_inside = False
@@ -216,19 +216,19 @@ def _regions(merged: bytes, marker: int) -> list[str]:
     return [lines[number] for number in sorted(kept)[:MOST_LINES_OF_A_SIDE]]
 
 
-# alternatives
+# similar changes
 
 
 def alternatives(row: ReviewRow, others: Sequence[ReviewRow]) -> Content:
-    """Changes that are nearly the same."""
+    """Return the changes that are nearly the same."""
     if not others:
         return Content.styled("No other change is nearly the same as this one.", MUTED)
     pieces: Pieces = []
-    _title(pieces, f"{len(others) + 1} ways to do nearly the same")
+    _title(pieces, f"{len(others) + 1} similar changes")
     for one in (row, *others):
         size = f"{present.plural(len(one.change.paths), 'file')}, {present.plural(len(one.change.agents), 'agent')}"
         pieces += [*_named(one), (f"  {size}{'  ← this one' if one is row else ''}\n", MUTED)]
-    pieces += ["\n", ("b keeps this one and reverts the others; nothing is dropped by itself.", MUTED)]
+    pieces += ["\n", ("b keeps this one and reverts the others; nothing is reverted without you.", MUTED)]
     return Content.assemble(*pieces)
 
 
@@ -236,11 +236,11 @@ def alternatives(row: ReviewRow, others: Sequence[ReviewRow]) -> Content:
 
 
 def _named(row: ReviewRow) -> Pieces:
-    held = f"{review_words.STATUSES[row.status]} " if row.status in (Status.HELD, Status.VOID) else ""
+    status = f"{review_words.STATUSES[row.status]} " if row.status in (Status.HELD, Status.VOID) else ""
     sign = review_words.DECISIONS[row.decision]
     style = {Decision.KEEP: "$text-success", Decision.REVERT: "$text-error", Decision.UNDECIDED: MUTED}[row.decision]
-    number = f"{row.number:>3} " if row.number else "  ∑ "
-    return [(f"{sign} ", style), (f"{held}{number}", MUTED), subject_of(row.change)]
+    number = f"{row.number:>3} " if row.number else "    "
+    return [(f"{sign} ", style), (f"{status}{number}", MUTED), subject_of(row.change)]
 
 
 def _listed(pieces: Pieces, title: str, oids: Iterable[str], rows: Mapping[str, ReviewRow]) -> None:

@@ -1,7 +1,7 @@
-"""The two workers of a review's screen: one has the session and does every act, one reads diffs meanwhile.
+"""Two workers of a review's screen: one owns the session and does every act, the other reads diffs.
 
-The session is used by its thread alone, act after act, so that what is shown is always what the log says. Diffs have
-an engine of their own, so that a decision never waits for a diff of 20,000 lines, nor the other way round.
+Only its own thread uses the session, one act after another, so the screen always shows what the log has. Diffs have
+an engine of their own, so a decision never waits for a diff of 20,000 lines, nor the other way round.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from selftest_core.review.state import ReviewState
 
 MOST_DIFFS = 24
-"""Diffs that are kept, so that going back to one shows it at once."""
+"""Number of cached diffs."""
 MOST_LINES = 60_000
-"""Lines of diffs that are kept, all together."""
+"""Lines of all cached diffs together."""
 
 SECONDS_TO_CLOSE = 60.0
-"""Closing puts the candidate's ref where the line is. What was decided is in the log long before."""
+"""Closing moves the candidate's ref to the branch. All decisions are in the log already."""
 
 
 class ReviewFeed:
-    """Opens what was asked for, and does acts on it. `post` must be safe to call from any thread."""
+    """Opens a review and does acts on it. `post` must be safe to call from any thread."""
 
     def __init__(
         self, request: Request, folder: Path, environ: Mapping[str, str], post: Callable[[Message], object]
@@ -56,7 +56,7 @@ class ReviewFeed:
 
     @property
     def is_idle(self) -> bool:
-        """No act is under way."""
+        """True while no act is pending."""
         return self._acts.is_idle
 
     async def open(self) -> ReviewState:
@@ -65,7 +65,7 @@ class ReviewFeed:
         def job() -> ReviewState:
             from selftest_core.review.session import ReviewSession  # in its thread: it costs the screen nothing
 
-            with _told():
+            with _raising_readable_errors():
                 self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
             self._session.is_awaited = lambda: self._acts.is_awaited
             keep_what_is_there()  # with the commits of hundreds of agents a search takes longer than a decision
@@ -74,17 +74,17 @@ class ReviewFeed:
         return await self._acts.submit(job)
 
     async def act[T](self, do: Callable[[ReviewSession], T]) -> T:
-        """Do something with the session, after what was asked for before."""
+        """Run `do` with the session, after the acts before it."""
 
         def job() -> T:
             assert self._session is not None, "the screen acts on a review that is open"
-            with _told():
+            with _raising_readable_errors():
                 return do(self._session)
 
         return await self._acts.submit(job)
 
     async def diff(self, oid: str) -> tuple[FileDiff, ...]:
-        """What a commit changes. Raises ToolError."""
+        """Return the diff of a commit. Raises ToolError."""
 
         def read(reader: Engine) -> tuple[FileDiff, ...]:
             from selftest_core.git.diffs import read_diff
@@ -94,7 +94,7 @@ class ReviewFeed:
         return await self._read(oid, read)
 
     async def joint_diff(self, oid: str, reviewed: Reviewed) -> tuple[FileDiff, ...]:
-        """What the joint commit of a line changes, `oid` being its id. Raises ToolError."""
+        """Return the diff of the joint commit, whose id is `oid`. Raises ToolError."""
 
         def read(reader: Engine) -> tuple[FileDiff, ...]:
             from selftest_core.review.apply_decisions import read_joint_diff
@@ -111,21 +111,21 @@ class ReviewFeed:
 
         def job() -> tuple[FileDiff, ...]:
             try:
-                with _told():
+                with _raising_readable_errors():
                     if self._reader is None:
                         assert self._session is not None, "the screen reads diffs of a review that is open"
                         self._reader = self._session.open_reader()
                     return read(self._reader)
             except KeyError as error:
-                hint = "Its branch may have been deleted, and git may have taken away what nothing named any more."
-                raise RefusedError("A commit of this change is not there any more", str(error), hint) from error
+                hint = "Its branch may have been deleted, and git may have removed the commits of no branch."
+                raise RefusedError("A commit of this change is gone", str(error), hint) from error
 
         made = self._diffs[oid] = await self._reads.submit(job)
         self._forget()
         return made
 
     def _forget(self) -> None:
-        """Keep no more than what is likely to be wanted again."""
+        """Drop the oldest diffs from the cache."""
         sizes = {
             oid: sum(len(hunk.lines) for file in files for hunk in file.hunks) for oid, files in self._diffs.items()
         }
@@ -134,7 +134,7 @@ class ReviewFeed:
             del sizes[gone]
 
     def stop(self) -> None:
-        """Close the review, after the acts that wait."""
+        """Close the review, after the pending acts."""
 
         def close_reader() -> None:
             if self._reader is not None:
@@ -152,8 +152,8 @@ class ReviewFeed:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Raise errors of files, as of a full disk, as what a person is told."""
+def _raising_readable_errors() -> Iterator[None]:
+    """Raise errors of files, such as a full disk, as errors for the user."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,7 @@
-"""The changes of a review as lines of a table: which are shown, under which titles, in which order. Pure.
+"""Lines of a review's table: which changes are shown, under which titles, in which order. Pure.
 
-What is laid together stands under one title, as it is one commit; then the line in its order; then what arrived since
-the review was opened. Every line says what was decided, also where the line for it is still being laid: `pending` are
-such decisions.
+First the tests, docs and build files, which become one commit; then the changes in the order of the branch; then the
+changes that arrived since the review was opened. Pending decisions are shown at once, before the branch is updated.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _NO_PLACES: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
-    """One change. `number` is its place on the line, 0 for a member of the joint commit.
+    """One change. `number` is its place on the branch, 0 for a part of the joint commit.
 
-    `is_settling`: the decision is taken and the line for it is being laid, so `status` is that of before. `needed_by`:
-    how many later changes need it; `alternatives`: how many others are nearly the same; `hot`: the most agents that
-    touched one of its files, itself included. `tests` that its agents named, `passing` of them by their word.
+    `is_settling`: the decision is pending, so `status` is still the one before. `needed_by`: number of later changes
+    that need it; `alternatives`: number of similar changes; `hot`: the most agents that changed one of its files, its
+    own included. `tests`: number of tests that its agents named; `passing`: those claimed to pass.
     """
 
     change: Change
@@ -54,12 +53,12 @@ class ReviewRow:
 
     @property
     def oid(self) -> str:
-        """What names it."""
+        """The id of its applied commit."""
         return self.change.oid
 
     @property
     def is_open(self) -> bool:
-        """It still needs a person."""
+        """True while a person must decide or resolve a conflict."""
         if self.decision is Decision.REVERT or self.status is Status.VOID:
             return False
         return self.decision is Decision.UNDECIDED or self.status is Status.HELD
@@ -67,7 +66,7 @@ class ReviewRow:
 
 @dataclass(frozen=True, slots=True)
 class ReviewGroup:
-    """The title of changes that belong together. `members` are those that pass the filter, `whole` how many it has."""
+    """The title of a group. `members`: its changes that pass the filter; `whole`: the number of all its changes."""
 
     key: str
     title: str
@@ -81,7 +80,7 @@ type ReviewLine = ReviewGroup | ReviewRow
 
 @dataclass(frozen=True, slots=True)
 class ReviewLines:
-    """All lines, and where each change and group stands among them. `rows`: every change that passes the filter."""
+    """The lines of the table. `places`: indexes of lines by key; `rows`: all changes that pass the filter."""
 
     lines: tuple[ReviewLine, ...] = ()
     places: Mapping[str, int] = field(default_factory=lambda: _NO_PLACES)
@@ -90,20 +89,20 @@ class ReviewLines:
 
 
 def subject_of(change: Change) -> str:
-    """Its subject as it is shown, without the kind in front, which has a column of its own."""
+    """Return the subject of a change without the tag of its kind, which has its own column."""
     subject = present.clean(change.subject)
     tag = _TAG.match(subject)
     return (subject[tag.end() :] if tag is not None else subject) or subject or "(no message)"
 
 
 def key_of(line: ReviewLine) -> str:
-    """What a line is, whatever becomes of it."""
+    """Return the key of a line, which stays the same while the line changes."""
     return f"group {line.key}" if isinstance(line, ReviewGroup) else line.oid
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is known of a change whatever is decided."""
+    """Facts of a change that do not depend on decisions."""
 
     why: str
     alternatives: int
@@ -113,9 +112,9 @@ class _Facts:
 
 
 class RowMaker:
-    """Makes the rows of one review. A row of which nothing changed is the same object as before.
+    """Makes the rows of one review. An unchanged row is the same object as before.
 
-    Rows are made twice for each decision: at once, and when its line is laid.
+    Rows are made twice for each decision: at once, and when the branch is updated.
     """
 
     def __init__(self) -> None:
@@ -124,7 +123,7 @@ class RowMaker:
         self._known_from: tuple[object, ...] = ()
 
     def all_rows(self, state: ReviewState, pending: Mapping[str, Decision]) -> tuple[ReviewRow, ...]:
-        """Every change of the review, in the order of the line."""
+        """Return a row for each change, in the order of the branch."""
         reviewed, known = state.reviewed, self._look_up(state)
         placed = {one.item.oid: one.status for one in reviewed.line.items}
         needed_by = reviewed.dependents.needed_by
@@ -157,7 +156,7 @@ class RowMaker:
         return tuple(rows)
 
     def _look_up(self, state: ReviewState) -> dict[str, ReviewRow]:
-        """The rows of before, none of them where what their facts are from has changed."""
+        """Return the earlier rows; none of them when the sources of their facts have changed."""
         known_from = (state.plan.ranked, state.similar, state.hot, state.evidence)
         if not self._known_from or any(one is not two for one, two in zip(known_from, self._known_from, strict=True)):
             self._known_from = known_from
@@ -185,7 +184,7 @@ def lay_out(
     matching: Collection[str] | None = None,
     only_open: bool = False,
 ) -> ReviewLines:
-    """The lines of those rows that pass the filter. `matching`: the oids of those, None for all."""
+    """Return the lines of the rows that pass the filter. `matching`: oids that match, None for all."""
     everything = tuple(rows)
     shown = tuple(
         row for row in everything if (not only_open or row.is_open) and (matching is None or row.oid in matching)
@@ -194,7 +193,7 @@ def lay_out(
     new = [row for row in shown if row.is_new]
     lines: list[ReviewLine] = []
     group_of: dict[str, str] = {}
-    # A filter is there to find something: what it found is never hidden in a closed group.
+    # Matches of a filter are never hidden in a folded group.
     is_found = matching is not None or only_open
 
     def put(key: str, title: str, members: list[ReviewRow], whole: int) -> None:
@@ -208,7 +207,7 @@ def lay_out(
 
     put(JOINT, "tests, docs and build files: one commit", joint, sum(row.number == 0 for row in everything))
     lines.extend(row for row in shown if row.number and not row.is_new)
-    put(NEW, "new since you looked", new, sum(row.is_new for row in everything))
+    put(NEW, "new since the review was opened", new, sum(row.is_new for row in everything))
     places = {key_of(line): place for place, line in enumerate(lines)}
     return ReviewLines(tuple(lines), places, shown, group_of)
 
@@ -232,7 +231,7 @@ _SHOWN_STATES = {
 
 
 def facts_of(row: ReviewRow) -> Facts:
-    """The searchable facts of a change."""
+    """Return the searchable facts of a change."""
     change = row.change
     states: list[str] = [row.decision, row.status]
     states += [_SHOWN_STATES[one] for one in (row.decision, row.status) if one in _SHOWN_STATES]
@@ -251,15 +250,15 @@ def _fields_of(change: Change) -> dict[str, tuple[str, ...]]:
 
 
 def filters_for(row: ReviewRow | None) -> list[tuple[str, str]]:
-    """What F offers: a filter, and what it shows. The first clears."""
+    """Return the filters that F offers, each with its description. The first clears the filter."""
     offered = [
-        ("", "everything"),
-        ("is:undecided", "what is undecided"),
-        ("is:held", "what is held by a conflict"),
-        ("is:new", "what is new since you looked"),
-        ("is:void", "what is there already, so void"),
-        ("is:reverted", "what is reverted"),
-        ("is:noted", "what has a note"),
+        ("", "all changes"),
+        ("is:undecided", "undecided changes"),
+        ("is:conflict", "changes in conflict"),
+        ("is:new", "changes that arrived since the review was opened"),
+        ("is:empty", "empty changes: the branch has them already"),
+        ("is:reverted", "reverted changes"),
+        ("is:noted", "changes with a note"),
         ("kind:impl", "implementation fixes"),
         ("kind:test", "tests"),
         ("kind:docs", "docs"),
@@ -272,20 +271,20 @@ def filters_for(row: ReviewRow | None) -> list[tuple[str, str]]:
 
 
 def _word(text: str) -> str:
-    """As it can stand in a filter: without blanks."""
+    """Return the longest word of a text, for a filter without blanks."""
     return max(present.clean(text).split(), key=len, default="")
 
 
-# all like this one
+# decisions on many changes
 
 
 def scopes(row: ReviewRow, everything: tuple[ReviewRow, ...], shown: tuple[ReviewRow, ...],
            alike: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[ReviewRow, ...]]]:  # fmt: skip
-    """What a decision on many can be about, in words, with the changes of each."""
+    """Yield the sets of changes that one decision can be about, each with its description."""
     others = {row.oid, *alike.get(row.oid, ())}
     like = tuple(one for one in everything if one.oid in others)
     if len(like) > 1:
-        yield "all like this one", like
+        yield "this one and all similar", like
     for agent in row.change.agents[:12]:
         yield f"all of {present.clean(agent)}", tuple(one for one in everything if agent in one.change.agents)
     kind = row.change.kind
@@ -293,12 +292,12 @@ def scopes(row: ReviewRow, everything: tuple[ReviewRow, ...], shown: tuple[Revie
     paths = {path.path for path in row.change.paths}
     touching = tuple(one for one in everything if any(path.path in paths for path in one.change.paths))
     if len(touching) > 1:
-        yield "all that touch one of its files", touching
-    yield "all that is shown", shown
+        yield "all that change one of its files", touching
+    yield "all that are shown", shown
 
 
 def changed_places(before: ReviewLines, after: ReviewLines) -> Iterator[int]:
-    """The places whose line is another now, those that became empty among them."""
+    """Yield the indexes of lines that changed, and of lines that are gone."""
     for place, line in enumerate(after.lines):
         if place >= len(before.lines) or before.lines[place] != line:
             yield place

@@ -44,10 +44,6 @@ class ReviewMoves(SplitScreen):
         """Lay the changes out anew."""
         raise NotImplementedError
 
-    def tab_changed(self) -> None:
-        """Read what another tab of the right pane shows."""
-        raise NotImplementedError
-
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
         """Those of its table."""
         return help_lines(FILTER)
@@ -197,7 +193,6 @@ class ReviewMoves(SplitScreen):
         if self.is_narrow:
             self.zoom(True)
         self.pane.show_tab(tab)
-        self.tab_changed()
         self.show_frame()
 
     # the program

@@ -1,25 +1,60 @@
-"""The right half of a review's screen: the diff of the change under the cursor, and four tabs of words about it.
+"""The right pane of a review: the diff of the change under the cursor, and four tabs of texts about it.
 
-It shows what it is given, made harmless before.
+It follows the cursor with a short delay, because reading a diff starts a program. A diff that arrives late is kept for
+the next time, and not shown. Texts come from `facts`, made harmless.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
 
+from selftest_core.errors import SelftestError
+from selftest_core.review.candidate_branch import Status
+from selftest_tui.review import facts as review_facts
+from selftest_tui.review import words as review_words
 from selftest_tui.review.diff.diff_view import DiffView
+from selftest_tui.review.facts import Conflicts
+from selftest_tui.review.lines import JOINT, ReviewGroup, ReviewRow, subject_of
+from selftest_tui.shared import present
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from textual import events
     from textual.app import ComposeResult
+    from textual.timer import Timer
+
+    from selftest_core.git.diffs import FileDiff
+    from selftest_core.review.state import ReviewState
+    from selftest_tui.review.feed import ReviewFeed
+    from selftest_tui.review.lines import ReviewLine
+
+    type _Read = Callable[[], Awaitable[tuple[FileDiff, ...]]]
+
+SECONDS_OF_REST = 0.05
+"""The cursor must rest this long before the pane follows it."""
 
 type ReviewTab = Literal["diff", "members", "evidence", "needs", "alternatives"]
 TABS: tuple[ReviewTab, ...] = get_args(ReviewTab.__value__)
+_CAPTIONS: dict[ReviewTab, str] = {"members": "commits", "alternatives": "similar"}
+"""Captions of tabs that are not their names."""
+
+
+class ReviewSource(Protocol):
+    """The data that the pane shows; implemented by the screen."""
+
+    feed: ReviewFeed
+    state: ReviewState | None
+    rows: tuple[ReviewRow, ...]
+
+    @property
+    def line(self) -> ReviewLine | None: ...
 
 
 class _TabName(Static):
@@ -31,7 +66,7 @@ class _TabName(Static):
             self.tab = tab
 
     def __init__(self, tab: ReviewTab) -> None:
-        super().__init__(Content(f"{TABS.index(tab) + 1} {tab}"), id=f"tab-{tab}")
+        super().__init__(Content(f"{TABS.index(tab) + 1} {_CAPTIONS.get(tab, tab)}"), id=f"tab-{tab}")
         self._tab: ReviewTab = tab
 
     def on_click(self, event: events.Click) -> None:
@@ -40,7 +75,7 @@ class _TabName(Static):
 
 
 class ReviewPane(Vertical, can_focus=False):
-    """Shows one change, or one group. Every `show_…` may be called as often as one likes."""
+    """Shows one change or one group. `source` tells what is under the cursor."""
 
     DEFAULT_CSS = """
     ReviewPane {
@@ -64,13 +99,22 @@ class ReviewPane(Vertical, can_focus=False):
             super().__init__()
             self.tab = tab
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    class DiffRead(Message):
+        """The diff of the change under the cursor was read."""
+
+    def __init__(self, source: ReviewSource, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
+        self._source = source
+        self._rest: Timer | None = None
+        self._shown_key: str | None = None
+        self._diff_of: str | None = None
+        self._is_reading = False
+        self._conflicts: dict[tuple[str, object], Conflicts] = {}
         self.tab: ReviewTab = "diff"
         self.title = ""
         self._shown: dict[str, Content] = {}
         self._due: set[str] = set()
-        # Held, not looked for: what a thread found out may come while the screen is being taken down.
+        # Kept as attributes: a thread's result may arrive while the screen is being removed.
         self.diff = DiffView(id="diff")
         self._switcher = ContentSwitcher(initial="diff")
         self._names = tuple(_TabName(tab) for tab in TABS)
@@ -91,22 +135,142 @@ class ReviewPane(Vertical, can_focus=False):
     def on_mount(self) -> None:
         self.show_tab("diff")
 
-    def show_tab(self, tab: ReviewTab) -> None:
-        """Go over to a tab."""
-        self.tab = tab
-        self._lay_out(tab)
-        self._switcher.current = tab
-        for name in self._names:
-            name.set_class(name.id == f"tab-{tab}", "-shown")
+    # the line under the cursor
 
-    def show_title(self, title: str) -> None:
-        """What it is about. Made harmless by who calls."""
+    @property
+    def is_at_rest(self) -> bool:
+        """True when the pane shows the line under the cursor, and its diff has been read."""
+        return self._rest is None and not self._is_reading
+
+    @property
+    def is_due(self) -> bool:
+        """True while the pane still shows the line that was under the cursor before."""
+        return self._rest is not None
+
+    def follow(self) -> None:
+        """Show the line under the cursor once the cursor rests: drawing the pane is slower than moving the cursor."""
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(SECONDS_OF_REST, self.show_line)
+
+    def show_line(self) -> None:
+        """Show the line under the cursor now."""
+        if self._rest is not None:
+            self._rest.stop()
+            self._rest = None
+        line = self._source.line
+        key = None if line is None else line.key if isinstance(line, ReviewGroup) else line.oid
+        if key != self._shown_key:
+            self._shown_key = key
+            for scroll in self._scrolls.values():
+                scroll.scroll_home(animate=False)
+        match line:
+            case None:
+                self._show_nothing()
+            case ReviewGroup():
+                self._show_group(line)
+            case ReviewRow():
+                self._show_change(line)
+
+    def _show_nothing(self) -> None:
+        self._show_title("")
+        for part in ("headline", "members", "evidence", "needs", "alternatives"):
+            self._show_text(part, Content(""))
+        self._show_diff(None)
+
+    def _show_group(self, group: ReviewGroup) -> None:
+        state = self._state
+        self._show_title(f"{present.clean(group.title)} · {present.plural(len(group.members), 'change')}")
+        hint = "y keeps them all, x reverts them all; → opens the group"
+        self._show_text("headline", Content.styled(hint, "$foreground-muted"))
+        self._show_text("members", review_facts.group_members(group))
+        one = Content.styled("This is a group: move to one of its changes.", "$foreground-muted")
+        for part in ("evidence", "needs", "alternatives"):
+            self._show_text(part, one)
+        oid = state.reviewed.line.joint_commit if group.key == JOINT else ""
+        if oid:
+            self._show_diff(oid, read=partial(self._source.feed.joint_diff, oid, state.reviewed))
+        else:
+            names = [f"{review_words.DECISIONS[row.decision]} {subject_of(row.change)}" for row in group.members]
+            self._show_diff(None, ("Move to one of these changes to see its diff.", "", *names))
+
+    def _show_change(self, row: ReviewRow) -> None:
+        state = self._state
+        by_oid = {one.oid: one for one in self._source.rows}
+        number = f"{row.number} ─ " if row.number else ""
+        self._show_title(f"{number}{subject_of(row.change)}")
+        self._show_text("headline", review_facts.headline(row))
+        self._show_text("members", review_facts.members(row))
+        self._show_text("evidence", review_facts.evidence(row, state.evidence, state.notes.get(row.oid, "")))
+        others = [by_oid[oid] for oid in state.similar.get(row.oid, ()) if oid in by_oid]
+        self._show_text("alternatives", review_facts.alternatives(row, others))
+        self._show_needs(row)
+        self._show_diff(row.oid, read=partial(self._source.feed.diff, row.oid))
+
+    @property
+    def _state(self) -> ReviewState:
+        assert self._source.state is not None, "there are no lines before the review is open"
+        return self._source.state
+
+    @property
+    def _row(self) -> ReviewRow | None:
+        line = self._source.line
+        return line if isinstance(line, ReviewRow) else None
+
+    def _show_needs(self, row: ReviewRow) -> None:
+        state = self._state
+        key = (row.oid, state.reviewed.line.tip)
+        known = self._conflicts.get(key)
+        by_oid = {one.oid: one for one in self._source.rows}
+        self._show_text("needs", review_facts.needs(row, state, by_oid, known))
+        if row.status is Status.HELD and known is None and self.tab == "needs":
+            self.run_worker(partial(self._read_conflicts, row, key), group="conflicts", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
+
+    async def _read_conflicts(self, row: ReviewRow, key: tuple[str, object]) -> None:
+        try:
+            files = await self._source.feed.act(lambda session: session.conflict_files(row.oid))
+        except SelftestError as error:
+            found = Conflicts(error="\n".join(part for part in (error.title, error.detail, error.hint) if part))
+        else:
+            found = Conflicts(tuple(files))
+        self._conflicts = {key: found}
+        if self._row is not None and self._row.oid == row.oid:
+            self._show_needs(self._row)
+
+    def _show_diff(self, oid: str | None, words: tuple[str, ...] = (), read: _Read | None = None) -> None:
+        if oid == self._diff_of and (oid is not None or not words):
+            return
+        self._diff_of = oid
+        if oid is None or read is None:
+            self._is_reading = False
+            self.diff.show_words(words)
+            return
+        self._is_reading = True
+        self.run_worker(partial(self._read_diff, oid, read), group="diff", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
+
+    async def _read_diff(self, oid: str, read: _Read) -> None:
+        files: tuple[FileDiff, ...] = ()
+        words: tuple[str, ...] = ("It changes no file.",)
+        try:
+            files = await read()
+        except SelftestError as error:
+            words = (error.title, *error.detail.splitlines()[:10], error.hint)
+        if self._diff_of != oid:
+            return
+        self._is_reading = False
+        if files:
+            self.diff.show(files)
+        else:
+            self.diff.show_words(words)
+        self.post_message(self.DiffRead())
+
+    def _show_title(self, title: str) -> None:
         if title != self.title:
             self.title = title
             self.border_title = Content(title)
 
-    def show_text(self, part: str, text: Content) -> None:
-        """The words of a tab, or of the `headline`. Unchanged words are not laid out again, hidden ones not yet."""
+    def _show_text(self, part: str, text: Content) -> None:
+        """Show the text of a tab or of the `headline`. Unchanged texts are not laid out again, hidden ones later."""
         before = self._shown.get(part)
         if before is not None and before.is_same(text):
             return
@@ -116,18 +280,30 @@ class ReviewPane(Vertical, can_focus=False):
             self._lay_out(part)
 
     def _lay_out(self, part: str) -> None:
-        """Laying words out lays the whole screen out, so it waits until somebody wants to see them."""
+        # Updating a text lays out the whole screen, so texts of hidden tabs wait.
         if part in self._due:
             self._due.discard(part)
             self._texts[part].update(self._shown[part])
 
+    # tabs
+
+    def show_tab(self, tab: ReviewTab) -> None:
+        """Switch to a tab."""
+        self.tab = tab
+        self._lay_out(tab)
+        self._switcher.current = tab
+        for name in self._names:
+            name.set_class(name.id == f"tab-{tab}", "-shown")
+        if tab == "needs" and self._row is not None:
+            self._show_needs(self._row)  # conflicts are read when they are looked at
+
     def text_of(self, part: str) -> str:
-        """What a tab says."""
+        """Return the text of a tab or of the `headline`."""
         found = self._shown.get(part)
         return "" if found is None else found.plain
 
     def scroll_text(self, lines: int) -> None:
-        """Scroll what is shown: negative is up."""
+        """Scroll the tab that is shown; negative is up."""
         if self.tab == "diff":
             self.diff.scroll_lines(lines)
         else:
@@ -136,11 +312,6 @@ class ReviewPane(Vertical, can_focus=False):
     def pan_text(self, cells: int) -> None:
         """Scroll the diff sideways: negative is to the left."""
         self.diff.pan_by(cells)
-
-    def scroll_top(self) -> None:
-        """Another thing is shown: from its beginning."""
-        for scroll in self._scrolls.values():
-            scroll.scroll_home(animate=False)
 
     def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
         event.stop()

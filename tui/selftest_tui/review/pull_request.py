@@ -1,4 +1,4 @@
-"""The text of a pull request, to read, to copy, or to open with gh. It answers whether gh shall open it."""
+"""Dialog with the text of a pull request, to read, to copy, or to open with gh. Its answer: open it with gh."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 200_000
 
 
 class PullRequestPage(ModalScreen[bool]):
-    """Shows a title and a body in Markdown. `why_not`: why it cannot be opened now, "" where it can."""
+    """Shows a title and a body in Markdown. `disabled_reason`: why gh cannot open it now, "" when it can."""
 
     CSS_PATH = "pull_request.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,50 +35,50 @@ class PullRequestPage(ModalScreen[bool]):
         Binding("pageup", "scroll(-10)", show=False),
     ]
 
-    def __init__(self, title: str, body: str, why_not: str) -> None:
+    def __init__(self, title: str, body: str, disabled_reason: str) -> None:
         super().__init__()
         self._title = clean(title)
         self._body = block(body, _MOST)
-        self._why_not = why_not
+        self._disabled_reason = disabled_reason
 
     def compose(self) -> ComposeResult:
-        """Title, body, and what can be done."""
+        """Place title, body and keys."""
         with Vertical(id="dialog") as dialog:
-            dialog.border_title = Content("the pull request")
+            dialog.border_title = Content("Pull request")
             dialog.border_subtitle = Content("o open it with gh   y copy   esc close")
             yield Static(Content.styled(self._title, "bold"), id="title")
             with VerticalScroll(id="body", can_focus=False):
                 yield Static(id="text")
 
     def on_mount(self) -> None:
-        """Lay the text out once its width is known."""
-        self.call_after_refresh(self._lay_out)
+        """Wrap the text once its width is known."""
+        self.call_after_refresh(self._wrap)
 
     def on_resize(self) -> None:
-        """Other words fit in a line."""
-        self._lay_out()
+        """Wrap the text to the new width."""
+        self._wrap()
 
-    def _lay_out(self) -> None:
+    def _wrap(self) -> None:
         width = self.query_one("#body").scrollable_content_region.width - 2
         if width > 0:
             self.query_one("#text", Static).update(markdown_content(self._body, width))
 
     def action_close(self) -> None:
-        """Back."""
+        """Close the dialog."""
         self.dismiss(False)
 
     def action_open(self) -> None:
-        """gh shall open it."""
-        if self._why_not:
-            self.notify(self._why_not, severity="warning", markup=False)
+        """Answer yes, unless gh cannot open it."""
+        if self._disabled_reason:
+            self.notify(self._disabled_reason, severity="warning", markup=False)
         else:
             self.dismiss(True)
 
     def action_copy(self) -> None:
-        """To the clipboard."""
+        """Copy title and text."""
         self.app.copy_to_clipboard(f"{self._title}\n\n{self._body}")
-        self.notify("Title and text are on the clipboard.", markup=False)
+        self.notify("Copied title and text.", markup=False)
 
     def action_scroll(self, lines: int) -> None:
-        """Down, or up with a negative number."""
+        """Scroll down, or up with a negative number."""
         self.query_one("#body").scroll_relative(y=lines, animate=False)

@@ -1,8 +1,8 @@
-"""A review: how much is left at the top, the line on the left, the diff of one change and what is known of it right.
+"""The screen of a review: progress at the top, the changes on the left, the diff and facts of one on the right.
 
-This wires: keys to acts, the session's states to the table, the cursor to the right pane. A decision is on the screen
-at once; the line for it is laid in a thread, and is shown when it is there. Nothing is decided here: what a key does
-is in `actions` and `moves`, and the session writes every act down before it obeys it.
+It wires keys to acts, the session's states to the table, and the cursor to the right pane. A decision is shown at once;
+the branch is updated in a thread and shown when it is ready. The actions of keys are in `actions` and `moves`; the
+session logs every act before it does it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from selftest_tui.fleet.messages import ReviewFailed, ReviewSaid
 from selftest_tui.review import words as review_words
 from selftest_tui.review.actions import ReviewActions
 from selftest_tui.review.bar import ReviewBar
-from selftest_tui.review.detail_pane import ReviewSight
 from selftest_tui.review.feed import ReviewFeed
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.review.lines import FILTER, ReviewRow, RowMaker, facts_of, lay_out
 from selftest_tui.review.pane import ReviewPane
-from selftest_tui.review.state import instead_of_lines, review_problems
 from selftest_tui.review.table import LineTable
+from selftest_tui.review.words import instead_of_lines, review_problems
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.filter import Finder
@@ -45,14 +44,15 @@ if TYPE_CHECKING:
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
     from selftest_tui.fleet.screen import FleetScreen
+    from selftest_tui.review.lines import ReviewLine
 
 SECONDS_BETWEEN_LOOKS = 3.0
-"""Between two looks for arrivals and moved branches, while nothing else is under way."""
+"""Between two checks for new commits and moved branches, while no act is pending."""
 
 SECONDS_UNTIL_SAID = 0.25
-"""After an act began: that it is under way."""
+"""Delay before a running act is shown in the header."""
 SECONDS_TO_THE_REST = 0.2
-"""After an act of which not all consequences are known yet: they are found while nothing else is under way."""
+"""Delay before the rest of the dependencies is computed after an act, while no act is pending."""
 
 
 class ReviewScreen(ReviewActions):
@@ -76,19 +76,19 @@ class ReviewScreen(ReviewActions):
         self._is_looking = False
 
     def compose(self) -> ComposeResult:
-        """The same places on every size."""
+        """Place the same widgets at every size."""
         yield ReviewBar()
         with Horizontal(id="body"):
             with Container(id="line"):
                 yield LineTable()
-            yield ReviewPane()
+            yield ReviewPane(self)
         yield Banner()
         with Horizontal(id="bottom"):
             yield KeyBar(REVIEW)
             yield Prompt()
 
     def on_mount(self) -> None:
-        """Begin to open it, once the frame is on the screen."""
+        """Open the review, once the frame is on the screen."""
         self.table = self.query_one(LineTable)
         self.pane = self.query_one(ReviewPane)
         self.prompt = self.query_one(Prompt)
@@ -96,14 +96,13 @@ class ReviewScreen(ReviewActions):
         self._keys = self.query_one(KeyBar)
         self._banner = self.query_one(Banner)
         self._frame = self.query_one("#line")
-        self.sight = ReviewSight(self)
         self.table.show_placeholder(("Opening the review …",))
         self.show_state()
         self.run_worker(self._open, group="open")  # type: ignore[arg-type]  # its type admits no coroutine function
         self.set_interval(SECONDS_BETWEEN_LOOKS, self._look)
 
     def on_unmount(self) -> None:
-        """The session ends with its screen; all that was decided is in its log."""
+        """Close the session; all decisions are in its log."""
         self.feed.stop()
 
     async def _open(self) -> None:
@@ -115,7 +114,7 @@ class ReviewScreen(ReviewActions):
         self.take(state)
 
     def on_review_said(self, event: ReviewSaid) -> None:
-        """Opening takes a while."""
+        """Show the progress of opening."""
         if self.state is None:
             self.table.show_placeholder(("Opening the review …", "", present.clean(event.text)))
 
@@ -127,28 +126,28 @@ class ReviewScreen(ReviewActions):
         pending: Mapping[str, Decision] | None = None,
         says: str = "",
     ) -> ReviewState:
-        """Do it in the session's thread, and show the state that it gives. `pending`: shown as decided at once.
+        """Perform an act in the session's thread and show its state. `pending`: decisions to show at once.
 
-        Raises what the act raises; what was pending is then as it was.
+        `says` is shown meanwhile. Raises what the act raises; the pending decisions are then shown as before.
         """
         self._acts += 1
         number = self._acts
-        self._begin(number, says or "laying the line")
+        self._begin(number, says or "updating the branch")
         self._pending.update({oid: (number, decision) for oid, decision in (pending or {}).items()})
         self.rearrange()
         answer: ReviewState | None = None
         try:
             answer = await self.feed.act(do)
         finally:
-            # Both at once: what was pending must not show for a moment as it was before.
+            # Both at once, so that a pending decision does not flicker.
             self._end(number)
             self._pending = {oid: one for oid, one in self._pending.items() if one[0] != number}
-            # Of an act that failed, what is known by now: acts before it may have ended since it was asked for.
+            # After a failed act, show the state that is known now: earlier acts may have ended meanwhile.
             self.take(answer if answer is not None else self.state)
         return answer
 
     async def ask[T](self, ask: Callable[[ReviewSession], T], says: str) -> T:
-        """Ask the session something that changes nothing."""
+        """Query the session, without a change."""
         self._acts += 1
         number = self._acts
         self._begin(number, says)
@@ -159,7 +158,7 @@ class ReviewScreen(ReviewActions):
             self.show_state()
 
     def _begin(self, number: int, says: str) -> None:
-        """What takes long is said at the top; most acts are done before anybody could read it."""
+        """Show an act in the header if it takes long; most acts are done before that could be read."""
         self._under_way[number] = says
 
         def say() -> None:
@@ -174,14 +173,14 @@ class ReviewScreen(ReviewActions):
         self._said_of.discard(number)
 
     def take(self, state: ReviewState | None) -> None:
-        """Go over to a newer state, or to what is pending no longer."""
+        """Show a newer state, or drop decisions that are no longer pending."""
         is_same, self.state = state is self.state, state
         self.rearrange()
         if state is not None and not is_same and not state.reviewed.dependents.is_whole:
             self.set_timer(SECONDS_TO_THE_REST, self._look)
 
     def _look(self) -> None:
-        """Look for arrivals and moved branches, where nothing else is under way."""
+        """Check for new commits and moved branches, while no act is pending."""
         if self.state is None or self._is_looking or not (self.is_current and self.feed.is_idle):
             return
         self._is_looking = True
@@ -201,40 +200,41 @@ class ReviewScreen(ReviewActions):
 
     @property
     def is_settled(self) -> bool:
-        """No act is under way, and what is shown is what the log says."""
+        """True when no act is pending, so that the screen shows what the log has."""
         return not self._under_way and not self._pending
 
     # what is known
 
     @property
+    def line(self) -> ReviewLine | None:
+        """The line under the cursor."""
+        return self.table.line
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
-        """What does not work right now, and what could not be taken."""
+        """The problems of the review right now."""
         return (*self._own_problems, *review_problems(self.state))
 
     @property
     def is_at_rest(self) -> bool:
-        """The right pane shows what is under the cursor."""
-        return self.sight.is_at_rest
+        """True when the right pane shows the line under the cursor."""
+        return self.pane.is_at_rest
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        """Those of decisions and of the line."""
+        """Return the symbols of decisions and statuses with their meanings."""
         return review_words.MEANINGS
 
     def before_press(self, key: object) -> None:
-        """What acts on what is shown must show what is under the cursor first."""
-        if self.state is not None and self.sight.is_due:
-            self.sight.show_now()
+        """Bring the right pane up to date: the action may be about what it shows."""
+        if self.state is not None and self.pane.is_due:
+            self.pane.show_line()
 
     # showing
 
-    def tab_changed(self) -> None:
-        """Read what another tab of the right pane shows."""
-        self.sight.tab_changed()
-
     def rearrange(self) -> None:
-        """Lay the changes out as the person wants them."""
+        """Rebuild the table from the state, the filter and the folded groups."""
         state = self.state
-        # A look may end after this screen has begun to go, and parts of it are gone then.
+        # A check may end while this screen is being removed, when parts of it are gone.
         if state is None or not self.is_mounted or not self.display:
             return
         drawn_from = (state, dict(self._pending), self.folded, self.query_text, self.only_open)
@@ -250,17 +250,17 @@ class ReviewScreen(ReviewActions):
         self._show_around()
 
     def _show_around(self) -> None:
-        """What stands around the table: with the new line where that comes at once, so that a decision shows sooner."""
+        """Update the header and keys; later, with the new branch, where an act is likely to end soon."""
         if not self._is_quick:
             self.show_state()
 
     @property
     def _is_quick(self) -> bool:
-        """An act is under way that may end before anybody could read what is said of it."""
+        """True while an act is pending that may end before a note about it could be read."""
         return any(number not in self._said_of for number in self._under_way)
 
     def show_state(self) -> None:
-        """The two lines at the top, the frame, the keys, and what is wrong."""
+        """Update the header, the frame, the keys and the banner."""
         opens = sum(row.is_open for row in self.rows)
         says = next((self._under_way[number] for number in sorted(self._said_of)), "")
         self._bar.show(self.state, opens, says)
@@ -268,8 +268,8 @@ class ReviewScreen(ReviewActions):
         self.show_frame()
 
     def show_frame(self) -> None:
-        """Say in the frame what is shown, and in the key line what works now."""
-        title = "the line" if not self.only_open else "what is open"
+        """Update the frame's title and the key line."""
+        title = "changes" if not self.only_open else "open changes"
         if self.query_text:
             title = f"{title} · /{self.query_text}"
         shown = len(self.table.shown.rows)
@@ -280,18 +280,22 @@ class ReviewScreen(ReviewActions):
             self._frame.border_title, self._frame.border_subtitle = map(Content, words)
         self._keys.show(self.situation())
 
-    # what widgets tell
+    # messages of widgets
 
     def on_cursor_moved(self) -> None:
-        """Say which keys work there; show on the right what is under the cursor once it rests."""
+        """Update the key line; let the right pane follow the cursor."""
         if not self._is_quick:
             self.show_frame()
-        self.sight.cursor_moved()
+        self.pane.follow()
 
     def on_line_opened(self) -> None:
-        """Clicked: as Enter."""
+        """Act on a click as on Enter."""
         self.action_press("open")
 
     def on_review_pane_tab_chosen(self, event: ReviewPane.TabChosen) -> None:
-        """A tab was clicked."""
+        """Switch to the tab that was clicked."""
         self.action_press(f"show_{event.tab}")
+
+    def on_review_pane_diff_read(self) -> None:
+        """Update the key line: keys may work on the diff now."""
+        self.show_frame()

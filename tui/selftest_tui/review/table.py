@@ -1,4 +1,4 @@
-"""The line of a review: how each change and each group is drawn, and where a review begins."""
+"""Table of a review: draws its changes and groups, and places the cursor at the start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LineTable(GroupedTable[ReviewLine, ReviewLines]):
-    """Shows ReviewLines."""
+    """Table of ReviewLines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REVIEW.of(Where.TABLE))]
     DEFAULT_CSS = """
@@ -60,28 +60,28 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
     # what a line is, and how it looks
 
     def key_of(self, line: ReviewLine) -> str:
-        """A change by its oid, or a group."""
+        """Return the key of a line."""
         return key_of(line)
 
     def is_group(self, line: ReviewLine) -> bool:
-        """True for what is laid together, and for what is new."""
+        """Return True for the title of a group."""
         return isinstance(line, ReviewGroup)
 
     def changed_places(self, before: ReviewLines, after: ReviewLines) -> Iterable[int]:
-        """Where another line is now."""
+        """Return the indexes of lines that changed."""
         return changed_places(before, after)
 
     def first_place(self, after: ReviewLines) -> int:
-        """Below what is laid together: that is decided already."""
+        """Return the first line below the joint commit, which is decided already."""
         return next((at for at, line in enumerate(after.lines) if isinstance(line, ReviewRow) and line.number), 0)
 
     def titles(self, width: int) -> str:
-        """The titles of the columns."""
+        """Return the titles of the columns."""
         headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self.columns.place(width))
         return f"{'#':>{review_columns.COLUMNS.prefix - 2}}  {headings}"
 
     def draw(self, line: ReviewLine, base: Style, width: int) -> Strip:
-        """A group's title, or a change."""
+        """Draw a group's title or a change."""
         return self._group(line, base, width) if isinstance(line, ReviewGroup) else self._change(line, base, width)
 
     def _group(self, group: ReviewGroup, base: Style, width: int) -> Strip:
@@ -92,8 +92,8 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
             sign, style = review_words.DECISIONS[one], review_words.DECISION_STYLES[one]
         held = sum(row.status is Status.HELD and row.decision is not Decision.REVERT for row in group.members)
         count = len(group.members)
-        members = present.plural(group.whole, "member") if count == group.whole else f"{count} of {group.whole} members"
-        tail = f"  {members}" + (f"  {held} held" if held else "")
+        members = present.plural(group.whole, "change") if count == group.whole else f"{count} of {group.whole} changes"
+        tail = f"  {members}" + (f"  {held} in conflict" if held else "")
         head = f" {sign} {FOLDED if group.is_folded else OPEN} "
         title = present.fit(group.title, max(1, width - cell_len(head) - cell_len(tail))).rstrip()
         segments = [
@@ -109,7 +109,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         status_style = review_words.STATUS_STYLES[row.status]
         if row.is_settling:
             status, status_style = review_words.SETTLING, "muted"
-        number = f"{row.number:>3}" if row.number else "  ∑"
+        number = f"{row.number:>3}" if row.number else "   "
         is_out = decision is Decision.REVERT or row.status is Status.VOID
         text = muted + Style(strike=True) if decision is Decision.REVERT else muted if is_out else base
         styles = {"what": text + Style(bold=True) if row.is_open else text, "marks": base + self.style_of("warning")}

@@ -1,13 +1,16 @@
-"""What the signs on a review's screen are, which styles they have, and what they mean. Pure."""
+"""Words of a review's screen: signs with their styles and meanings, problems, and texts of an empty table. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.fleet.view import Problem
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.kinds import Kind
+from selftest_tui.shared import present
 
 if TYPE_CHECKING:
+    from selftest_core.review.state import ReviewState
     from selftest_tui.review.lines import ReviewRow
 
 DECISIONS = {Decision.KEEP: "✓", Decision.REVERT: "✗", Decision.UNDECIDED: "·"}
@@ -20,27 +23,30 @@ NEEDED_BY, NOTE, NEW, ALIKE, HOT = "↧", "✎", "new", "≈", "⊛"
 CLAIMED, CLAIMED_RED, UNVERIFIED = "✔", "✘", "?"
 KINDS = {Kind.IMPLEMENTATION: "impl", Kind.TEST: "test", Kind.DOCS: "docs", Kind.BUILD: "build", Kind.MIXED: "mixed"}
 HOT_FROM = 3
-"""Agents that touched a file from which it is worth a mark."""
+"""Number of agents that changed a file from which the change gets a mark."""
 
 MEANINGS = (
     (DECISIONS[Decision.KEEP], "kept: it is published"),
-    (DECISIONS[Decision.REVERT], "reverted: it is dropped from the line"),
-    (DECISIONS[Decision.UNDECIDED], "undecided: laid, to be seen and tested, and never published"),
-    (STATUSES[Status.HELD], "held: it is in conflict, so it is out of the line; tried again when anything changes"),
-    (STATUSES[Status.VOID], "void: what it changes is there already"),
-    (SETTLING, "decided; the line for it is being laid"),
+    (DECISIONS[Decision.REVERT], "reverted: it is not on the branch"),
+    (DECISIONS[Decision.UNDECIDED], "undecided: on the branch, to be looked at and tested, but never published"),
+    (
+        STATUSES[Status.HELD],
+        "conflict: it cannot be applied, so it is not on the branch; tried again after every change",
+    ),
+    (STATUSES[Status.VOID], "empty: the branch has these changes already"),
+    (SETTLING, "decided; the branch is being updated"),
     (f"{NEEDED_BY}2", "two later changes need it"),
     (f"{ALIKE}2", "two other changes are nearly the same"),
-    (f"{HOT}9", "nine agents touched one of its files"),
+    (f"{HOT}9", "nine agents changed one of its files"),
     (NOTE, "it has a note"),
-    (NEW, "it came after the review was opened"),
-    (CLAIMED, "its agents say that all tests which they name pass now; not run again by us"),
-    (CLAIMED_RED, "an agent says that one of them does not"),
+    (NEW, "it arrived after the review was opened"),
+    (CLAIMED, "claimed: its agents report that all tests which they name pass; not verified"),
+    (CLAIMED_RED, "claimed: an agent reports that one of them fails"),
 )
 
 
 def marks(row: ReviewRow) -> str:
-    """What else is to be said of a change, in few cells, the gravest first."""
+    """Return the marks of a change in few cells, the gravest first."""
     said = [
         status_words(row),
         f"{NEEDED_BY}{row.needed_by}" if row.needed_by else "",
@@ -53,14 +59,44 @@ def marks(row: ReviewRow) -> str:
 
 
 def claim(row: ReviewRow) -> str:
-    """What its agents say of their tests; empty where they say nothing."""
+    """Return what its agents claim of their tests; "" where they claim nothing."""
     if not row.tests:
         return ""
     return CLAIMED if row.passing == row.tests else f"{CLAIMED_RED} {row.passing}/{row.tests}"
 
 
 def status_words(row: ReviewRow) -> str:
-    """What became of it, where that is not what one expects."""
+    """Return the status of a change where it is not applied as expected."""
     if row.decision is Decision.REVERT:
         return ""
-    return {Status.HELD: "held", Status.VOID: "void"}.get(row.status, "")
+    return {Status.HELD: "conflict", Status.VOID: "empty"}.get(row.status, "")
+
+
+def review_problems(state: ReviewState | None) -> tuple[Problem, ...]:
+    """Return the problems of a review: branches that were left out, decisions whose commits are gone."""
+    found = []
+    if state is not None and state.plan.left_out:
+        count = len(state.plan.left_out)
+        title = "1 branch was left out" if count == 1 else f"{count} branches were left out"
+        found.append(Problem("left out", title, "\n".join(f"{name}: {why}" for name, why in state.plan.left_out), ""))
+    if state is not None and state.missing:
+        title = f"{present.plural(len(state.missing), 'decision')} about commits that are gone"
+        hint = "Their branches moved. All other decisions stay."
+        found.append(Problem("gone", title, "\n".join(state.missing), hint))
+    return tuple(found)
+
+
+def instead_of_lines(state: ReviewState, changes: int, query: str, *, only_open: bool) -> tuple[str, ...]:
+    """Return the text of an empty table; the first line is the headline."""
+    if query and changes:
+        return (f"Nothing matches “{query}”", "", "esc clears the filter")
+    if only_open and changes:
+        return (
+            "Nothing is open",
+            "",
+            "Every change is decided, and none is in conflict.",
+            "P publishes; a shows all again.",
+        )
+    if state.is_live:
+        return ("Nothing to review yet", "", "What the agents of this run commit appears here by itself.")
+    return ("Nothing to review", "", "These branches have nothing that the base does not have.")

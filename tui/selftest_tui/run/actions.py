@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
     from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.run.feed import RunNews
-    from selftest_tui.run.files import CameBack
     from selftest_tui.run.pane import RunPane, RunTab
     from selftest_tui.run.table import RunTable
     from selftest_tui.shared.keys import Key
@@ -68,11 +67,6 @@ class RunActions(SplitScreen):
 
     # what is shown, by RunScreen
 
-    @property
-    def back(self) -> CameBack | None:
-        """What came back for the test under the cursor, as far as it was read."""
-        raise NotImplementedError
-
     def agent_of(self, row: RunRow | None) -> Row | None:
         """The agent of a test as the fleet sees it; None where it does not."""
         raise NotImplementedError
@@ -83,10 +77,6 @@ class RunActions(SplitScreen):
 
     def show_state(self) -> None:
         """Show the two lines at the top, and the problems."""
-        raise NotImplementedError
-
-    def show_pane(self) -> None:
-        """Show on the right what is under the cursor, now."""
         raise NotImplementedError
 
     def hurry(self) -> None:
@@ -123,7 +113,7 @@ class RunActions(SplitScreen):
             is_over=bool(run and run.is_over),
             is_halted=bool(run and run.is_halted),
             is_starting=self.is_starting,
-            has_files=self.back is not None and self.back.folder is not None,
+            has_files=self.pane.collected is not None and self.pane.collected.folder is not None,
             pane_is_open=self.pane_is_open,
             is_filtered=bool(self.query_text or self.only_open),
         )
@@ -137,7 +127,7 @@ class RunActions(SplitScreen):
 
     def before_press(self, key: Key) -> None:
         """Show what is under the cursor before a key acts on what is shown."""
-        self.show_pane()
+        self.pane.show_line()
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
         """Those of its table."""
@@ -343,7 +333,7 @@ class RunActions(SplitScreen):
         """Type into the terminal of its agent."""
         if not self.pane_is_open:
             self.zoom(True)
-        self.show_pane()
+        self.pane.show_line()
         self.pane.start_typing()
 
     async def do_message(self) -> None:
@@ -407,10 +397,10 @@ class RunActions(SplitScreen):
 
     async def do_shell(self) -> None:
         """A shell in the folder of what came back."""
-        back = self.back
-        assert back is not None, "the key table lets this key through where something came back"
-        assert back.folder is not None, "the key table lets this key through where something came back"
-        environ, folder = self.fleet.environ, str(back.folder)
+        found = self.pane.collected
+        assert found is not None, "the key table lets this key through where files were collected"
+        assert found.folder is not None, "the key table lets this key through where files were collected"
+        environ, folder = self.fleet.environ, str(found.folder)
         inner = ("/bin/sh", "-c", _SHELL, "sh", folder)
         where = f"A shell in {present.clean(folder)}"
         own = own_server(environ)

@@ -1,7 +1,6 @@
-"""The two lines at the top of a run's screen: which run and how far, and a bar of all its tests.
+"""Header of a run's screen: the run with its progress, and a bar with the counts of its tests.
 
-Every count has a place of its own that does not move when it grows, up to the number of all tests. What rests is said
-here, in words, and why.
+Every count has a fixed place that does not move when it grows, up to the number of all tests.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
 
 _NOTHING: Mapping[str, Usage] = MappingProxyType({})
 FULL, HALF, EMPTY = "█", "▒", "░"
-"""What has ended, what is worked on, what waits: apart without colour too."""
+"""Ended, running, waiting: distinct without colour too."""
 LEAST_BAR = 10
 ROOMY = 100
-"""Cells from which the tests are counted apart: `launched 80/96` says it as well."""
+"""Width from which the number of tests is shown by itself; `launched 80/96` has it too."""
 
 
 class RunBar(PiecesWidget):
-    """Shows a run at a moment. `is_live`: somebody conducts it."""
+    """Shows a run at a moment."""
 
     DEFAULT_CSS = """
     RunBar { height: 2; background: $panel; color: $foreground; }
@@ -50,15 +49,12 @@ class RunBar(PiecesWidget):
         self._live: Mapping[str, Usage] = _NOTHING
 
     def show(self, run: Run, state: str, now: float, live: Mapping[str, Usage] = _NOTHING) -> None:
-        """Go over to a newer run, or a later moment. `state`: what to say of its conductor.
-
-        `live`: what running agents used until now, by agent id.
-        """
+        """Show a newer run or a later moment. `state`: words of its state; `live`: usage of running agents by id."""
         self._run, self._state, self._now, self._live = run, state, now, live
         self.repaint()
 
     def lines_of_pieces(self, width: int) -> list[list[Piece]]:
-        """Two lines, none before a run is shown."""
+        """Return two lines, none before a run is shown."""
         if self._run is None:
             return []
         made = progress(self._run, self._now, self._live)
@@ -84,21 +80,21 @@ class RunBar(PiecesWidget):
 
 
 def facts_of(run: Run, made: Progress) -> list[str]:
-    """How far it is, in words, the most wanted first."""
+    """Return the progress of a run in words, the most wanted first."""
     facts = [f"launched {made.launched}/{made.tests}"]
     if made.seconds_left is not None:
         facts.append(f"about {in_words(made.seconds_left)} left")
     if made.spent.usage is not None:
         budget = "" if run.plan.budget_usd is None else f" of ${run.plan.budget_usd:.2f}"
         facts.append(f"{present.cost(made.spent.usage)}{budget}")
-    facts.append(f"{run.plan.max_running} at once")
+    facts.append(f"at most {run.plan.max_running} at once")
     if made.limited:
-        facts.append(f"{made.limited} held up by a rate limit")
+        facts.append(f"{made.limited} rate limited")
     return facts
 
 
 def in_words(seconds: float) -> str:
-    """A span that is a guess: in minutes, or hours."""
+    """Return an estimated span in minutes or hours."""
     minutes = max(1, math.ceil(seconds / 60))
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
@@ -110,7 +106,7 @@ def _style_of_state(state: str) -> str:
 
 
 def _counts(made: Progress, width: int) -> list[list[Piece]]:
-    """Three lengths of the counts, the longest first."""
+    """Return the counts with words and without."""
     digits = len(str(made.tests))
     ends = [
         (look.symbol, made.count(group), look.word, look.style, look.is_always)
@@ -149,7 +145,7 @@ def _bar(made: Progress, width: int) -> list[Piece]:
 
 
 def _cells(made: Progress, room: int) -> list[Piece]:
-    """The bar: each kind has its share, and at least one cell where there is any of it and room for it."""
+    """Return the bar: each kind has its share, and at least one cell where it occurs and there is room."""
     kinds = [
         *((made.count(group), FULL, look.bar) for group, look in run_words.GROUPS.items()),
         (made.running, HALF, "$success"),
@@ -160,7 +156,7 @@ def _cells(made: Progress, room: int) -> list[Piece]:
 
 
 def shares(counts: Sequence[int], room: int) -> list[int]:
-    """`room` cells shared out in proportion: what is there gets one at least, and all of them are given."""
+    """Share out `room` cells in proportion. Every count above 0 gets at least one, and all cells are given."""
     total = sum(counts)
     if not total:
         return [*[0] * (len(counts) - 1), room]

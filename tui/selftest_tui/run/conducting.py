@@ -1,9 +1,8 @@
-"""Conductors that record: the core's, with what the recorder fills its port with.
+"""Entry of conductors that record: the core's conductor with the recorder plugged in.
 
-    python -P -m selftest_tui.run.conducting FOLDER --from FIFO       # what `start_conductor` starts in tmux
+    python -P -m selftest_tui.run.conducting FOLDER --from FIFO       # started in tmux by `start_conductor`
 
-The core knows no recorder; the program's entry brings the two together, and this is that place. It must load neither
-Textual nor anything else that a conductor has no use for.
+The core does not import the recorder, so the two are joined here. Must not import Textual: conductors do not need it.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ async def conduct(
     policy: Policy | None = None,
     on_change: Callable[[Run, Entry], None] | None = None,
 ) -> str:
-    """The core's `conduct`, recording."""
+    """Conduct a run in this process and record its agents. Returns why it ended."""
     return await conductor_process.conduct(
         folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask
     )
 
 
 def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Policy | None = None) -> ConductorSession:
-    """The core's `start_conductor`, for one that records."""
+    """Start a conductor that records, in a tmux session of its own."""
     return conductor_session.start_conductor(folder, environ, policy=policy, program=_PROGRAM)
 
 

@@ -1,7 +1,7 @@
-"""Follows a run in a thread, and hands the newest state over. What was declined on the way is handed over with it.
+"""Follower of a run: reads its journal in a thread and hands over the newest state with declined requests.
 
-The journal is looked at a few times a second, which costs a stat and a lock where nothing is new. As with the fleet,
-only the newest state is kept and only one message is under way: a slow terminal gets fewer frames, never a queue.
+Polling costs a stat and a lock where nothing is new. As with the fleet, only the newest state is kept and only one
+message is pending: a slow terminal gets fewer frames, never a queue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_SAID = 50
 
 @dataclass(frozen=True, slots=True)
 class RunNews:
-    """The run as it stands. `is_live`: a conductor holds it. `declined`: wishes that were, each with its reason."""
+    """A state of the run. `is_live`: a conductor runs. `declined`: declined requests, each with its reason."""
 
     run: Run
     is_live: bool
@@ -55,22 +55,22 @@ class RunFeed:
         self._thread = threading.Thread(target=self._run, name="run", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start following."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait for it."""
+        """End the thread and wait for it."""
         self._is_ended = True
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(SECONDS_TO_END)
 
     def hurry(self) -> None:
-        """Look now: something was asked for."""
+        """Read the journal now."""
         self._wake.set()
 
     def take(self) -> RunNews | None:
-        """The newest state, once; None when it was taken already."""
+        """Return the newest state; None when it was taken already."""
         with self._lock:
             newest, self._news, self._is_posted = self._news, None, False
             if newest is not None:
@@ -85,8 +85,8 @@ class RunFeed:
             self._post(WatchEnded(error))
         except Exception as error:
             detail = "".join(traceback.format_exception(error))
-            hint = "What is shown is old now: quit (q) and start again."
-            self._post(WatchEnded(SelftestError(f"Following the run broke: {error}", detail, hint)))
+            hint = "The screen is out of date: quit (q) and start again."
+            self._post(WatchEnded(SelftestError(f"Following the run failed: {error}", detail, hint)))
 
     def _follow(self, follower: RunFollower) -> None:
         before: tuple[Run, bool] | None = None
@@ -100,7 +100,7 @@ class RunFeed:
             self._wake.clear()
 
     def _hear(self, run: Run, entry: Entry) -> None:
-        """Of what is new, keep what no state tells: refusals. Those of before this screen was opened are old."""
+        """Keep declined requests, which no state holds; those from before this screen was opened are old."""
         if self._is_first or entry.event != Event.DECLINED:
             return
         row = run.rows.get(str(entry.fields.get("test", "")))

@@ -1,6 +1,6 @@
-"""How a run is laid out in lines: clusters with their tests first, then the other tests by state. Pure; no clock.
+"""Lines of a run's table: clusters with their tests first, then the other tests by state. Pure, without a clock.
 
-Every test is in exactly one group. Rows are the run's own, so that "nothing changed in this line" is an `is`.
+Every test is in exactly one group. Rows are the run's own objects, so unchanged lines are compared by identity.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ type RunLine = RunGroup | RunRow
 _TAIL = 8_000
 _PYTEST = re.compile(r"^E\s+")
 _PYTEST_MORE = re.compile(r"^E\s+(?:\+|Use -v )")
-"""How pytest marks the lines of an error, and of those the ones that only explain it."""
+"""Lines of an error in pytest's output, and those of them that only explain it."""
 
 _OF_STATE: dict[Phase | Group, run_words.Look] = {
     Phase.WORKING: run_words.look_of(Phase.WORKING),
     Phase.WAITING: run_words.look_of(Phase.WAITING),
     **{group: look for group, look in run_words.GROUPS.items() if not group.is_clustered},
 }
-"""The groups of tests that are in no cluster, in their order."""
+"""The groups of tests outside of clusters, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunGroup:
-    """The title line of a group. `sign` and `style` are the group's; `cluster` None where it is a state."""
+    """The title line of a group. `cluster` is None where the group is a state."""
 
     key: str
     sign: str
@@ -55,7 +55,7 @@ class RunGroup:
 
 @dataclass(frozen=True, slots=True)
 class RunLines:
-    """The lines, top first. `places`: by key; `group_of`: the group's key of each test that is let through."""
+    """The lines, top first. `places`: indexes of lines by key; `group_of`: group keys by test."""
 
     lines: tuple[RunLine, ...] = ()
     places: dict[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class RunLines:
 
 
 def key_of(line: RunLine) -> str:
-    """What stays the same while a line changes."""
+    """Return the key of a line, which stays the same while the line changes."""
     return f"group {line.key}" if isinstance(line, RunGroup) else line.name
 
 
@@ -78,7 +78,7 @@ FILTER = Language(
 
 
 def facts_of(row: RunRow) -> Facts:
-    """The searchable facts of a test."""
+    """Return the searchable facts of a test."""
     how = how_of(row)
     states: list[str] = [how, run_words.WORDS[how], row.phase]
     states += ["failed"] if isinstance(how, End) and how.is_failure else []
@@ -97,7 +97,7 @@ def facts_of(row: RunRow) -> Facts:
 def lay_out(
     run: Run, *, folded: Collection[str] = (), matching: Collection[str] | None = None, only_open: bool = False
 ) -> RunLines:
-    """The lines of a run. `matching`: names of the tests that the filter shows, None for all.
+    """Return the lines of a run. `matching`: names of the tests that the filter shows, None for all.
 
     `only_open`: only tests of clusters.
     """
@@ -135,17 +135,17 @@ def _of_cluster(cluster: ClusterRow) -> RunGroup:
 
 
 def cluster_title(cluster: ClusterRow) -> str:
-    """What its members have in common, in words. Untrusted text is made harmless."""
+    """Return the title of a cluster, made harmless."""
     told = present.clean(cluster.title or cluster.signature)
     match cluster.kind:
         case ClusterKind.ASKING:
             return told or "needs you"
         case ClusterKind.LIMITED:
-            return f"held up: {told}" if told else "held up by a service that takes no more for now"
+            return f"rate limited: {told}" if told else "rate limited"
         case ClusterKind.BLOCKED:
             return told or "blocked, without a reason"
         case ClusterKind.FAILED:
-            return told or "failed without a word"
+            return told or "failed without a message"
 
 
 def _of_states(rows: list[RunRow]) -> list[RunGroup]:
@@ -166,19 +166,19 @@ def _state(row: RunRow) -> Phase | Group:
 
 
 def how_of(row: RunRow) -> End | Phase:
-    """What stands for a test: its end once that is known, else the phase that it is in."""
+    """Return the end of a test once it is known, else its phase."""
     return row.end if row.end is not None else row.phase
 
 
 def state_word(row: RunRow) -> str:
-    """How a test is, in one or two words."""
+    """Return the state of a test in one or two words."""
     if row.end is not None and row.phase is Phase.STOPPING:
         return f"{run_words.WORDS[row.end]}, stopping"
     return run_words.WORDS[how_of(row)]
 
 
 def said_of(row: RunRow) -> str:
-    """The state and what there is to say of it, in one harmless line."""
+    """Return the state of a test and its reason, in one harmless line."""
     if row.end is None and row.attention:
         return present.clean(row.attention)
     word = state_word(row)
@@ -187,7 +187,7 @@ def said_of(row: RunRow) -> str:
 
 
 def _gist(row: RunRow) -> str:
-    """Of an end, the line that tells most: of a failure its last that says something, else what was committed."""
+    """Return the most telling line of an end: the last error line of a failure, else the number of commits."""
     if row.end is not None and not row.end.group.is_open:
         return present.plural(row.commits, "commit") if row.commits else ""
     lines = [line.strip() for line in row.text[-_TAIL:].splitlines() if line.strip()]
@@ -196,7 +196,7 @@ def _gist(row: RunRow) -> str:
 
 
 def changed_places(before: RunLines, after: RunLines) -> Iterator[int]:
-    """The places whose line looks different now, those that became empty among them."""
+    """Yield the indexes of lines that look different now, and of lines that are gone."""
     for place, line in enumerate(after.lines):
         if place >= len(before.lines) or not _looks_same(before.lines[place], line):
             yield place

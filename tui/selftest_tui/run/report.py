@@ -1,7 +1,7 @@
-"""What came back for a test, as Markdown and as lines to read. Pure: who calls reads the files.
+"""Texts of a run's right pane: the outcome as Markdown, the details, the list of collected files. Pure.
 
-All of it was written by an agent. It is made harmless line by line and cut to what a person reads, before it is put
-into Markdown: a report of a megabyte, or of ten thousand paragraphs, costs no more than a long one.
+Most of it was written by agents. It is made harmless line by line and cut to what a person reads before it goes into
+Markdown, so a report of a megabyte costs no more than a long one.
 """
 
 from __future__ import annotations
@@ -11,27 +11,31 @@ from typing import TYPE_CHECKING
 from selftest_core.run.cluster_view import ClusterKind
 from selftest_core.run.events import Phase
 from selftest_core.run.outcome.outcome import verdict
+from selftest_tui.fleet.pane.details import Fact, when
 from selftest_tui.run import words as run_words
-from selftest_tui.run.lines import cluster_title, state_word
+from selftest_tui.run.lines import cluster_title, how_of, state_word
 from selftest_tui.shared import present
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from selftest_core.fleet.view import Row
     from selftest_core.run.cluster_view import ClusterRow
-    from selftest_core.run.fold import RunRow
+    from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.outcome.outcome import Outcome
+    from selftest_tui.run.collected import Collected
 
 MOST_LINES = 200
-"""Lines of one text of an agent that are shown; `artifacts` tells where all of it is."""
+"""Lines of one text of an agent that are shown; the tab `artifacts` tells where the whole text is."""
 MOST_CHARACTERS = 12_000
 _MOST_ITEMS = 40
 _MOST_NAMES = 200
 _MOST_HOSTS = 8
+_MOST_BLOCK_LINES = 20
 
 
 def markdown_text(text: str) -> str:
-    """A text of an agent as harmless Markdown: its lines, cleaned, and no more of them than are read."""
+    """Return a text of an agent as harmless Markdown, cut to MOST_LINES and MOST_CHARACTERS."""
     cut = text[:MOST_CHARACTERS]
     lines = cut.replace("\r\n", "\n").split("\n")
     shown = [_line(line) for line in lines[:MOST_LINES]]
@@ -39,7 +43,7 @@ def markdown_text(text: str) -> str:
     if fences % 2:
         shown.append("```")
     if len(text) > len(cut) or len(lines) > MOST_LINES:
-        shown += ["", "*… more is in the file: see artifacts.*"]
+        shown += ["", "*… cut here: the tab artifacts tells where the whole file is.*"]
     return "\n".join(shown)
 
 
@@ -49,15 +53,15 @@ def _line(line: str) -> str:
 
 
 def inline(text: str) -> str:
-    """A short text of an agent inside a line of Markdown: nothing in it is markup."""
+    """Return a short text of an agent for a line of Markdown, with its markup escaped."""
     said = present.clean(text)[:400]
     return "".join(f"\\{letter}" if letter in r"\`*_{}[]()<>#+-!|~&:." else letter for letter in said)
 
 
 def outcome_markdown(row: RunRow, outcome: Outcome | None, trouble: str, conversation: str = "") -> str:
-    """The report of a test. `trouble`: why it could not be read, where that is so; `conversation`: its end."""
+    """Return the report of a test. `trouble`: why the outcome cannot be read; `conversation`: its last lines."""
     parts = [f"## {run_words.SYMBOLS[row.end if row.end is not None else row.phase]} {state_word(row)}"]
-    why = _why(row)
+    why = _reason(row)
     if why:
         parts.append(why)
     if trouble:
@@ -71,14 +75,14 @@ def outcome_markdown(row: RunRow, outcome: Outcome | None, trouble: str, convers
     return "\n\n".join(part for part in parts if part)
 
 
-def _why(row: RunRow) -> str:
+def _reason(row: RunRow) -> str:
     if row.end is None:
         if row.attention:
             return f"**It needs you:** {inline(row.attention)}"
-        return f"It is held up: {inline(row.limited)}" if row.limited else ""
+        return f"**Rate limited:** {inline(row.limited)}" if row.limited else ""
     if row.text and row.end.group.is_open:
-        where = f" at {present.clean(row.stage)}" if row.stage else ""
-        return f"*What was seen{where}:*\n\n{_fenced(row.text)}"
+        when_failed = f" {run_words.stage_words(row.stage)}" if row.stage else ""
+        return f"*Evidence{when_failed}:*\n\n{_fenced(row.text)}"
     return ""
 
 
@@ -89,11 +93,11 @@ def _fenced(text: str) -> str:
 
 def _nothing_yet(row: RunRow) -> str:
     if row.end is not None:
-        return "No outcome came back."
+        return "The agent left no outcome."
     if row.phase is Phase.WAITING:
-        again = f"It was tried {present.plural(row.attempt, 'time')}. " if row.attempt else ""
-        return f"{again}It waits for an agent."
-    return "Its agent has not written an outcome yet: p shows what it does."
+        again = f"Tried {present.plural(row.attempt, 'time')} so far. " if row.attempt else ""
+        return f"{again}Its agent is not launched yet."
+    return "Its agent has not written an outcome yet: p shows its terminal."
 
 
 def _reported(row: RunRow, outcome: Outcome) -> list[str]:
@@ -104,7 +108,7 @@ def _reported(row: RunRow, outcome: Outcome) -> list[str]:
         present.plural(row.commits, "commit"),
     ]
     if outcome.errored:
-        facts.append("**says that it failed itself**")
+        facts.append("**the agent reports an error of its own**")
     if outcome.importance is not None:
         reason = f": {inline(outcome.importance.reason)}" if outcome.importance.reason else ""
         facts.append(f"importance {inline(outcome.importance.level)}{reason}")
@@ -128,7 +132,7 @@ def _reported(row: RunRow, outcome: Outcome) -> list[str]:
                 parts.append(f"*and {len(blocks) - _MOST_ITEMS} more*")
     if outcome.more:
         names = ", ".join(inline(name) for name in list(outcome.more)[:_MOST_ITEMS])
-        parts += ["### Fields that this version does not know", names]
+        parts += ["### Unknown fields", names]
     return parts
 
 
@@ -143,11 +147,11 @@ def _escalated(outcome: Outcome, number: int) -> str:
 
 
 def _passing(passed: bool | None) -> str:
-    return {True: "passed", False: "failed", None: "not told"}[passed]
+    return {True: "passed", False: "failed", None: "not reported"}[passed]
 
 
 def cluster_markdown(cluster: ClusterRow, now: float) -> str:
-    """What the members of a cluster have in common."""
+    """Return what the tests of a cluster have in common."""
     count = present.plural(len(cluster.members), "test")
     parts = [f"## {run_words.CLUSTER_SIGNS[cluster.kind]} {count}: {inline(cluster_title(cluster))}"]
     facts = []
@@ -155,18 +159,17 @@ def cluster_markdown(cluster: ClusterRow, now: float) -> str:
         first, last = (f"{present.ago(now - at)} ago" for at in (cluster.first_at, cluster.last_at))
         facts.append(f"first {first}, last {last}" if first != last else f"seen {first}")
     if cluster.kind is ClusterKind.FAILED and cluster.stage:
-        facts.append(f"failed at {inline(cluster.stage)}")
+        facts.append(f"failed {inline(run_words.stage_words(cluster.stage))}")
     if cluster.hosts:
-        facts.append(
-            f"on {', '.join(inline(host) for host in cluster.hosts[:8])}{' …' if len(cluster.hosts) > 8 else ''}"
-        )
+        more = " …" if len(cluster.hosts) > _MOST_HOSTS else ""
+        facts.append(f"on {', '.join(inline(host) for host in cluster.hosts[:_MOST_HOSTS])}{more}")
     if cluster.is_pausing:
-        facts.append("**launching is paused for it: H resumes it**")
+        facts.append("**launching is paused for this cause: H resumes it**")
     if cluster.is_accepted:
-        facts.append("waved through: it pauses the run no more")
+        facts.append("accepted: it does not pause the run any more")
     parts.append("\n".join(f"- {fact}" for fact in facts if fact))
     if cluster.evidence.strip() and present.clean(cluster.evidence).strip() != cluster_title(cluster):
-        parts += ["### Evidence, of the newest", _fenced(cluster.evidence)]
+        parts += ["### Evidence from the newest failure", _fenced(cluster.evidence)]
     names = cluster.node_ids
     parts += ["### Tests", "\n".join(f"- {inline(name)}" for name in names[:_MOST_NAMES])]
     if len(names) > _MOST_NAMES:
@@ -175,7 +178,93 @@ def cluster_markdown(cluster: ClusterRow, now: float) -> str:
 
 
 def group_markdown(title: str, members: Sequence[RunRow]) -> str:
-    """A group of tests that are in the same state."""
+    """Return the list of tests that are in the same state."""
     names = [f"- {inline(row.planned.node_id)}" for row in members[:_MOST_NAMES]]
     more = [f"*and {len(members) - _MOST_NAMES} more*"] if len(members) > _MOST_NAMES else []
     return "\n\n".join([f"## {present.plural(len(members), 'test')} {title}", "\n".join(names), *more])
+
+
+# details
+
+
+def test_facts(row: RunRow, agent: Row | None, run: Run, folder: str, now: float) -> tuple[Fact, ...]:
+    """Return the known facts of a test; `folder` holds its collected files. Unknown facts are left out."""
+    return tuple(fact for fact in _facts(row, agent, run, folder, now) if fact.value)
+
+
+test_facts.__test__ = False  # type: ignore[attr-defined]  # no test of ours, whatever a collector thinks of its name
+
+
+def _facts(row: RunRow, agent: Row | None, run: Run, folder: str, now: float) -> Iterator[Fact]:
+    yield Fact("test", row.planned.node_id)
+    yield Fact("state", f"{run_words.SYMBOLS[how_of(row)]} {state_word(row)}")
+    yield Fact("needs you", row.attention if row.end is None else "")
+    yield Fact("rate limit", row.limited if row.end is None else "")
+    yield Fact("failed", run_words.stage_words(row.stage) if row.end is not None and row.end.is_failure else "")
+    yield Fact("message", row.text.strip().rpartition("\n")[2])
+    yield Fact("not stopped", row.says)
+    yield Fact("last error", row.missed if row.end is None else "")
+    yield Fact("attempt", str(row.attempt or ""))
+    member = row.member
+    if member is not None:
+        yield Fact("agent", member.name)
+        yield Fact("agent id", member.agent_id)
+        yield Fact("host", member.host_id)
+        yield Fact("provider", member.provider)
+    yield Fact("now", "" if agent is None else f"{present.symbol(agent)} {agent.category.value}")
+    yield Fact("session", "" if agent is None or agent.session is None else agent.session.name)
+    yield Fact("launched", when(row.launching_at, now))
+    yield Fact("setup", "" if row.setup is None else present.duration(row.setup))
+    yield Fact("prompted", when(row.launched_at, now))
+    yield Fact("ended", when(row.ended_at, now))
+    if row.launching_at is not None and row.ended_at is not None:
+        yield Fact("took", present.duration(row.ended_at - row.launching_at))
+    elif row.launched_at is not None:
+        left = run.plan.timeout - (now - row.launched_at)
+        yield Fact("time left", present.duration(left) if left > 0 else "none: timed out")
+    yield Fact("reminded", "once, to write its outcome" if row.is_reminded else "")
+    live = agent.usage if agent is not None and row.end is None else None
+    yield Fact("used", present.used(live or row.usage))
+    yield Fact("commits", f"{row.commits}, newest {row.tip[:12]}" if row.commits else "")
+    yield Fact("collected", folder)
+    for retry in row.retries:
+        yield Fact(f"attempt {retry.member.attempt}", f"{retry.reason}: {present.clean(retry.text)[:200]}")
+        yield Fact("", f"{retry.member.name}  {retry.member.agent_id}")
+        yield Fact("", present.used(retry.usage))
+    label = "cites"
+    for block in row.planned.blocks:
+        for line in block.splitlines()[:_MOST_BLOCK_LINES]:
+            yield Fact(label, line)
+            label = ""
+        label = "and"
+
+
+def cluster_facts(cluster: ClusterRow, now: float) -> tuple[Fact, ...]:
+    """Return the known facts of a cluster."""
+    facts = [
+        Fact("cluster", cluster.kind.value),
+        Fact("signature", cluster.signature),
+        Fact("failed", run_words.stage_words(cluster.stage)),
+        Fact("tests", str(len(cluster.members))),
+        Fact("first", when(cluster.first_at, now)),
+        Fact("last", when(cluster.last_at, now)),
+        *(Fact("host" if number == 0 else "", host) for number, host in enumerate(cluster.hosts[:50])),
+        Fact("paused", "launching is paused for this cause" if cluster.is_pausing else ""),
+        Fact("accepted", "it does not pause the run any more" if cluster.is_accepted else ""),
+    ]
+    return tuple(fact for fact in facts if fact.value)
+
+
+def files_text(found: Collected | None) -> str:
+    """Return the collected files, one a line, behind their sizes; None where the cursor is on no test."""
+    if found is None:
+        return "This is a group of tests: move to one of them to see its files."
+    if found.folder is None:
+        return "Nothing is collected yet."
+    lines = [f"{size:>13,}  {present.clean(path)}" for path, size in found.files]
+    head = [
+        f"{present.plural(len(found.files), 'file')}{' at least' if found.is_cut else ''} in",
+        str(found.folder),
+        "",
+    ]
+    return "\n".join([*head, f"{'bytes':>13}  file", *lines, "", "! opens a shell there."])

@@ -1,8 +1,8 @@
-"""One run: how far it is at the top, its tests by cluster and state on the left, one of them or a cluster on the right.
+"""The screen of a run: progress at the top, tests by cluster and state on the left, one test or cluster on the right.
 
-This wires: the run's feed to the table, the cursor to the right pane, the fleet's rows to the agents of the tests. It
-reads the journal and what came back, and never conducts: what a person wants becomes a request to the conductor. What
-keys do is in `actions`.
+It wires the run's feed to the table, the cursor to the right pane, and the fleet's rows to the agents of the tests. It
+reads the journal and collected files, and never conducts: actions become requests to the conductor. The actions of
+keys are in `actions`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from selftest_tui.run.feed import RunFeed
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import FILTER, facts_of, lay_out
 from selftest_tui.run.pane import RunPane
-from selftest_tui.run.run_right import RightSide
-from selftest_tui.run.state import run_problems, run_way_back, state_of
 from selftest_tui.run.table import RunTable
+from selftest_tui.run.words import run_problems, run_way_back, state_of
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.filter import Finder
@@ -33,7 +32,7 @@ from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from selftest_core.usage.tokens import Usage
     from selftest_tui.fleet.messages import WatchEnded
     from selftest_tui.fleet.screen import FleetScreen
-    from selftest_tui.run.files import CameBack
+    from selftest_tui.run.lines import RunLine
 
 
 class RunScreen(RunActions):
@@ -64,22 +63,21 @@ class RunScreen(RunActions):
         self._frame_words = ("", "")
 
     def compose(self) -> ComposeResult:
-        """The same places on every size."""
+        """Place the same widgets at every size."""
         yield RunBar()
         with Horizontal(id="body"):
             with Container(id="tests"):
                 yield RunTable()
-            yield RunPane(self.clock)
+            yield RunPane(self)
         yield Banner()
         with Horizontal(id="bottom"):
             yield KeyBar(RUN)
             yield Prompt()
 
     def on_mount(self) -> None:
-        """Begin to follow."""
+        """Start following the run."""
         self.table = self.query_one(RunTable)
         self.pane = self.query_one(RunPane)
-        self.right = RightSide(self, self.pane)
         self.prompt = self.query_one(Prompt)
         self._bar = self.query_one(RunBar)
         self._keys = self.query_one(KeyBar)
@@ -90,13 +88,13 @@ class RunScreen(RunActions):
         self.set_interval(1.0, self._tick)
 
     def on_unmount(self) -> None:
-        """The feed ends with its screen; the run does not."""
+        """Stop the feed; the run goes on."""
         self._feed.stop()
 
     # what is known
 
     def agent_of(self, row: RunRow | None) -> Row | None:
-        """The agent of a test as the fleet sees it; None where it does not."""
+        """Return the agent of a test from the fleet; None where the fleet does not list it."""
         if row is None or row.member is None:
             return None
         if self._agents[0] is not self.fleet.view:
@@ -104,37 +102,38 @@ class RunScreen(RunActions):
         return self._agents[1].get(row.member.agent_id)
 
     @property
-    def back(self) -> CameBack | None:
-        """What came back for the test under the cursor, as far as it was read."""
-        return self.right.back
+    def line(self) -> RunLine | None:
+        """The line under the cursor."""
+        return self.table.line
 
-    def show_pane(self) -> None:
-        """Show on the right what is under the cursor, now."""
-        self.right.show()
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of the fleet's screen."""
+        return self.fleet.environ
 
     @property
     def is_at_rest(self) -> bool:
-        """The right pane shows what is under the cursor."""
-        return self.right.is_at_rest
+        """True when the right pane shows the line under the cursor."""
+        return self.pane.is_at_rest
 
     @property
     def way_back(self) -> str:
-        """How to come back to this run."""
+        """The command that opens this run again."""
         return run_way_back(self.folder.run, self.news)
 
     @property
     def is_typing(self) -> bool:
-        """Every key goes to an agent."""
+        """True while every key goes to an agent."""
         return self.is_mounted and self.pane.is_typing
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        """Those of tests and clusters."""
+        """Return the symbols of tests and clusters with their meanings."""
         return run_words.MEANINGS
 
     # news
 
     def on_run_seen(self) -> None:
-        """Go over to the newest state."""
+        """Show the newest state."""
         news = self._feed.take()
         if news is None:
             return
@@ -144,18 +143,18 @@ class RunScreen(RunActions):
             self.toast(problems.refusal("The conductor declined", said))
 
     def on_watch_ended(self, event: WatchEnded) -> None:
-        """Nothing is live any more: say so for good."""
+        """Show for good that the run is not followed any more."""
         self._own_problems = (problems.lasting("watch", event.error),)
         if self.news is None:
             self.table.show_placeholder((event.error.title, "", *event.error.detail.splitlines()[:6], event.error.hint))
         self.show_state()
 
     def hurry(self) -> None:
-        """Something was asked for: look soon."""
+        """Read the journal soon: something was requested."""
         self._feed.hurry()
 
     def rearrange(self) -> None:
-        """Lay the run out as the person wants it."""
+        """Rebuild the table from the run, the filter and the folded groups."""
         run = self.run_now
         if run is None:
             return
@@ -169,7 +168,11 @@ class RunScreen(RunActions):
         if self.query_text:
             return (f"Nothing matches “{self.query_text}”", "", "esc clears the filter")
         if self.only_open:
-            return ("Nothing is open: no failure, no block, nobody asks", "", "a shows all tests again")
+            return (
+                "Nothing is open: no test failed or is blocked, and no agent needs you",
+                "",
+                "a shows all tests again",
+            )
         return ("This run has no test",)
 
     def _tick(self) -> None:
@@ -178,11 +181,11 @@ class RunScreen(RunActions):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All that holds the run up right now, the gravest first."""
+        """The problems of the run right now, the gravest first."""
         return (*self._own_problems, *run_problems(self.news, self.is_starting))
 
     def show_state(self) -> None:
-        """The two lines at the top, and what is wrong."""
+        """Update the header and the banner."""
         run = self.run_now
         if run is not None and self.news is not None:
             live = self._live_usages(run)
@@ -192,7 +195,7 @@ class RunScreen(RunActions):
         self.show_frame()
 
     def _live_usages(self, run: Run) -> dict[str, Usage]:
-        """What the agents that run have used until now, as the fleet sees it."""
+        """Return the usage of running agents by agent id, from the fleet."""
         agents = ((row.member, self.agent_of(row)) for row in run.rows.values() if row.end is None)
         return {
             member.agent_id: agent.usage
@@ -202,7 +205,7 @@ class RunScreen(RunActions):
 
     def show_frame(self) -> None:
         run = self.run_now
-        title = "tests by cluster and state" if not self.only_open else "what is open"
+        title = "tests by cluster and state" if not self.only_open else "open tests"
         if self.query_text:
             title = f"{title} · /{self.query_text}"
         shown = len(self.table.shown.group_of)
@@ -214,26 +217,30 @@ class RunScreen(RunActions):
         self.show_keys()
 
     def show_keys(self) -> None:
-        """Which keys work here."""
+        """Update the key line."""
         self._keys.show(self.situation(), TYPING if self.pane.is_typing else "")
 
     # the right pane
 
     def on_cursor_moved(self) -> None:
-        """Say which keys work there; show on the right what is under the cursor once it rests."""
+        """Update the key line; let the right pane follow the cursor."""
         self.show_frame()
-        self.right.follow()
+        self.pane.follow()
 
     def on_line_opened(self) -> None:
-        """Clicked: as Enter."""
+        """Act on a click as on Enter."""
         self.action_press("attach")
 
     def on_run_pane_tab_chosen(self, event: RunPane.TabChosen) -> None:
-        """A tab was clicked."""
+        """Switch to the tab that was clicked."""
         self.pane.show_tab(event.tab)
 
+    def on_run_pane_collected_read(self) -> None:
+        """Update the key line: keys may work on the collected files now."""
+        self.show_keys()
+
     def on_run_pane_typing_changed(self) -> None:
-        """Keys mean something else, or again what the line says."""
+        """Update the key line and the focus: keys went to the agent, or do so no more."""
         if not self.pane.is_typing:
             self.table.focus()
         self.show_keys()

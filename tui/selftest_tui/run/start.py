@@ -1,7 +1,7 @@
-"""What a person sees before a run begins: what it will do, take and send away. One key says yes; all else leaves.
+"""Start screen of a run: shows what it will do, cost and send to other machines, and asks before it starts.
 
-Nothing is made before the yes. After it the run folder and its private clone are made and a conductor is started, in a
-thread; what goes wrong then is shown here, and the run can be taken up again by its name.
+Nothing is created before the answer. Then the run folder, its private clone and the conductor are created in a thread;
+errors are shown here, and the run can be resumed by its name.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ MOST_LINES = 400
 
 
 class StartScreen(KeyedScreen):
-    """Shows an offer. `begin` makes the run and starts its conductor, in a thread; then Begun is posted."""
+    """Shows an offer. `begin` creates the run and starts its conductor, in a thread; then Begun is posted."""
 
     KEYS = START
     CSS_PATH = "start.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(START.of(Where.SCREEN))]
 
     class Begun(Message):
-        """The run has begun."""
+        """The run was started."""
 
         def __init__(self, folder: RunFolder) -> None:
             super().__init__()
@@ -58,7 +58,7 @@ class StartScreen(KeyedScreen):
         self._begin = begin
         self._is_beginning = False
         self._has_begun = False
-        # Held, not looked for: what a thread says may come while the screen is being taken down.
+        # Kept as attributes: a thread's message may arrive while the screen is being removed.
         self._question = Static(Content.assemble(*_QUESTION), id="question")
         self._keys = KeyBar(START)
 
@@ -69,33 +69,33 @@ class StartScreen(KeyedScreen):
         count = present.plural(len(plan.tests), "test")
         yield Static(Content.assemble((" run ", "bold"), f" {repository}  {count}"), id="title")
         with VerticalScroll(id="offer", can_focus=False) as box:
-            box.border_title = Content("Begin this run?")
+            box.border_title = Content("Start this run?")
             box.border_subtitle = Content("↑↓ scroll")
             yield Static(offer_table(self.offer), id="parts")
         yield self._question
         yield self._keys
 
     def on_mount(self) -> None:
-        """Say which keys there are."""
+        """Show the keys."""
         self._keys.show(self.situation())
 
     def situation(self) -> str | None:
-        """Why it cannot begin now: it begins already."""
-        return "It begins already." if self._is_beginning or self._has_begun else None
+        """Return why the run cannot be started now: it is being started already."""
+        return "The run is being started already." if self._is_beginning or self._has_begun else None
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """Making the run."""
-        return ("The run is being made",) if self._is_beginning else ()
+        """Return the actions that quitting now would interrupt."""
+        return ("The run is being created",) if self._is_beginning else ()
 
     def do(self, action: str) -> object:
-        """Do it."""
+        """Perform the action of a key."""
         match action:
             case "begin":
                 return self._begin_run()
             case "refuse":
                 if self._is_beginning:
-                    self.toast(problems.refusal("leave", "The run is being made: wait, or quit with q twice."))
+                    self.toast(problems.refusal("leave", "The run is being created: wait, or quit with q twice."))
                 else:
                     self.app.exit(0)
             case _:
@@ -105,7 +105,7 @@ class StartScreen(KeyedScreen):
 
     async def _begin_run(self) -> None:
         self._is_beginning = True
-        self._tell("The run is being made …")
+        self._tell("Creating the run …")
         try:
             folder = await asyncio.to_thread(self._begin, self._say_from_thread)
         except SelftestError as error:
@@ -133,14 +133,14 @@ class StartScreen(KeyedScreen):
 _QUESTION = (
     ("Nothing has started yet.  ", ""),
     ("y", "bold reverse"),
-    (" begins exactly this   ", ""),
+    (" starts exactly this   ", ""),
     ("n", "bold reverse"),
     (" or esc leaves", ""),
 )
 
 
 def offer_table(offer: Offer) -> Table:
-    """The offer as words and what they mean; what leaves this machine stands out. All of it harmless."""
+    """Return the offer as a table of labels and values, made harmless; data that leaves this machine stands out."""
     table = Table.grid(padding=(0, 1))
     table.add_column(width=WORD_WIDTH, overflow="fold")
     table.add_column(ratio=1, overflow="fold")
@@ -158,4 +158,4 @@ def offer_table(offer: Offer) -> Table:
 
 
 _APART = ("tests", "agents", "time", "leaves", "broken", "left out", "note")
-"""Parts with an empty line before them."""
+"""Parts with an empty line above them."""

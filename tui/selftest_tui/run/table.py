@@ -1,4 +1,4 @@
-"""The tests of a run, under their clusters and states: how each is drawn, and whose time goes on."""
+"""Table of a run: draws tests under their clusters and states, and keeps their times going."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
     from selftest_core.usage.tokens import Usage
 
-_LONGEST_STAGE = 20
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class RunTable(GroupedTable[RunLine, RunLines]):
-    """Shows RunLines."""
+    """Table of RunLines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(RUN.of(Where.TABLE))]
 
@@ -43,7 +42,7 @@ class RunTable(GroupedTable[RunLine, RunLines]):
         self._live: Mapping[str, Usage] = {}
 
     def show_at(self, lines: RunLines, now: float) -> None:
-        """Go over to newer lines, with the times as they are `now`."""
+        """Show newer lines with the times at `now`."""
         self._now = now
         tests = ((row.name, row) for group in lines.groups.values() for row in group.members)
         if self.columns.measure(tests, now):
@@ -51,13 +50,13 @@ class RunTable(GroupedTable[RunLine, RunLines]):
         self.show(lines)
 
     def meter(self, live: Mapping[str, Usage], *, is_metered: bool) -> None:
-        """Take newer figures of what agents use, by agent id; lines show them with their next second."""
+        """Take newer usage of agents, by agent id; lines show it with their next second."""
         self._live = live
         if is_metered and self.columns.let_join("cost"):  # for good: columns do not come and go
             self.columns_moved()
 
     def tick(self, now: float) -> None:
-        """Move the clock: only lines whose time reads differently now are painted again."""
+        """Advance the clock; only lines whose time changed are painted again."""
         self._now = now
         top = self.scroll_offset.y
         for place in range(top, min(len(self.shown.lines), top + self.page)):
@@ -81,24 +80,24 @@ class RunTable(GroupedTable[RunLine, RunLines]):
     # what a line is, and how it looks
 
     def key_of(self, line: RunLine) -> str:
-        """A test by its planned agent name, or a group."""
+        """Return the key of a line."""
         return key_of(line)
 
     def is_group(self, line: RunLine) -> bool:
-        """True for a cluster or a state."""
+        """Return True for the title of a cluster or a state."""
         return isinstance(line, RunGroup)
 
     def changed_places(self, before: RunLines, after: RunLines) -> Iterable[int]:
-        """Where it looks different now."""
+        """Return the indexes of lines that look different now."""
         return changed_places(before, after)
 
     def titles(self, width: int) -> str:
-        """The titles of the columns."""
+        """Return the titles of the columns."""
         headings = "".join(one.column.heading(one.width) + " " * one.gap for one in self.columns.place(width))
         return " " * run_columns.COLUMNS.prefix + headings
 
     def draw(self, line: RunLine, base: Style, width: int) -> Strip:
-        """A group's title, or a test."""
+        """Draw a group's title or a test."""
         return self._group(line, base, width) if isinstance(line, RunGroup) else self._test(line, base, width)
 
     def _group(self, group: RunGroup, base: Style, width: int) -> Strip:
@@ -136,16 +135,14 @@ class RunTable(GroupedTable[RunLine, RunLines]):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _theme_style(self, name: str) -> Style:
-        """By a part's name, or by the theme's variable."""
+        """Return a style by the name of a part or of a theme variable."""
         return self.style_of({"$foreground-muted": "muted"}.get(name, name.removeprefix("$text-")))
 
 
 def _where(group: RunGroup) -> str:
-    """Where the failures of a cluster happened, and what is held up by it."""
+    """Return when the tests of a cluster failed, and whether it pauses the run."""
     cluster = group.cluster
     assert cluster is not None
-    place = {"blocked": "", "waiting": "", "limited": ""}.get(
-        cluster.stage, f"at {present.clean(cluster.stage)[:_LONGEST_STAGE]}"
-    )
-    notes = [place, "launching rests" if cluster.is_pausing else "", "waved through" if cluster.is_accepted else ""]
+    stage = run_words.stage_words(cluster.stage)
+    notes = [stage, "launching paused" if cluster.is_pausing else "", "accepted" if cluster.is_accepted else ""]
     return " · ".join(note for note in notes if note)

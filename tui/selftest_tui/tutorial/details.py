@@ -152,7 +152,7 @@ def _result_of(test: CitingTest) -> Iterator[Piece]:
         yield "  not in the last run  ", _MUTED
         yield f"{present.clean(test.node_id)}\n", ""
     for result in test.results:
-        yield f"  {run_words.words(result.how)}  ", run_words.STYLES[result.how]
+        yield f"  {run_words.symbol_and_word(result.how)}  ", run_words.STYLES[result.how]
         yield f"{present.clean(result.node_id)}\n", ""
         if result.says:
             yield f"      {present.clean(result.says)}\n", _MUTED
@@ -163,7 +163,7 @@ def _of_test(test: CitingTest, view: BlockView) -> Iterator[Piece]:
     if not test.results:
         yield "The last run did not have this test.\n", _MUTED
     for result in test.results:
-        yield f"{run_words.words(result.how)}", f"bold {run_words.STYLES[result.how]}"
+        yield f"{run_words.symbol_and_word(result.how)}", f"bold {run_words.STYLES[result.how]}"
         yield f"  by {present.clean(result.agent)}\n", _MUTED
         if result.node_id != test.node_id:
             yield f"  {present.clean(result.node_id)}\n", ""

@@ -86,7 +86,7 @@ def _counted(how: How | None, results: Sequence[How | None]) -> tuple[str, str]:
     if how is None:
         return "", "muted"
     count = sum(one is how for one in results)
-    return run_words.words(how) + (f" {count}/{len(results)}" if count < len(results) else ""), style_of(how)
+    return run_words.symbol_and_word(how) + (f" {count}/{len(results)}" if count < len(results) else ""), style_of(how)
 
 
 def _reason(line: Line, now: float) -> str:

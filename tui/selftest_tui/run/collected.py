@@ -1,6 +1,6 @@
-"""Reads what came back for a test: its outcome, its files, what was kept of its terminal. Blocks: for workers only.
+"""The collected files of a test: its outcome, its files, the end of its terminal and of its conversation.
 
-Nothing is followed out of the folder, and of each file no more is read than is shown.
+Reading blocks: call it from a worker. Symbolic links are not followed, and only as much of a file is read as is shown.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 TRANSCRIPT = "transcript.txt"
 MOST_FILES = 2_000
 LONGEST_RECORDING = 32 * 1024 * 1024
-"""Bytes of a recording that is played to its end for its last frame; `r` plays longer ones."""
+"""Bytes of a recording up to which its last frame is read; `r` plays longer ones."""
 _TAIL = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class CameBack:
-    """What stands in the folder of an attempt. `outcome` None: there is none, or `trouble` says why it cannot be read.
+class Collected:
+    """The folder of an attempt. `outcome` is None where there is none, or where `trouble` tells why it cannot be read.
 
     `files`: paths below the folder with their bytes, in order; `is_cut`: there are more. `transcript`: its end;
     `conversation`: that of the conversation that the run kept. `screen`: the last frame of its recording, with colours.
@@ -49,23 +49,23 @@ class CameBack:
     screen: str = ""
 
 
-def read_back(folder: RunFolder, row: RunRow, environ: Mapping[str, str], *, has_terminal: bool) -> CameBack:
-    """What came back from the newest agent of a test, so far. `has_terminal`: it has one that can be looked at."""
+def read_collected(folder: RunFolder, row: RunRow, environ: Mapping[str, str], *, has_terminal: bool) -> Collected:
+    """Read what was collected from the newest agent of a test. `has_terminal`: the agent still has a terminal."""
     if row.member is None:
-        return CameBack()
+        return Collected()
     place = folder.attempt(row.member)
     transcript = _tail(place / TRANSCRIPT)
     recording = None if transcript or has_terminal else recording_of(folder, row.member)
     screen = "" if recording is None else last_screen(recording, environ)
     if not place.is_dir():
-        return CameBack(screen=screen)
+        return Collected(screen=screen)
     outcome, trouble = _outcome(place)
     files, is_cut = _files(place)
-    return CameBack(place, outcome, trouble, files, is_cut, transcript, conversation_end(place), screen)
+    return Collected(place, outcome, trouble, files, is_cut, transcript, conversation_end(place), screen)
 
 
 def last_screen(recording: Path, environ: Mapping[str, str]) -> str:
-    """The last frame of a recording, with its colours; empty where it is blank, too long, or cannot be read."""
+    """Return the last frame of a recording with its colours; "" where it is blank, too long, or cannot be read."""
     from selftest_recorder.index.timeline import open_timeline
     from selftest_tui.replay import frames
 
@@ -77,7 +77,7 @@ def last_screen(recording: Path, environ: Mapping[str, str]) -> str:
             timeline.seek(timeline.duration)
             update = timeline.read_update(whole=True)
     except (SelftestError, OSError):
-        return ""  # `r` plays it, and says what is wrong with it
+        return ""  # `r` plays it and reports what is wrong with it
     rows = [update.rows.get(row, ()) for row in range(update.lines)]
     return "\n".join(frames.ansi_lines(rows)) if any(line.strip() for line in frames.text_lines(rows)) else ""
 

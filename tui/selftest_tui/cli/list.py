@@ -1,16 +1,21 @@
-"""The fleet as a table for people: `selftest-tui list`. Pure: a view in, lines out.
+"""Command `list`: the fleet once, as a table or as JSON.
 
-What needs a person comes first. The lines fit the width that is given, 80 columns and less too: the name and the
-reason give way, the state never. All text of agents is made harmless by `present`. Colour repeats what the symbol
-says, so the table reads the same without it.
+Agents that need a person come first. The table fits its width, also below 80 columns: names and reasons are shortened,
+states never. All texts of agents are made harmless by `present`. Colour repeats the symbol, so the table reads the
+same without it.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import time
 from typing import TYPE_CHECKING
 
 from selftest_core.fleet.attention import cost_of_waiting
 from selftest_core.fleet.view import Category
+from selftest_tui.cli.command import DONE, Progress, print_lines, write_answer
 from selftest_tui.shared.present import (
     SESSION_SYMBOL,
     WORDS,
@@ -28,10 +33,11 @@ from selftest_tui.shared.present import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from selftest_core.fleet.observations import TmuxSession
     from selftest_core.fleet.view import FleetView, Problem, Row
+    from selftest_tui.cli.command import AddCommand, Call
 
 LEAST_WIDTH = 40
 _COLOURS = {
@@ -46,8 +52,55 @@ _COLOURS = {
 _ORDER = {category: place for place, category in enumerate(Category)}
 
 
+def add_list(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """Ends with 0 even where a provider does not answer: its agents are shown as they were last known, marked as
+        stale, and its error is printed.""",
+        """
+        selftest-tui list
+        selftest-tui list --no-wait        without asking mngr
+        selftest-tui list --json | jq -r '.agents[] | [.name, .state] | @tsv'
+        selftest-tui list --json --socket /tmp/other/tmux-1000/default
+        """,
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    command.add_argument(
+        "--no-wait", action="store_true", help="do not ask mngr: local agents as they are, others as last known"
+    )
+    command.set_defaults(run=list_fleet)
+
+
+def list_fleet(call: Call) -> int:
+    """Observe the fleet once and print it. A failing provider is part of the answer, not a failure."""
+    from selftest_core.fleet.watch.fleet_watch import observe_once
+    from selftest_core.fleet.watch.poll_schedule import watch_settings
+
+    config, environ = call.config, call.environ
+    with Progress("asking mngr"):
+        settings = watch_settings(config, call.cwd)
+        view = observe_once(environ, settings, config.list_deadline, wait=not call.arguments.no_wait)
+    if call.is_for_programs:
+        from selftest_core.schema.fleet import list_document
+
+        write_answer(list_document(view).model_dump(mode="json"), is_batch=call.arguments.batch)
+        return DONE
+    width = shutil.get_terminal_size((80, 24)).columns
+    print_lines(fleet_lines(view, time.time(), width, colour=_has_colour(environ)))
+    for line in problem_lines(view.problems):
+        sys.stderr.write(line + "\n")
+    return DONE
+
+
+def _has_colour(environ: Mapping[str, str]) -> bool:
+    return not environ.get("NO_COLOR") and environ.get("TERM") not in (None, "", "dumb") and os.isatty(1)
+
+
+# the table
+
+
 def fleet_lines(view: FleetView, now: float, width: int, *, colour: bool) -> list[str]:
-    """The counts, a table of the agents, then the other tmux sessions; `width` in cells."""
+    """Return the counts, a table of the agents, then the other tmux sessions; `width` in cells."""
     width = max(width, LEAST_WIDTH)
     if not view.rows and not view.sessions:
         return [fit("No agents. `selftest-tui demo` shows some; `mngr create` makes one.", width).rstrip()]
@@ -69,11 +122,11 @@ def fleet_lines(view: FleetView, now: float, width: int, *, colour: bool) -> lis
 
 
 def problem_lines(problems: Sequence[Problem]) -> list[str]:
-    """What is wrong, with its hint below: for stderr, where lines may be long."""
+    """Return the problems with their hints, for stderr, where lines may be long."""
     lines = []
     for problem in problems:
         lines.append(f"! {clean(problem.title)}")
-        # Long details (a provider's traceback) are for `--json` and the screen.
+        # Long details, such as a provider's traceback, are in `--json` and on the screen.
         lines += [f"  {clean(part)}" for part in problem.detail.splitlines()[:3] if part.strip()]
         lines += [f"  → {clean(part)}" for part in problem.hint.splitlines() if part.strip()]
     return lines
@@ -112,12 +165,12 @@ def _agents(rows: Sequence[Row], now: float, width: int, *, colour: bool) -> lis
 _STATE_WIDTH = 10
 _LEAST = {"NAME": 12, "WHERE": 5, "RUNS": 6, "IDLE": 6, "TEST OR BRANCH": 14, "WHY": 10}
 _MOST = {"NAME": 50, "WHERE": 24, "RUNS": 6, "IDLE": 6, "TEST OR BRANCH": 60, "WHY": 200}
-# What goes first where the lines are short.
 _LEAST_NEEDED = ("TEST OR BRANCH", "RUNS", "WHERE", "IDLE", "WHY")
+"""Columns that are left out where there is no room, the first of them first."""
 
 
 def _widths(columns: dict[str, list[str]], width: int) -> dict[str, int]:
-    """The width of each column that fits; each takes one more cell, for the space before it."""
+    """Return the width of each column that fits; each takes one more cell, for the space before it."""
     from rich.cells import cell_len
 
     asked = {title: min(max(map(cell_len, (title, *texts))), _MOST[title]) for title, texts in columns.items()}

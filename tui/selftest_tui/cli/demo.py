@@ -1,0 +1,69 @@
+"""Command `demo`: a run of scripted agents on a sample repository, on the screen or as JSON Lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from selftest_tui.cli.command import count, require_terminal, tell
+
+if TYPE_CHECKING:
+    from selftest_core.demo.world import DemoWorld
+    from selftest_core.run.store import RunFolder
+    from selftest_tui.cli.command import AddCommand, Call
+
+_SECONDS_TO_END = 30.0
+
+
+def add_demo(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """The agents test and repair a small shop, in a folder of their own. The demo needs mngr and tmux, but no
+        model, no key and no network, and leaves nothing behind.""",
+        """
+        selftest-tui demo
+        selftest-tui demo --agents 40
+        selftest-tui demo --batch         without a screen: JSON Lines
+        selftest-tui demo --agent claude  the real Claude Code, on a scripted model
+        """,
+    )
+    command.add_argument(
+        "--agents", type=count, default=None, metavar="N", help="number of agents; default: 14, of claude 4"
+    )
+    command.add_argument(
+        "--agent", choices=("command", "claude"), default="command",
+        help="scripts (the default), or the real Claude Code on a scripted model: no key, no network",
+    )  # fmt: skip
+    command.add_argument("--keep", action="store_true", help="keep the demo's folder; `sweep` removes it later")
+    command.set_defaults(run=demo)
+
+
+def demo(call: Call) -> int:
+    """Run the demo."""
+    arguments, environ, config = call.arguments, call.environ, call.config
+    if arguments.batch:
+        from selftest_core.demo.reviewing import review_demo
+        from selftest_core.demo.show import run_demo_batch
+        from selftest_tui.cli.run import conduct_in_batch
+
+        conduct = partial(conduct_in_batch, is_kept=arguments.keep, review=partial(review_demo, say=tell))
+        return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, tell, arguments.agent)
+    require_terminal("`selftest-tui demo --batch` prints JSON Lines instead.")
+    from selftest_tui.shared.loading import loading
+
+    with loading():
+        from selftest_core.demo.show import run_demo
+        from selftest_tui.app.app import run
+        from selftest_tui.run.conducting import start_conductor
+
+    # The demo's mngr has no remote providers, so there is nothing to wait for.
+    local = replace(config, remote=False)
+
+    def show(world: DemoWorld, folder: RunFolder) -> int:
+        return run(local, world.environ, run=folder, seconds_behind=_SECONDS_TO_END, is_kept=False)
+
+    return run_demo(
+        environ, arguments.agents, arguments.keep, show, tell,
+        lambda folder, tools, policy: start_conductor(folder, tools, policy=policy), arguments.agent,
+    )  # fmt: skip
