@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.agents import State
 from selftest_core.demo import claude
-from selftest_core.demo.scripted_model.server import ModelServer, listening
 from selftest_core.fleet.view import Category
 from selftest_core.fleet.watch.fleet_watch import FleetWatch
 from selftest_core.fleet.watch.poll_schedule import WatchSettings
+from simulated.model import running_model
 from tui.cli.programs import by_name, listed
 from worlds import BIN, PATIENCE, ROOT, World, a_world, eventually
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from selftest_core.agent_types.condition import Kind
+    from selftest_core.demo.scripted_model.server import ModelServer
     from selftest_core.demo.scripted_model.testers import Stage
     from selftest_core.fleet.view import FleetView, Row
 
@@ -247,7 +248,7 @@ def real_agents(stage: Stage | None = None) -> Iterator[Real]:
     with contextlib.ExitStack() as stack:
         world = stack.enter_context(a_world(PATH=os.pathsep.join(path), SELFTEST_TUI_REMOTE="false"))
         log = world.root / "model.jsonl"
-        model = stack.enter_context(listening(log, stage))
+        model = stack.enter_context(running_model(log, stage))
         world.extra.update(claude.variables(model.url))
         claude.write_home(world.home)
         world.make_repository()

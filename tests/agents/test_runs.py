@@ -194,7 +194,7 @@ def test_tokens_of_the_run_are_those_of_all_its_agents(ran: Ran) -> None:
 def test_conversations_are_kept(ran: Ran, test: str) -> None:
     words = ran.kept(test, "conversation.txt").read_text()
     assert "Read .selftest/prompt.md" in words
-    assert "I read what I am to do." in words
+    assert "I will read my task." in words
     assert [json.loads(line) for line in ran.kept(test, "conversation.jsonl").read_text().splitlines()]
 
 

@@ -1,8 +1,8 @@
-"""The sample repository of the demo: a small shop with real defects, beside its tutorial and tests (`sample_tests`).
+"""The sample repository of the demo: a small shop with real defects; its tutorial and tests are in `sample_tests`.
 
-Text, not files, so that nothing that runs over this project (a test collector, a type checker, a packager) takes
-the shop for ours. The program is plain standard library; its tests need pytest and nothing else. Each defect is what
-one of the stories (`stories`) is about, and most are mended there by an edit of exactly these lines.
+It is text, not files, so that no test collector, type checker or packager takes it for a part of this project. The
+program uses the standard library only, and its tests need only pytest. Each defect belongs to a story of `scenarios`,
+most of which fix exactly these lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The tutorial of the demo's shop, and the tests that cite its blocks: text, for `sample` to lay out.
+"""The tutorial of the demo's shop, and the tests that cite its blocks, as text for `sample`.
 
-Each test runs the commands of its block, in process and in a folder of its own. Some are red because the program is
-wrong, one because the test is, one hangs; a few are green.
+Each test runs the commands of its block in process, in a folder of its own. Some fail because the program is wrong, one
+because the test is wrong, one hangs; a few pass.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from selftest_core.demo.scripted_model.plays import PLAYS
-from selftest_core.demo.scripted_model.server import LARGEST_BODY, ModelServer, listening
+from selftest_core.demo.scripted_model.server import LARGEST_BODY, ModelServer
 from selftest_core.demo.scripted_model.testers import Stage
+from simulated.model import running_model
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(log: Path) -> Iterator[ModelServer]:
-    with listening(log, Stage({TEST: STORY})) as server:
+    with running_model(log, Stage({TEST: STORY})) as server:
         yield server
 
 
@@ -150,7 +151,7 @@ def test_a_tester_reads_its_prompt_and_works_through_its_story(model: ModelServe
 
 
 def test_a_forgetful_tester_reports_behind_a_reminder(log: Path) -> None:
-    with listening(log, Stage({TEST: [["forget"], ["report", "Nothing to do.", {}]]})) as model:
+    with running_model(log, Stage({TEST: [["forget"], ["report", "Nothing to do.", {}]]})) as model:
         agent = Asker(model)
         agent.say("Read .selftest/prompt.md and do what it says.")
         assert calls(agent.hand(PROMPT)) == []

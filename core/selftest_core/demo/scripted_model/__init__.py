@@ -1,6 +1,6 @@
-"""A scripted model on 127.0.0.1 for real coding agents: no account, no network, the standard library alone.
+"""A scripted model on 127.0.0.1 for real coding agents: no account, no network, standard library only.
 
-Claude Code talks to it as to Anthropic's Messages API, Codex as to OpenAI's Responses API. `conversation` reads both
-requests into one form, `plays` and `testers` decide the answer, `streams` writes it as each API does, and `server`
-listens and keeps a log of what was asked and sent: the truth that tests compare with.
+It serves Anthropic's Messages API for Claude Code and OpenAI's Responses API for Codex. `conversation` parses the
+requests of both into one form, `plays` and `testers` choose the answer, `streams` encodes it for each API, and `server`
+listens and logs every request and answer, which tests compare with.
 """

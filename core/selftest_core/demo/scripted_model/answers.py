@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from selftest_core.demo.scripted_model.conversation import Conversation
 
 FOR_EVER = 1_000_000
-"""As many refusals as this never end."""
+"""A number of refusals that never ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error that is sent instead of an answer, for the first `times` requests that ask for it."""
+    """An error that is sent instead of an answer, for the first `times` requests of a step."""
 
     status: int
     kind: str
@@ -30,10 +30,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model says. `tool`, `given`: the call behind the words, none where `tool` is empty.
+    """One answer. `tool`, `given`: the tool call after the words; none where `tool` is empty.
 
-    `seconds`: over which the words are streamed; `silence`: before the first of them. `broken`: how many requests get
-    a stream that breaks off in the middle. `context`: tokens that the answer says it has read.
+    `seconds`: duration of the stream of words; `silence`: the pause before it. `broken`: number of requests whose
+    stream breaks off in the middle. `context`: tokens that the answer claims to have read.
     """
 
     words: str = ""
@@ -47,11 +47,11 @@ class Answer:
 
 
 type Play = Generator[Answer, str, Answer]
-"""Yields an answer with a call, is sent that call's result, and returns the last answer of its turn."""
+"""A generator that yields an answer with a call, receives its result, and returns the last answer of its turn."""
 
 
 def answer_at(play: Play | Answer, results: tuple[str, ...]) -> Answer:
-    """Play from the beginning through the results that are there; the answer that comes now."""
+    """Replay a play through the results so far, and return its next answer."""
     if isinstance(play, Answer):
         return play
     try:
@@ -65,7 +65,7 @@ def answer_at(play: Play | Answer, results: tuple[str, ...]) -> Answer:
 
 
 def shell(talk: Conversation, command: str, why: str, words: str = "") -> Answer:
-    """A shell command, by whichever tool this agent has for it."""
+    """Call a shell command with the tool that this agent has for it."""
     if "Bash" in talk.tools:
         return Answer(words, "Bash", {"command": command, "description": why})
     if "exec_command" in talk.tools:
@@ -76,24 +76,24 @@ def shell(talk: Conversation, command: str, why: str, words: str = "") -> Answer
 
 
 def wait_command(seconds: float) -> str:
-    """A shell command that takes so long. Claude Code refuses a plain `sleep`."""
+    """Return a shell command that takes so long. Claude Code refuses a plain `sleep`."""
     return f"python3 -c 'import time; time.sleep({seconds:g})'"
 
 
 def read(talk: Conversation, path: str, words: str = "") -> Answer:
-    """A file is read, `path` relative to the agent's folder."""
+    """Read a file; `path` is relative to the agent's folder."""
     if "Read" in talk.tools and talk.folder:
         return Answer(words, "Read", {"file_path": f"{talk.folder}/{path}"})
     return shell(talk, f"cat {path}", f"Read {path}", words)
 
 
 def read_text(result: str) -> str:
-    """The text of a file, from the result of `read`: without the line numbers that Claude Code puts in front."""
+    """Return a file's text from the result of `read`, without the line numbers of Claude Code."""
     return re.sub(r"^ *\d+(?:→|\t)", "", result, flags=re.M)
 
 
 def edit(talk: Conversation, path: str, old: str, new: str, words: str = "") -> Answer:
-    """A change of a file that was read before."""
+    """Change a file that was read before."""
     if "Edit" in talk.tools and talk.folder:
         return Answer(words, "Edit", {"file_path": f"{talk.folder}/{path}", "old_string": old, "new_string": new})
     script = f"import pathlib; p = pathlib.Path({path!r}); p.write_text(p.read_text().replace({old!r}, {new!r}, 1))"
@@ -101,7 +101,7 @@ def edit(talk: Conversation, path: str, old: str, new: str, words: str = "") -> 
 
 
 def question(talk: Conversation, text: str, choices: list[str], words: str = "") -> Answer:
-    """A question with choices: a dialog where the agent has one, else the end of a turn."""
+    """Ask a question with choices: in a dialog where the agent has one, else at the end of a turn."""
     if "AskUserQuestion" not in talk.tools:
         return Answer(f"{words} {text} " + " ".join(f"{n}. {choice}" for n, choice in enumerate(choices, 1)))
     options = [{"label": choice, "description": choice} for choice in choices]

@@ -1,8 +1,7 @@
-"""One request of a coding agent, in the same form for both APIs.
+"""Requests of coding agents, parsed into one form for both APIs.
 
-What counts is what the person said last, and the results of the tools that the agent ran since then: a play is
-chosen by the first, and its step is the number of the second. Requests are not trusted: a field of another shape
-than expected counts as absent.
+The last message of the user chooses a play, and the number of tool results since then is its step. Requests are not
+trusted: a field of an unexpected shape counts as absent.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PROMPT_FILE = ".selftest/prompt.md"
-"""What a run's agent is told to read, relative to its folder."""
+"""The file that a run's prompt names, relative to the agent's folder."""
 
 _ADDED = re.compile(
     r"<(system-reminder|environment_context|user_instructions|permissions instructions|INSTRUCTIONS)>.*?</\1>", re.S
@@ -27,11 +26,11 @@ _FOLDER = re.compile(r"(?:[Ww]orking directory: |<cwd>)(/[^\s<]+)")
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a request tells. `key`: the agent's session. `folder`: its work dir, empty where it does not say.
+    """A parsed request. `key`: the agent's session. `folder`: its work dir, empty where the request has none.
 
-    `results`: of the tools since the person spoke last. `tools`: names of those that it offers; without any, the
-    request is an aside of the program (a title, a summary). `asked`: how often the person named the prompt's file.
-    `length`: how many messages there are.
+    `said`: the last message of the user. `results`: of the tools since then. `tools`: names of the offered tools;
+    without any, the request is an aside of the program (a title, a summary). `asked`: how many user messages named the
+    prompt's file. `length`: number of messages.
     """
 
     key: str
@@ -45,12 +44,12 @@ class Conversation:
 
     @property
     def is_aside(self) -> bool:
-        """True where the agent's program asks for itself."""
+        """True where the agent's program asks for its own purposes."""
         return not self.tools
 
 
 def read_messages(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conversation:
-    """The conversation in a request of the Messages API."""
+    """Parse a request of the Messages API."""
     said, asked, around = "", 0, _text_of(body.get("system"))
     results: list[str] = []
     messages = _objects(body.get("messages"))
@@ -63,7 +62,7 @@ def read_messages(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conver
         text = _ADDED.sub("", _text_of(content)).strip()
         told = [part for part in _objects(content) if part.get("type") == "tool_result"]
         results += [_text_of(part.get("content")) for part in told]
-        # What a person types during a turn comes beside a tool's result.
+        # A message that is typed during a turn comes together with a tool's result.
         if text and (not told or "PLAY " in text or PROMPT_FILE in text):
             said, results = text, []
             asked += PROMPT_FILE in text
@@ -74,7 +73,7 @@ def read_messages(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conver
 
 
 def read_responses(body: Mapping[str, Any], headers: Mapping[str, str]) -> Conversation:
-    """The conversation in a request of the Responses API."""
+    """Parse a request of the Responses API."""
     said, asked, around = "", 0, _text_of(body.get("instructions"))
     results: list[str] = []
     items = _objects(body.get("input"))
@@ -123,7 +122,7 @@ def _conversation(
 
 
 def _text_of(content: object) -> str:
-    """The words of a content: a string, or a list of parts with texts."""
+    """Return the text of a content: a string, or a list of parts with texts."""
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in _objects(content) if isinstance(part.get("text"), str))

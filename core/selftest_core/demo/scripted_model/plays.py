@@ -1,6 +1,6 @@
-"""The plays of the scripted model, chosen by what the person said last: `PLAY word rest`, anywhere in it.
+"""The plays of the scripted model, chosen by the last message of the user: `PLAY word rest`, anywhere in it.
 
-A message that names `.selftest/prompt.md` is a run's: `testers` plays it. Without either the model says hello.
+A message that names `.selftest/prompt.md` belongs to a run: `testers` answers it. Any other gets a hello.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from selftest_core.demo.scripted_model.testers import Stage
 
 LIMITED = "This request would exceed your rate limit."
-POOR = "Your credit balance is too low to access the API. Please go to Plans & Billing."
+NO_CREDIT = "Your credit balance is too low to access the API. Please go to Plans & Billing."
 _CONTEXT, _CONTEXT_OF_MESSAGE = 12_000, 300
 _COMPACTING_SECONDS = 12.0
 
 
 def answer(talk: Conversation, stage: Stage) -> tuple[str, Answer]:
-    """The name of the play and its answer to this request."""
+    """Return the name of the play and its answer to this request."""
     if "detailed summary" in talk.said[-20_000:]:  # Claude Code compacts the conversation
         return "compact", Answer("<summary>All was looked at.</summary>", seconds=_COMPACTING_SECONDS, context=20_000)
     if talk.is_aside:
@@ -75,7 +75,7 @@ def _many(talk: Conversation, rest: str) -> Play:
 def _loop(talk: Conversation, rest: str) -> Play:
     for number in range(len(talk.results) + 1):
         yield shell(talk, f"{wait_command(3)}; date", "Once more", f"Round {number}.")
-    raise AssertionError("there is always a round more than there are results")
+    raise AssertionError("there is always one more round than results")
 
 
 def _background(talk: Conversation, rest: str) -> Play:
@@ -119,8 +119,8 @@ def _denied(talk: Conversation, rest: str) -> Answer:
     return Answer(refusal=Refusal(401, "authentication_error", "invalid x-api-key"))
 
 
-def _poor(talk: Conversation, rest: str) -> Answer:
-    return Answer(refusal=Refusal(400, "invalid_request_error", POOR))
+def _no_credit(talk: Conversation, rest: str) -> Answer:
+    return Answer(refusal=Refusal(400, "invalid_request_error", NO_CREDIT))
 
 
 def _hang(talk: Conversation, rest: str) -> Answer:
@@ -149,12 +149,12 @@ def _crash(talk: Conversation, rest: str) -> Play:
 
 
 def limited(times: float, seconds: float) -> Refusal:
-    """The refusal of a service that takes no more for now."""
+    """Return a rate-limit error."""
     return Refusal(429, "rate_limit_error", LIMITED, int(times), int(seconds))
 
 
 def _numbers(rest: str, *otherwise: float) -> tuple[float, ...]:
-    """The numbers in the words behind a play, each with its default."""
+    """Parse the numbers after a play's word, each with its default."""
     found = [float(one) for one in re.findall(r"\d{1,9}(?:\.\d{1,3})?", rest)][: len(otherwise)]
     return (*found, *otherwise[len(found) :])
 
@@ -174,12 +174,12 @@ PLAYS: dict[str, Callable[[Conversation, str], Play | Answer]] = {
     "limit": _limit,
     "busy": _busy,
     "denied": _denied,
-    "poor": _poor,
+    "poor": _no_credit,
     "hang": _hang,
     "cut": _cut,
     "big": _big,
     "hostile": _hostile,
     "crash": _crash,
 }
-"""By word. Numbers behind a word change its defaults: `PLAY think 20` streams for 20 s, `PLAY limit 3 5` refuses three
-requests with 429 and says to come back after 5 s."""
+"""Plays by word. Numbers after a word replace its defaults: `PLAY think 20` streams for 20 s, `PLAY limit 3 5` refuses
+three requests with 429 and a retry-after of 5 s."""

@@ -1,12 +1,12 @@
-"""The scripted model's server: listens on 127.0.0.1 alone, answers, and logs what it was asked and what it sent.
+"""The scripted model's server: listens on 127.0.0.1 only, answers, and logs requests and answers.
 
-The log is one JSON object a line: `at` (seconds since the epoch), `event` and what belongs to it.
+The log has one JSON object a line: `at` (seconds since the epoch), `event`, and its fields.
 
     asked      conversation, model, folder, play, step, is_aside, said (its end)
     refused    conversation, status: an error was sent instead of an answer
     answered   conversation, message, model, tool (empty: the turn ends), is_aside, usage (tokens): all of it was sent
-    begun      the same: the first event was sent, which tells the tokens that were read, and one that is written
-    broken     conversation: the stream was broken off on purpose, or the agent went away
+    begun      the same: the first event was sent, which has the tokens that were read, and one that is written
+    broken     conversation: the stream was broken off on purpose, or the agent disconnected
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ LARGEST_BODY = 16 * 1024 * 1024
 """Bytes of a request; a larger one is refused."""
 HOST = "127.0.0.1"
 _LONGEST_SILENCE = 30.0
-"""Seconds after which a connection that sends no request is closed."""
+"""Seconds after which a connection without a request is closed."""
 _RETRIED = (429, 529)
 _SAID = 300
 
 
 class ModelServer(ThreadingHTTPServer):
-    """A listening model. `log`: the file that gets the log; `stage`: the stories of the tests."""
+    """A listening model. `log`: the file of the log; `stage`: the stories of the tests. Answers in threads."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -66,25 +66,25 @@ class ModelServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The base URL for an agent."""
+        """The base URL of the API."""
         return f"http://{HOST}:{self.server_address[1]}"
 
     def note(self, event: str, **what: Any) -> None:
-        """Write one line of the log."""
+        """Write one line of the log. For any thread."""
         line = json.dumps({"at": round(time.time(), 3), "event": event, **what})
         with self._lock:
             self._log.write(f"{line}\n")
             self._log.flush()
 
     def times(self, talk: Conversation) -> int:
-        """How often this very step of this conversation was asked for, with this time."""
+        """Count this request for this step of the conversation, and return the count. For any thread."""
         key = (talk.key, talk.said, str(talk.asked), str(len(talk.results)))
         with self._lock:
             self._asked[key] = self._asked.get(key, 0) + 1
             return self._asked[key]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """An agent that goes away in the middle is nothing to tell of; anything else is a defect of ours."""
+        """Ignore an agent that disconnects; report anything else."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -104,24 +104,24 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the log is `ModelServer.note`."""
 
     def do_HEAD(self) -> None:
-        """Somebody looks whether there is a server."""
+        """Answer a check whether the server runs."""
         self._send({}, with_body=False)
 
     def do_GET(self) -> None:
-        """The list of models; nothing else can be read."""
+        """Return the list of models."""
         if self.path.split("?")[0].endswith("/models"):
             self._send({"object": "list", "data": [{"id": "scripted", "object": "model"}], "models": []})
         else:
-            self._send(_error("not_found_error", "There is nothing here."), 404)
+            self._send(_error("not_found_error", "No such path."), 404)
 
     def do_POST(self) -> None:
-        """A request for an answer."""
+        """Answer a request to the model."""
         body = self._body()
         path = self.path.split("?")[0]
         headers = {name.lower(): value for name, value in self.headers.items()}
         if body is None:
             self.close_connection = True
-            self._send(_error("invalid_request_error", "The request is no JSON object, or too large."), 400)
+            self._send(_error("invalid_request_error", "The request is not a JSON object, or is too large."), 400)
         elif path.endswith("/messages/count_tokens"):
             self._send({"input_tokens": len(json.dumps(body)) // 4})
         elif path.endswith("/messages"):
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.endswith("/responses"):
             self._answer(read_responses(body, headers), is_messages=False, is_stream=True)
         else:
-            self._send(_error("not_found_error", "There is nothing here."), 404)
+            self._send(_error("not_found_error", "No such path."), 404)
 
     def _answer(self, talk: Conversation, *, is_messages: bool, is_stream: bool) -> None:
         name, made = answer(talk, self.server.stage)
@@ -187,7 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
             if number == 0 and begun is not None:
                 self.server.note("begun", **begun)
         if len(sent) < len(whole):
-            raise ConnectionAbortedError("broken off, as the play says")
+            raise ConnectionAbortedError("broken off on purpose")
 
     def _send(
         self, document: object, status: int = 200, headers: dict[str, str] | None = None, *, with_body: bool = True
@@ -200,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _body(self) -> dict[str, Any] | None:
-        """The request's JSON object; None where it is none, or too large."""
+        """Read the request's JSON object; None where it is no object, or too large."""
         try:
             if self.headers.get("transfer-encoding", "").lower() == "chunked":
                 raw = self._chunks()
@@ -223,22 +223,8 @@ class _Handler(BaseHTTPRequestHandler):
         return raw
 
 
-@contextlib.contextmanager
-def listening(log: Path, stage: Stage | None = None) -> Iterator[ModelServer]:
-    """A model that answers, in threads of this process, for as long as the block lasts."""
-    server = ModelServer(log, stage)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="scripted model", daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until ended; the base URL is written to `--url` once it listens."""
+    """Serve until a signal; the base URL is written to `--url` once the server listens."""
     parser = argparse.ArgumentParser("scripted_model", description="A scripted model on 127.0.0.1, for coding agents.")
     parser.add_argument("--log", type=Path, required=True, help="the file that gets a line of JSON for each event")
     parser.add_argument("--url", type=Path, required=True, help="the file that gets the base URL")
@@ -260,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _end_with(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(0.5)  # no event tells of a parent's end on every system
+        time.sleep(0.5)  # no event for a parent's end exists on every system
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The scripted model's answers as each API streams them: events, each with the seconds to wait before it. Pure."""
+"""Streams of the scripted model's answers in the format of each API: events with the pauses before them. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PIECE = 80
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens that an answer says it took. `input` is what came from no cache."""
+    """The tokens that an answer reports. `input`: without those from the cache."""
 
     input: int
     output: int
@@ -29,26 +29,26 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One event of a stream. `pause`: seconds before it."""
+    """One event of a stream; `pause` seconds are waited before it."""
 
     kind: str
     fields: dict[str, Any]
     pause: float = 0.0
 
     def encoded(self) -> bytes:
-        """The event as it goes over the wire."""
+        """Encode the event as a server-sent event."""
         return f"event: {self.kind}\ndata: {json.dumps({'type': self.kind, **self.fields})}\n\n".encode()
 
 
 def usage_of(answer: Answer) -> Usage:
-    """The tokens of an answer: what it read, and its own length at four letters a token."""
+    """Compute the tokens of an answer: its context, and its own length at four letters a token."""
     created = min(500, answer.context)
     written = 8 + len(answer.words) // 4 + len(json.dumps(dict(answer.given))) // 4
     return Usage(input=20, output=written, cache_read=answer.context - created, cache_creation=created)
 
 
 def messages_usage(usage: Usage) -> dict[str, int]:
-    """The usage as the Messages API tells it."""
+    """Encode the usage for the Messages API."""
     return {
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_creation,
@@ -58,7 +58,7 @@ def messages_usage(usage: Usage) -> dict[str, int]:
 
 
 def message_document(answer: Answer, usage: Usage, model: str, number: str) -> dict[str, Any]:
-    """A whole answer of the Messages API, for who wants no stream."""
+    """Encode an answer of the Messages API without streaming."""
     content: list[dict[str, Any]] = [{"type": "text", "text": answer.words}] if answer.words else []
     if answer.tool:
         content.append({"type": "tool_use", "id": f"toolu_{number}", "name": answer.tool, "input": dict(answer.given)})
@@ -69,7 +69,7 @@ def message_document(answer: Answer, usage: Usage, model: str, number: str) -> d
 
 
 def message_events(answer: Answer, usage: Usage, model: str, number: str) -> Iterator[StreamEvent]:
-    """The same as the Messages API streams it."""
+    """Encode an answer as the stream of the Messages API."""
     whole = message_document(answer, usage, model, number)
     begun = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
     yield StreamEvent("message_start", {"message": begun})
@@ -97,7 +97,7 @@ def message_events(answer: Answer, usage: Usage, model: str, number: str) -> Ite
 
 
 def response_events(answer: Answer, usage: Usage, number: str) -> Iterator[StreamEvent]:
-    """The answer as the Responses API streams it: every event has its number."""
+    """Encode an answer as the stream of the Responses API, with numbered events."""
     for count, event in enumerate(_response_events(answer, usage, number)):
         yield StreamEvent(event.kind, {"sequence_number": count, **event.fields}, event.pause)
 
@@ -135,7 +135,7 @@ def _response_events(answer: Answer, usage: Usage, number: str) -> Iterator[Stre
 
 
 def _responses_usage(usage: Usage) -> dict[str, Any]:
-    """The usage as the Responses API tells it: the cached tokens are part of the input."""
+    """Encode the usage for the Responses API: cached tokens are part of the input."""
     read = usage.input + usage.cache_read + usage.cache_creation
     return {
         "input_tokens": read,

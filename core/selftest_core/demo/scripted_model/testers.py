@@ -1,8 +1,8 @@
-"""The agent of one test of a run, played from what its prompt says and a story that the stage has for its test.
+"""The agent of one test of a run, played by its prompt and the story that the stage has for its test.
 
-It is told one line that names the prompt's file, so it reads that file first. A story is a list of steps as
-`demo.scenarios` has them, a verb and its arguments; each verb becomes the calls of tools that a coding agent would
-make. What they edit, test, commit and report is real: an outcome says what the calls brought about.
+The message names the prompt's file, so the agent reads that first. A story is a list of steps as in `demo.scenarios`, a
+verb and its arguments; each verb becomes the tool calls that a coding agent would make. Its edits, test runs, commits
+and outcome are real: the outcome reports what the calls did.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Stage:
 
 
 def read_stage(path: Path) -> Stage:
-    """The stage in a file that `staging` or a test wrote. Raises OSError, ValueError, KeyError."""
+    """Read a stage that `claude` or a test wrote. Raises OSError, ValueError, KeyError."""
     document = json.loads(path.read_text(encoding="utf-8"))
     return Stage(document["stories"], float(document.get("speed", 1.0)), bool(document.get("is_watched", False)))
 
 
 def tester(talk: Conversation, stage: Stage) -> Play:
-    """Read the prompt, do as it says, hand back."""
-    prompt = read_text((yield read(talk, PROMPT_FILE, "I read what I am to do.")))
+    """Read the prompt, follow it, and write the outcome."""
+    prompt = read_text((yield read(talk, PROMPT_FILE, "I will read my task.")))
     fences = [(found["language"], found["text"]) for found in _FENCE.finditer(prompt)]
     if _TASK not in prompt:
-        # The smoke agent's prompt: its commands are all that there is to do.
+        # A smoke agent's prompt: run its commands.
         for language, text in fences:
             if language in ("sh", "bash"):
                 yield shell(talk, text, "As the prompt says")
@@ -66,7 +66,7 @@ def tester(talk: Conversation, stage: Stage) -> Play:
 
 
 class _Actor:
-    """One agent in the middle of its story. The verbs of the stories are its methods."""
+    """One agent and its story. The verbs of the stories are its methods."""
 
     def __init__(self, talk: Conversation, stage: Stage, command: str) -> None:
         self._talk = talk
@@ -81,17 +81,17 @@ class _Actor:
         self._changes: dict[str, dict[str, str]] = {}
 
     def perform(self, steps: Steps) -> Calls:
-        """Some steps, in order, until one of them ends the turn."""
+        """Play some steps in order, until one of them ends the turn."""
         for verb, *arguments in steps:
             if not self._is_over:
                 yield from getattr(self, verb)(*arguments)
 
     def last(self) -> Answer:
-        """The words that end the turn."""
-        return self._said(Answer("" if self._words else "I am done."))
+        """Return the answer that ends the turn."""
+        return self._with_words(Answer("" if self._words else "I am done."))
 
-    def _said(self, answer: Answer) -> Answer:
-        """The answer behind what was said, thought and refused before it."""
+    def _with_words(self, answer: Answer) -> Answer:
+        """Put the words, pauses and refusals of the last steps before an answer."""
         words = "\n\n".join([*self._words, answer.words]).strip()
         seconds, refusal = self._seconds / self._stage.speed, self._refusal
         self._words, self._seconds, self._refusal = [], 0.0, None
@@ -99,58 +99,58 @@ class _Actor:
         return Answer(words, answer.tool, answer.given, seconds=streamed, silence=silent, refusal=refusal)
 
     def _call(self, answer: Answer) -> Generator[Answer, str, str]:
-        return (yield self._said(answer))
+        return (yield self._with_words(answer))
 
     # -- verbs
 
     def say(self, text: str) -> Calls:
-        """Words before the next call."""
+        """Put words before the next call."""
         self._words.append(text)
         yield from ()
 
     def think(self, seconds: float) -> Calls:
-        """Time that the next answer takes."""
+        """Delay the next answer."""
         self._seconds += seconds
         yield from ()
 
     def read(self, path: str) -> Calls:
-        """A file is read."""
+        """Read a file."""
         self._read.add(path)
         yield from self._call(read(self._talk, path))
 
     def edit(self, path: str, old: str, new: str) -> Calls:
-        """A file is changed, read before where it was not yet."""
+        """Change a file; read it first where it was not read yet."""
         if path not in self._read:
             yield from self.read(path)
         yield from self._call(edit(self._talk, path, old, new))
 
     def test(self) -> Calls:
-        """Its test, by the command of its prompt."""
+        """Run its test by the command of its prompt."""
         result = yield from self._call(shell(self._talk, self._command, "Run the test"))
         is_green = re.search(r"\b\d+ passed\b", result) is not None and re.search(r"\bfailed\b", result) is None
         self._runs.append(("after" if self._changes else "before", is_green))
 
     def bash(self, command: str) -> Calls:
-        """A shell command."""
+        """Run a shell command."""
         yield from self._call(shell(self._talk, command, "As needed"))
 
     def permit(self, command: str) -> Calls:
-        """A shell command that a person may have to allow."""
+        """Run a shell command that a person may have to allow."""
         yield from self.bash(command)
 
     def commit(self, kind: str, subject: str, why: str) -> Calls:
-        """A commit on the agent's branch, and the change that the outcome tells of."""
+        """Commit to the agent's branch, and note the change for the outcome."""
         command = f"git commit -qam {shlex.quote(f'[{kind}] {subject}')} -m {shlex.quote(why)} && git log --oneline -1"
         yield from self._call(shell(self._talk, command, "Commit"))
         self._changes[kind] = {"status": "SUCCEEDED", "summary_markdown": f"{subject}. {why}"}
 
     def undo(self, kind: str, why: str) -> Calls:
-        """What was tried is taken back, and told."""
-        yield from self._call(shell(self._talk, "git checkout -q -- .", "Take it back"))
+        """Discard the changes, and note the failed attempt for the outcome."""
+        yield from self._call(shell(self._talk, "git checkout -q -- .", "Discard the changes"))
         self._changes[kind] = {"status": "FAILED", "summary_markdown": why}
 
     def ask(self, text: str, choices: list[str], then: list[Steps]) -> Calls:
-        """A question. `then`: what each choice leads to, and last, no answer at all."""
+        """Ask a person. `then`: the steps for each choice, and last for no answer."""
         if not self._stage.is_watched or "AskUserQuestion" not in self._talk.tools:
             yield from self.perform(then[-1])
             return
@@ -159,7 +159,7 @@ class _Actor:
         yield from self.perform(then[-1] if chosen is None else then[chosen])
 
     def report(self, summary: str, claims: dict[str, object]) -> Calls:
-        """The outcome: written beside its place, then renamed. `claims` stand in it whatever was seen."""
+        """Write the outcome atomically. `claims`: fields that replace what was observed."""
         document = {
             "errored": False,
             "tests_passing_before": self._runs[0][1] if self._runs else None,
@@ -173,38 +173,38 @@ class _Actor:
             "escalations": [],
             **claims,
         }
-        yield from self._hand_back(json.dumps(document, indent=1))
+        yield from self._write_outcome(json.dumps(document, indent=1))
         self._words.append(summary)
 
     def babble(self, text: str) -> Calls:
-        """An outcome that is none, and the end."""
-        yield from self._hand_back(text)
+        """Write an outcome that cannot be parsed, and end the turn."""
+        yield from self._write_outcome(text)
         self._is_over = True
 
     def crash(self, why: str) -> Calls:
-        """The agent's program ends by force in the middle of its turn. The shell's parent is that program."""
+        """Kill the agent's program, which is the shell's parent, during its turn."""
         yield from self._call(shell(self._talk, f"echo {shlex.quote(why)}; kill -9 $PPID", "Try the service"))
 
     def limit(self, times: int, seconds: int) -> Calls:
-        """The next answer is refused so often: too many requests."""
+        """Refuse the next answer so often with a rate limit."""
         self._refusal = Refusal(429, "rate_limit_error", "This request would exceed your rate limit.", times, seconds)
         yield from ()
 
     def refuse(self, status: int, kind: str, message: str) -> Calls:
-        """The next answer is refused for ever."""
+        """Refuse the next answer for ever."""
         self._refusal = Refusal(status, kind, message)
         yield from ()
 
     def forget(self) -> Calls:
-        """The turn ends without a report, unless the prompt was named again: by a reminder."""
+        """End the turn without a report, unless a reminder named the prompt again."""
         self._is_over = self._talk.asked < 2
         yield from ()
 
     def dawdle(self, seconds: float) -> Calls:
-        """Time that the next answer takes, unless the prompt was named again."""
+        """Delay the next answer, unless a reminder named the prompt again."""
         yield from self.think(seconds if self._talk.asked < 2 else 0.0)
 
-    def _hand_back(self, text: str) -> Calls:
+    def _write_outcome(self, text: str) -> Calls:
         if "Write" in self._talk.tools and self._talk.folder:
             path = f"{self._talk.folder}/.selftest/out/outcome.json.draft"
             yield from self._call(Answer("My report.", "Write", {"file_path": path, "content": text}))
@@ -212,4 +212,4 @@ class _Actor:
             command = f"cat > \"$SELFTEST_OUT/outcome.json.draft\" <<'REPORT'\n{text}\nREPORT"
             yield from self._call(shell(self._talk, command, "Write the report"))
         command = 'mv "$SELFTEST_OUT/outcome.json.draft" "$SELFTEST_OUT/outcome.json"'
-        yield from self._call(shell(self._talk, command, "Hand it back"))
+        yield from self._call(shell(self._talk, command, "Rename the report"))
