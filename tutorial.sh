@@ -42,6 +42,17 @@ selftest-tui list --json --no-wait > at-once.json
 selftest-tui list --batch
 
 ##################################################
+# Ctrl-Q and Ctrl-T in an agent's terminal
+##################################################
+
+# mngr binds them to destroy and to stop the agent, without a question. This makes both ask, on every server.
+selftest-tui key-guard --on
+selftest-tui key-guard --json > guarded.json
+
+# mngr's own bindings again.
+selftest-tui key-guard --off
+
+##################################################
 # Settings, four ways: here, a tmux server whose socket lies somewhere unusual
 ##################################################
 

@@ -82,6 +82,29 @@ def test_version(e2e: EndToEnd, fleet: World, folder: Path) -> None:
     assert done(block, fleet, folder).stdout == f"selftest-tui {__version__}\n"
 
 
+def test_key_guard(e2e: EndToEnd, fleet: World, folder: Path) -> None:
+    def bound() -> list[str]:
+        return [fleet.tmux("list-keys", "-T", "root", key) for key in ("C-q", "C-t")]
+
+    before = bound()
+    assert all("mngr" in binding for binding in before)
+    block = e2e.write_tutorial_block("""
+        # mngr binds them to destroy and to stop the agent, without a question. This makes both ask, on every server.
+        selftest-tui key-guard --on
+        selftest-tui key-guard --json > guarded.json
+    """)
+    assert "C-q asks first; C-t asks first" in done(block, fleet, folder).stdout
+    assert all("confirm-before" in binding for binding in bound())
+    servers = {server["socket"]: server["keys"] for server in document(folder, "guarded.json")["servers"]}
+    assert servers[str(fleet.socket)] == {"C-q": "guarded", "C-t": "guarded"}
+    block = e2e.write_tutorial_block("""
+        # mngr's own bindings again.
+        selftest-tui key-guard --off
+    """)
+    assert "C-q acts at once; C-t acts at once" in done(block, fleet, folder).stdout
+    assert bound() == before
+
+
 def test_help(e2e: EndToEnd, fleet: World, folder: Path) -> None:
     block = e2e.write_tutorial_block("""
         # What there is. Each command has a --help of its own, with examples.

@@ -78,4 +78,4 @@ def test_the_readme_has_ten_keys_of_a_screen_and_the_document_has_all_once() -> 
     assert all(row.count("`") <= 20 for row in most_used_keys().splitlines())
     document = all_keys()
     assert document.count("| `PgDn ^f` |") == 1
-    assert document.count("| `^p` |") == 1
+    assert document.count("| `q` |") == 1

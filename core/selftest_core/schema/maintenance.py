@@ -1,4 +1,4 @@
-"""JSON of `selftest-tui doctor` and `selftest-tui sweep`."""
+"""JSON of `selftest-tui doctor`, `selftest-tui key-guard` and `selftest-tui sweep`."""
 
 from __future__ import annotations
 
@@ -40,6 +40,28 @@ def doctor_document(checks: Iterable[Check]) -> DoctorDocument:
     """Convert the doctor's checks."""
     items = [CheckItem(name=check.name, status=check.status, says=check.says, hint=check.hint) for check in checks]
     return DoctorDocument(ok=all(item.status != "failed" for item in items), checks=items)
+
+
+class GuardedServer(Shape):
+    """The keys Ctrl-Q and Ctrl-T of one tmux server. `changed`: those that this call has changed."""
+
+    socket: Text
+    keys: dict[str, Literal["free", "open", "guarded"]] = Field(
+        description="free: not bound by mngr. open: acts at once. guarded: asks first."
+    )
+    changed: list[Text]
+
+
+class KeyGuardDocument(Shape):
+    """`selftest-tui key-guard --json`: the tmux servers that run."""
+
+    servers: list[GuardedServer]
+
+
+class KeyGuardLine(Line, KeyGuardDocument):
+    """`selftest-tui key-guard --batch`."""
+
+    event: Literal["summary"] = "summary"
 
 
 class LeftoverItem(Shape):

@@ -12,7 +12,14 @@ from pydantic.json_schema import models_json_schema
 from selftest_core.run.outcome.outcome_file import outcome_schema
 from selftest_core.schema.check import CheckDocument, CheckLine
 from selftest_core.schema.fleet import ListDocument, ListLine
-from selftest_core.schema.maintenance import DoctorDocument, DoctorLine, SweepDocument, SweepLine
+from selftest_core.schema.maintenance import (
+    DoctorDocument,
+    DoctorLine,
+    KeyGuardDocument,
+    KeyGuardLine,
+    SweepDocument,
+    SweepLine,
+)
 from selftest_core.schema.model import ErrorLine, Line
 from selftest_core.schema.recording import RecordDocument, RecordLine, ReplayLine
 from selftest_core.schema.review import ReviewLine
@@ -44,6 +51,8 @@ DOCUMENTS: dict[str, type[Shape]] = {
     "runs --batch": RunsLine,
     "runs PATH --json": RunDetailDocument,
     "runs PATH --batch": RunDetailLine,
+    "key-guard --json": KeyGuardDocument,
+    "key-guard --batch": KeyGuardLine,
     "sweep --json": SweepDocument,
     "sweep --batch": SweepLine,
 }

@@ -266,6 +266,11 @@ async def _choose(one: Driven, words: str, title: str) -> None:
     await one.press("enter")
 
 
+@does("key_guard")
+async def _(one: Driven, key: str) -> None:
+    raise AssertionError("it has no key; test_acting runs it")
+
+
 @does("refresh")
 async def _(one: Driven, key: str) -> None:
     before = one.watch.refreshed

@@ -11,6 +11,7 @@ from textual.widgets import Static
 from cockpit import Driven, Seats, driven, live
 from selftest_core.agent_types.condition import Condition, Kind
 from selftest_core.agents import State
+from selftest_tui.fleet.answers import Answer, Answers
 from selftest_tui.shared.dialogs.composer import Composer, PromptArea
 from selftest_tui.shared.dialogs.dialogs import Question, Results
 from worlds import World, a_world
@@ -203,3 +204,20 @@ async def test_a_message_to_an_open_dialog_says_what_it_would_do_and_asks(world:
         await it.press("m")
         await dialog(it, Composer)
     assert path.read_text() == ""
+
+
+async def test_the_key_guard_is_switched_and_remembered(world: World) -> None:
+    seats = Seats(world)
+    seats.seat("one", "cat")
+    world.tmux("bind-key", "-n", "C-q", "run-shell", "mngr destroy --session x -f")
+    before = world.tmux("list-keys", "-T", "root", "C-q")
+    async with driven(seats) as it:
+        await it.go_to("one")
+        it.app.fleet.action_press("key_guard")
+        await it.until(lambda: "Key guard on" in it.toasts)
+        assert "confirm-before" in world.tmux("list-keys", "-T", "root", "C-q")
+        assert Answers.of(world.environment).of_server(str(world.socket)) is Answer.GUARD
+        it.app.fleet.action_press("key_guard")
+        await it.until(lambda: "Key guard off" in it.toasts)
+        assert Answers.of(world.environment).of_server(str(world.socket)) is Answer.LEAVE
+    assert world.tmux("list-keys", "-T", "root", "C-q") == before

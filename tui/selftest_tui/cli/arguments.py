@@ -48,6 +48,7 @@ COMMANDS = {
     "record": "record tmux sessions into files",
     "replay": "play a recording, or print one moment of it",
     "doctor": "show what is missing or misconfigured, and how to fix it",
+    "key-guard": "show or switch whether Ctrl-Q and Ctrl-T ask first in agents' terminals",
     "schema": "print the JSON Schema of all JSON output",
     "demo": "show a run of scripted agents on a sample repository",
     "sweep": "remove what earlier runs, reviews and demos left behind",
@@ -202,6 +203,10 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
             from selftest_tui.cli.doctor import add_doctor
 
             add_doctor(add_command)
+        case "key-guard":
+            from selftest_tui.cli.doctor import add_key_guard
+
+            add_key_guard(add_command)
         case "schema":
             from selftest_tui.cli.schema import add_schema
 

@@ -316,6 +316,18 @@ class Acting:
             await asyncio.to_thread(key_guard.guard, socket, self._screen.environ)
         return True
 
+    async def switch_key_guard(self, socket: str) -> None:
+        """Restore mngr's own bindings on this server where they are guarded, else guard them; remember which."""
+        environ, answers = self._screen.environ, Answers.of(self._screen.environ)
+        if await asyncio.to_thread(key_guard.unguard, socket, environ):
+            await asyncio.to_thread(answers.remember, socket, Answer.LEAVE)
+            self._screen.say("Ctrl-Q destroys and Ctrl-T stops at once in an agent's terminal.", "Key guard off")
+            return
+        changed = await asyncio.to_thread(key_guard.guard, socket, environ)
+        await asyncio.to_thread(answers.remember, socket, Answer.GUARD)
+        says = "Ctrl-Q and Ctrl-T ask first." if changed else "mngr has bound no key on this server that acts at once."
+        self._screen.say(says, "Key guard on")
+
     # The rest
 
     async def copy_branch(self, row: Row) -> None:

@@ -211,6 +211,8 @@ GO = (
     Key(("r",), "r", "replay", "replay", "play the recording of its terminal, from its end back", Topic.GO,
         line=11, disabled_reason=agent_disabled_reason),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and results", Topic.GO, line=15),
+    Key((), "^p", "key_guard", "key guard", "key guard, in the palette: mngr's Ctrl-Q and Ctrl-T ask first in agents' "
+        "terminals, or act at once again", Topic.PROGRAM),
     Key(("R",), "R", "refresh", "refresh", "ask mngr and tmux again, now", Topic.PROGRAM),
 )  # fmt: skip
 
