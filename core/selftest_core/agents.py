@@ -1,7 +1,7 @@
-"""An agent and its host, as mngr tells: light frozen values that everything passes around.
+"""Agent and host: frozen values, made from `mngr list` by `selftest_core.fleet.sources.mngr_list`.
 
-Untrusted text (names, titles, labels) is kept as it came; whoever shows it makes it safe.
-Times are seconds since the epoch, UTC. `selftest_core.fleet.sources.mngr_list` makes these from `mngr list`.
+Names, titles and labels are untrusted text, kept unchanged; screens make them safe. Times are seconds since the epoch,
+UTC.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class State(StrEnum):
-    """The lifecycle states of mngr 0.3; a word that we do not know becomes UNKNOWN, with the word kept beside it."""
+    """Lifecycle states of mngr 0.3; an unknown word becomes UNKNOWN, and is kept in `Agent.state_word`."""
 
     RUNNING = "RUNNING"
     WAITING = "WAITING"
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 class AgentKey(NamedTuple):
-    """What identifies an agent: mngr's ids are unique per host only."""
+    """Identity of an agent: mngr's ids are unique per host only."""
 
     host_id: str
     agent_id: str
@@ -41,7 +41,7 @@ class AgentKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ssh:
-    """How a remote host is reached; `command` is a shell string and must be run by `sh -c`."""
+    """Access to a remote host; `command` is a shell string, to be run by `sh -c`."""
 
     command: str
     user: str | None = None
@@ -53,7 +53,7 @@ class Ssh:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where agents run. `state` is mngr's word, None where it said none."""
+    """A host of agents. `state` is mngr's word, None for none."""
 
     id: str
     name: str
@@ -104,20 +104,20 @@ class Agent:
 
     @property
     def address(self) -> str:
-        """The one spelling that mngr never takes for another agent: `ID@HOST_ID.PROVIDER`."""
+        """The unambiguous address for mngr: `ID@HOST_ID.PROVIDER`."""
         return f"{self.id}@{self.host.id}.{self.host.provider}"
 
     @property
     def run(self) -> str | None:
-        """The run of ours that it belongs to."""
+        """Its run, None outside runs."""
         return self.labels.get("selftest_run")
 
     @property
     def test(self) -> str | None:
-        """The test that it owns."""
+        """Its test, None outside runs."""
         return self.labels.get("selftest_test")
 
     @property
     def project(self) -> str | None:
-        """The project that mngr filed it under."""
+        """mngr's project label."""
         return self.labels.get("project")

@@ -1,11 +1,11 @@
-"""An append-only journal of JSON lines: what happened, in order, safe against crashes.
+"""Append-only journal of JSON lines, safe against crashes.
 
-A run or a review is a fold of its journal, so a line that was acknowledged must be there after a kill -9 or a power
-loss, and a line that was torn must never be taken for one that happened. So each line carries its number and a
-checksum, is written by one `write` and synced, and the first line that does not fit ends what is read: all behind
-it was never acknowledged to anybody, or the file was changed by someone else, and the difference is told.
+A run or a review is a fold of its journal. An acknowledged line must survive a kill -9 or a power loss, and an
+incomplete line must never be read as an event. So each line has its number and a checksum, is written by one `write`
+and synced, and reading ends at the first line that does not match: the lines after it were never acknowledged, or
+another program changed the file (`is_damaged`).
 
-One writer at a time: the file is locked as long as it is open for writing.
+One writer at a time: the file is locked while it is open for writing.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _MAX_LINE = 16 * 1024 * 1024
 _PATIENCE, _STEP = 2.0, 0.01
 """Seconds to wait for a lock that another writer has, and between two tries."""
 _READERS = 60.0
-"""Seconds to wait where only readers have it, each of whom holds it for a moment."""
+"""Seconds to wait while only readers have it, each for a moment."""
 
 
 class JournalError(SelftestError):
-    """The journal cannot be written (a full disk, a lost folder) or was changed by someone else."""
+    """The journal cannot be written (a full disk, a missing folder) or was changed by another program."""
 
 
 class JournalWriteError(JournalError):
-    """A line cannot be written: what was written before stands, so that whoever writes it can go on later."""
+    """A line cannot be written. Earlier lines are kept, so that the writer can continue later."""
 
     exit_status = 3
 
 
 def unwritten(path: Path | str, error: OSError) -> JournalWriteError:
-    """The error of a file that could not be written, with what to do."""
+    """Make the error for a file that cannot be written, with what to do."""
     way_out = "Free some space" if error.errno in _FULL else "Make it writable"
-    hint = f"{way_out}; then go on: nothing that was written before is lost."
+    hint = f"{way_out}; then continue: nothing that was written before is lost."
     return JournalWriteError(f"Cannot write {path}", error.strerror or str(error), hint)
 
 
@@ -62,9 +62,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a journal holds. `good_bytes`: the length of the whole lines. `torn`: bytes behind them, not taken.
+    """Content of a journal. `good_bytes`: the length of the valid lines. `torn`: bytes after them.
 
-    `is_damaged` tells a torn last line (a crash: expected) from a bad line with good ones behind it (not ours).
+    `is_damaged`: there are valid lines after an invalid one. An incomplete last line alone is the expected result of a
+    crash.
     """
 
     entries: tuple[Entry, ...]
@@ -74,14 +75,14 @@ class Reading:
 
 
 def encode(entry: Entry) -> bytes:
-    """One line with its newline. Keys are sorted, so that the same entry has the same bytes everywhere."""
+    """Encode one line with its newline. Keys are sorted, so that equal entries have equal bytes."""
     body = {"n": entry.number, "at": entry.at, "event": entry.event, "fields": dict(entry.fields)}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
 
 
 def decode(line: bytes) -> Entry | None:
-    """The entry of one line without its newline, or None where the line is torn or changed."""
+    """Decode one line without its newline; None where it is incomplete or changed."""
     checksum, _, text = line.partition(b" ")
     try:
         if len(checksum) != 8 or int(checksum, 16) != zlib.crc32(text):
@@ -93,7 +94,7 @@ def decode(line: bytes) -> Entry | None:
 
 
 def read(data: bytes) -> Reading:
-    """Read the bytes of a journal: all whole lines up to the first that does not fit."""
+    """Decode a journal: all lines up to the first invalid one."""
     entries: list[Entry] = []
     position = 0
     while (end := data.find(b"\n", position)) >= 0:
@@ -108,14 +109,14 @@ def read(data: bytes) -> Reading:
 
 
 def is_held(path: Path) -> bool:
-    """True while a process holds this file, as one that appends to a journal does. Changes nothing in it."""
+    """True while a process has the file locked, as a writer of a journal does. Changes nothing in it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        _let_go(handle)
+        _unlock(handle)
     except BlockingIOError:
         return True
     finally:
@@ -123,17 +124,17 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _let_go(handle: int) -> None:
-    """Give a lock back at once: closing alone leaves it to a program that another thread is just starting, which has a
-    copy of every open file until it runs."""
+def _unlock(handle: int) -> None:
+    """Release a lock explicitly: after closing alone, a program that another thread is starting still holds it, with a
+    copy of every open file."""
     fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 class Journal:
-    """A journal open for appending, by one process at a time."""
+    """A journal that is open for appending, by one process at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create it. Cuts a torn last line off, after a copy of it was put beside as `<name>.torn`.
+        """Open or create it. An incomplete last line is moved to `<name>.torn`.
 
         Raises RefusedError when another process has it open, JournalError when it is damaged in the middle.
         """
@@ -146,8 +147,8 @@ class Journal:
             reading = read(path.read_bytes())
             if reading.is_damaged:
                 title = f"{path.name} was changed by another program"
-                detail = f"Line {len(reading.entries) + 1} does not fit, and good lines follow it."
-                raise JournalError(title, detail, "Put the file back as it was; nothing was written to it.")
+                detail = f"Line {len(reading.entries) + 1} is invalid, and valid lines follow it."
+                raise JournalError(title, detail, "Restore the file; nothing was written to it.")
             if reading.torn:
                 self._put_aside(reading)
             self.entries = list(reading.entries)
@@ -164,7 +165,7 @@ class Journal:
         self.close()
 
     def append(self, event: str, at: float, **fields: Any) -> Entry:
-        """Write one line and return when it is on the disk. On an error the file is as it was before.
+        """Write one line, and return when it is on the disk. After an error the file is unchanged.
 
         `fields` must be JSON. Raises JournalWriteError when it cannot be written.
         """
@@ -185,12 +186,12 @@ class Journal:
         return entry
 
     def close(self) -> None:
-        """Close it and give the lock back."""
-        _let_go(self._file)
+        """Close the file and release the lock."""
+        _unlock(self._file)
         os.close(self._file)
 
     def _lock(self) -> None:
-        """Whoever asks if somebody writes holds a lock for a moment (`is_held`): that is waited out."""
+        """Lock the file, waiting for readers, which have it for a moment (`is_held`)."""
         began = time.monotonic()
         while True:
             try:
@@ -200,20 +201,20 @@ class Journal:
                 waited = time.monotonic() - began
                 if waited > _READERS or (waited > _PATIENCE and self._has_writer()):
                     title = f"{self.path.parent.name} is open in another process"
-                    raise RefusedError(title, str(self.path), "Leave it there, or end that process first.") from error
+                    raise RefusedError(title, str(self.path), "Use it there, or end that process first.") from error
             time.sleep(_STEP)
 
     def _has_writer(self) -> bool:
-        """False where all that is in the way are readers, one of whom is held up itself."""
+        """False where only readers have the lock."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        _let_go(self._file)
+        _unlock(self._file)
         return False
 
     def _require_its_place(self) -> None:
-        """Whoever had the lock before may have removed it: what were written then would be in no folder."""
+        """Refuse a file that was removed before it was locked: it would be in no folder."""
         try:
             is_there = os.path.samestat(os.fstat(self._file), self.path.stat())
         except FileNotFoundError:
@@ -229,7 +230,7 @@ class Journal:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new file is only there after a power loss when its folder was synced."""
+    """Sync a folder: without that a new file may be missing after a power loss."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,8 +1,7 @@
-"""Claude Code's screen: its words without the frame around them, and what it says of a service that turns it away.
+"""Claude Code's screen: its text without the frame, and its line about a rate limit or a refused login.
 
-The frame is the same for all agents, so it is no evidence of anything: the banner, the input box with the hints below
-it, the line of the spinner, and what the person typed. Seen with 2.1.330 (`>`
-stands for U+276F):
+The frame is the same for all agents, so it is no evidence: the banner, the input box with the hints below it, the line
+of the spinner, and the person's messages. Seen with 2.1.330 (`>` is U+276F):
 
     > the person's words
     ● the agent's words, or an error that ended the turn
@@ -32,7 +31,7 @@ _SPINNER = re.compile(r"[·✢✳✶✻✽*] +(\S.*)")
 _RETRYING = re.compile(r"\bretrying in \d|\battempt \d+/\d+")
 _HEAD = re.compile(r"[\u276f●⏺]|\s{0,6}⎿|[·✢✳✶✻✽*] ")
 _FOLDED = re.compile(r"\s+[A-Z][a-z]+(?: for)? \d+ [a-z ,\d]+?(?: · \d+ failed)?(?: \(ctrl.*\))?")
-"""Calls of tools that are shown as their number, such as `Ran 2 shell commands · 2 failed`."""
+"""Tool calls that are shown as a number, such as `Ran 2 shell commands · 2 failed`."""
 _CHOICE = re.compile(r"\u276f\s+\d+\. ")
 _MARKS = "●⏺⎿·✢✳✶✻✽* \xa0"
 _MARKED = re.compile(rf"^\s{{0,6}}[{re.escape(_MARKS.strip())}][ \xa0]+")
@@ -49,7 +48,7 @@ _TURNED_AWAY = re.compile(
 
 
 def without_chrome(screen: str) -> str:
-    """What was said on a screen of Claude Code; any other screen as it is."""
+    """Remove the frame from a screen of Claude Code; return any other screen unchanged."""
     lines = _said(screen)
     if lines is None:
         return screen
@@ -58,9 +57,9 @@ def without_chrome(screen: str) -> str:
 
 
 def turned_away_line(screen: str) -> str | None:
-    """The line that says that the service takes no more for now; empty for none. None: it is no Claude Code's screen.
+    """Find the line about a rate limit or a refused login; "" for none. None: not a screen of Claude Code.
 
-    Only the last thing on the screen counts: an agent that talks of limits was not turned away, nor one that went on.
+    Only the last entry on the screen counts: text about limits is no limit, and neither is one that is over.
     """
     lines = _said(screen)
     if lines is None:
@@ -75,7 +74,7 @@ def turned_away_line(screen: str) -> str | None:
 
 
 def _said(screen: str) -> list[str] | None:
-    """The lines above the input box, without the banner and what the person said; None for another program's screen."""
+    """Return the lines above the input box, without banner and the person's messages; None for another program."""
     lines = [line.rstrip() for line in _ESCAPES.sub("", screen[-_END:]).split("\n")]
     box = _box(lines)
     banner = next((at for at, line in enumerate(lines) if _BANNER.match(line)), None)
@@ -94,7 +93,7 @@ def _said(screen: str) -> list[str] | None:
 
 
 def _box(lines: Sequence[str]) -> int | None:
-    """Where the input box begins: the last two rulers with a prompt behind the first of them."""
+    """Find the line where the input box begins: the last two rulers with a prompt after the first of them."""
     rulers = [at for at, line in enumerate(lines) if _RULER.match(line)]
     for first, second in zip(reversed(rulers[:-1]), reversed(rulers), strict=False):
         if first + 1 < second and lines[first + 1].startswith("\u276f"):

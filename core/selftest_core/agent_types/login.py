@@ -1,4 +1,4 @@
-"""Logins of agent programs: whether one is there, and where it is from. No value of one is read into a message."""
+"""Logins of agent programs: whether there is one, and where. Messages have no value of a login."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ HOW_TO = {
     "claude": "Run `claude` and sign in, or set ANTHROPIC_API_KEY.",
     "codex": "`codex login`, or `codex login --with-api-key`.",
 }
-"""How a person signs in."""
+"""The way to sign in."""
 FAR_LOGIN = {
-    "claude": "set ANTHROPIC_API_KEY, or say agents.claude.sync_claude_credentials = true.",
+    "claude": "set ANTHROPIC_API_KEY, or use the setting agents.claude.sync_claude_credentials = true.",
     "codex": "set OPENAI_API_KEY.",
 }
-"""How agents on other machines get a login."""
+"""The way to give agents on other machines a login."""
 
 
 def login_in_variables(agent_type: str, environ: Mapping[str, str], names: Collection[str] | None = None) -> str:
-    """The login that variables hold, in words; empty where there is none. `names`: look at these alone."""
+    """Describe the login in variables; empty for none. `names`: only these variables count."""
     for name in _KEYS.get(agent_type, ()):
         if environ.get(name) and (names is None or name in names):
             return f"{name} is set"
@@ -39,7 +39,7 @@ def login_in_variables(agent_type: str, environ: Mapping[str, str], names: Colle
 
 
 def login_in_files(agent_type: str, environ: Mapping[str, str]) -> str:
-    """The login that files of this machine hold, in words; empty where none is seen. A keychain is not looked into."""
+    """Describe the login in files of this machine; empty for none. Keychains are not read."""
     home = Path(environ.get("HOME") or "/nonexistent")
     if agent_type == "claude":
         folder = Path(environ["CLAUDE_CONFIG_DIR"]) if environ.get("CLAUDE_CONFIG_DIR") else home / ".claude"

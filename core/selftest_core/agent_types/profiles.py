@@ -1,10 +1,10 @@
-"""Profiles of agent types: what agents of one type need of mngr and of the person's environment.
+"""Profiles of agent types: the variables and the settings of mngr that agents of one type need.
 
-A profile names the variables that the type's program reads (login, address, opt-outs): those that are set go along,
-by name, and the plan lists them. It names the settings of mngr's plugin that keep an unattended agent from waiting
-for a person, and says what each means. A type without a profile gets the variables that the person names.
+A profile lists the variables that the type's program reads (login, address, opt-outs): those that are set are passed
+on, by name, and the plan lists them. It lists the settings of mngr's plugin that keep an unattended agent from waiting
+for a person, with their meaning. A type without a profile gets the variables that the person names.
 
-Values are looked at for one thing only: whether a base URL sends the conversation to somebody else.
+Values are read for one purpose only: to see whether a base URL sends the conversation to another service.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _FOUNDRY = (
 class Profile:
     """One agent type.
 
-    `service`: who answers its model's requests, unless one of `addresses` (variables) names another address.
-    `variables`: go along where they are set; those of `clouds` only where the variable that is their key is set, with
-    the name of the service behind it. `fixed`: variables that every agent gets, with their values. `unattended`:
-    settings of ours, which are also settings of mngr's plugin, and what they mean.
+    `service`: the service of its model, unless one of `addresses` (variables) has another address. `variables`: passed
+    on where they are set. `clouds`: by a variable that selects a cloud, its name and the variables that are passed on
+    with it. `fixed`: variables that every agent gets, with their values. `unattended`: settings, of ours and of mngr's
+    plugin, with their meaning.
     """
 
     service: str
@@ -79,10 +79,10 @@ PROFILES: Mapping[str, Profile] = {
             "CLAUDE_CODE_USE_VERTEX": ("Google Vertex AI", _GOOGLE),
             "CLAUDE_CODE_USE_FOUNDRY": ("Microsoft Foundry", _FOUNDRY),
         },
-        # A program that replaces itself in the middle of a run would make its agents differ.
+        # An update in the middle of a run would make its agents differ.
         fixed={"DISABLE_AUTOUPDATER": "1"},
         unattended={
-            "auto_allow_permissions": "no permission is asked for: its commands run as you, without a question",
+            "auto_allow_permissions": "it asks for no permission: its commands run as you, without confirmation",
             "auto_disable_questions": "it cannot ask you questions",
         },
     ),
@@ -94,7 +94,7 @@ PROFILES: Mapping[str, Profile] = {
             "OPENAI_PROJECT", "DO_NOT_TRACK", "SSL_CERT_FILE",
         ),
         unattended={
-            "auto_allow_permissions": "no permission is asked for: its commands run in Codex's own sandbox",
+            "auto_allow_permissions": "it asks for no permission: its commands run in Codex's own sandbox",
         },
     ),
     "gemini": Profile(service="Google"),
@@ -111,12 +111,12 @@ PLAIN = frozenset({
     "CLAUDE_CODE_SKIP_FOUNDRY_AUTH", "AWS_REGION", "AWS_DEFAULT_REGION", "ANTHROPIC_SMALL_FAST_MODEL_AWS_REGION",
     "CLOUD_ML_REGION",
 })  # fmt: skip
-"""Variables whose values no recording need hide: switches, models and regions, which are words of every screen."""
+"""Variables whose values are not masked in recordings: switches, models and regions, which screens show anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the agents of one run get by the profile of their type.
+    """Variables and settings for the agents of one run, by the profile of their type.
 
     `env_names`: variables of the person that are set. `fixed`: `NAME=value`. `settings`: `KEY=value` for mngr's `-S`.
     """
@@ -129,7 +129,7 @@ class Needs:
 def needs(
     agent_type: str, config: Config, environ: Mapping[str, str], places: Collection[str], *, is_copy: bool
 ) -> Needs:
-    """What agents of this type get. `places`: where they run. `is_copy`: each has a repository of its own."""
+    """Collect what agents of this type need. `places`: where they run. `is_copy`: each has a repository of its own."""
     if agent_type == "command":
         return Needs()
     profile = PROFILES.get(agent_type, _NOTHING_KNOWN)
@@ -157,10 +157,10 @@ def needs(
 
 
 def _mode_settings(prefix: str, environ: Mapping[str, str]) -> list[str]:
-    """The permissions mode of Claude Code behind another address, where the person has set none.
+    """Set the permissions mode of Claude Code behind another address, where the person has set none.
 
-    Claude Code 2.1 begins in its mode "auto" there, whose check such an address may not answer: it then opens a dialog
-    that no hook hears of. In the mode "default" mngr's hook allows each request.
+    Claude Code 2.1 begins in its mode "auto" there, whose check such an address may not answer: then it opens a dialog
+    without calling a hook. In the mode "default" mngr's hook allows each request.
     """
     of_person = read_json(Path(environ.get("HOME", "/nonexistent")) / ".claude" / "settings.json")
     permissions = of_person.get("permissions")
@@ -173,9 +173,9 @@ def _mode_settings(prefix: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _login_settings(prefix: str, environ: Mapping[str, str], *, may_leave: bool) -> list[str]:
-    """Settings that keep the login of Claude Code here, or let it go to the other machines.
+    """Settings that keep the login of Claude Code on this machine, or copy it to the agents' machines.
 
-    mngr copies it there by default; ~/.claude.json goes too, and holds a key where one signed in for API billing.
+    mngr copies it by default, with ~/.claude.json, which has a key after a login for API billing.
     """
     if may_leave:
         return [f"{prefix}sync_claude_credentials=true"]
@@ -186,15 +186,15 @@ def _login_settings(prefix: str, environ: Mapping[str, str], *, may_leave: bool)
 
 
 def meanings(agent_type: str, settings: Sequence[str]) -> tuple[str, ...]:
-    """What the settings of a plan mean for a person, a line for each that matters."""
-    said = PROFILES.get(agent_type, _NOTHING_KNOWN).unattended
+    """Explain the settings of a plan to a person, with a line for each that matters."""
+    known = PROFILES.get(agent_type, _NOTHING_KNOWN).unattended
     return tuple(
-        f"{says} ({name})" for name, says in said.items() if f"agent_types.{agent_type}.{name}=true" in settings
+        f"{meaning} ({name})" for name, meaning in known.items() if f"agent_types.{agent_type}.{name}=true" in settings
     )
 
 
 def leaves_with(agent_type: str, settings: Sequence[str]) -> tuple[str, ...]:
-    """Things of the person's that mngr copies to other machines for agents of this type, in words."""
+    """List in words what mngr copies from the person to other machines for agents of this type."""
     if agent_type != "claude":
         return ()
     has_json = "agent_types.claude.sync_claude_json=false" not in settings
@@ -205,9 +205,9 @@ def leaves_with(agent_type: str, settings: Sequence[str]) -> tuple[str, ...]:
 
 
 def service_of(agent_type: str, env_names: Collection[str], environ: Mapping[str, str]) -> str:
-    """Who answers agents of this type: a company, or the host of another address and where that is set.
+    """Name the model service of agents of this type: a company, or the host of another address and its setting.
 
-    `env_names`: the variables that go along; others do not reach the agents.
+    `env_names`: the variables that are passed on; others do not reach the agents.
     """
     profile = PROFILES.get(agent_type, _NOTHING_KNOWN)
     home = Path(environ.get("HOME", "/nonexistent"))
@@ -225,7 +225,7 @@ def service_of(agent_type: str, env_names: Collection[str], environ: Mapping[str
 
 
 def host_of(address: str) -> str:
-    """The host and port of a URL, without what may be secret in it."""
+    """Return host and port of a URL, without its parts that may be secret."""
     try:
         parts = urlsplit(address if "//" in address else f"//{address}")
         return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or "an unreadable address"
@@ -234,12 +234,12 @@ def host_of(address: str) -> str:
 
 
 def is_of_this_machine(address: str) -> bool:
-    """True for an address that means this machine alone."""
+    """True for an address of this machine."""
     return host_of(address).partition(":")[0] in ("127.0.0.1", "localhost", "0.0.0.0") or "[::1]" in address
 
 
 def _settings_of_program(agent_type: str, home: Path) -> tuple[dict[str, str], str]:
-    """Variables that the program's own settings file sets for it, and the file's name."""
+    """Read the variables in the program's own settings file, and return the file's name too."""
     if agent_type == "claude":
         found = read_json(home / ".claude" / "settings.json").get("env")
         pairs = found.items() if isinstance(found, dict) else ()
@@ -262,7 +262,7 @@ def _of_codex(path: Path) -> dict[str, str]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file of another program; empty where there is none that can be read."""
+    """Read the JSON object in a file of another program; empty where that is not possible."""
     try:
         document = json.loads(_text(path))
     except (OSError, ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""Trusted-project entries in the person's ~/.claude.json: mngr adds one for each agent's folder, and leaves them.
+"""Trusted-project entries in the person's ~/.claude.json: mngr adds one for each agent's folder; this removes them.
 
-An agent has a settings folder of its own, so its entry in the person's file is of no use once the agent is made. Only
-entries of folders that are named are removed, by a file that replaces the old one whole, and only where that did not
-change meanwhile. Both locks are respected: mngr's (a lock on the file `.claude.json.lock`) and Claude Code's own (a
-folder of that name). The backup that mngr keeps beside it is left alone.
+An agent has its own settings folder, so its entry in the person's file is useless once the agent is created. Only
+entries of given folders are removed. The file is replaced as a whole, and only where it has not changed meanwhile. Both
+locks are respected: mngr's (a lock on the file `.claude.json.lock`) and Claude Code's (a folder of that name). mngr's
+backup beside it is not changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LARGEST = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A file as it was read: its content, and the stamp that changes with it."""
+    """Content of a file, and its stamp."""
 
     data: bytes
     stamp: tuple[int, int, int]
@@ -35,7 +35,7 @@ class _Read:
 
 
 def claude_file(environ: Mapping[str, str]) -> Path:
-    """The file that mngr writes its entries into, as mngr finds it."""
+    """Find the file into which mngr writes its entries, by mngr's own rule."""
     home = Path(environ.get("HOME") or "/nonexistent")
     candidates = [home / ".claude.json"]
     original = environ.get("ORIGINAL_CLAUDE_CONFIG_DIR")
@@ -45,7 +45,7 @@ def claude_file(environ: Mapping[str, str]) -> Path:
 
 
 def entries_of(file: Path, folders: Collection[str]) -> tuple[str, ...]:
-    """Those of these folders that have an entry; none where the file cannot be read."""
+    """List those of these folders that have an entry; none where the file cannot be read."""
     try:
         projects = _projects(_read(file).data)
     except (OSError, ValueError, RecursionError):
@@ -54,7 +54,7 @@ def entries_of(file: Path, folders: Collection[str]) -> tuple[str, ...]:
 
 
 def remove_entries(file: Path, folders: Collection[str]) -> str:
-    """Remove the entries of these folders; returns why that was not done, empty where none of them is left."""
+    """Remove the entries of these folders; return the reason where that failed, else ""."""
     if not entries_of(file, folders):
         return ""
     try:
@@ -74,7 +74,7 @@ def remove_entries(file: Path, folders: Collection[str]) -> str:
 
 
 def replace_unchanged(path: Path, before: _Read, data: bytes) -> bool:
-    """Replace a file whole, with its mode kept; False, and nothing is done, where it is not as it was read."""
+    """Replace a file, keeping its mode; return False, and change nothing, where it has changed since it was read."""
     handle, draft = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with open(handle, "wb") as file:  # noqa: PTH123  # a descriptor
@@ -93,7 +93,7 @@ def replace_unchanged(path: Path, before: _Read, data: bytes) -> bool:
 
 
 def _read(path: Path) -> _Read:
-    """Raises OSError, also for what is no file of this user's."""
+    """Read a file. Raises OSError, also where it is no plain file of this user."""
     with path.open("rb") as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid() or about.st_size > _LARGEST:
@@ -112,18 +112,18 @@ def _written(document: Any, before: bytes) -> bytes:
     end = "\n" if before.endswith(b"\n") else ""
     try:
         return (json.dumps(document, indent=2, ensure_ascii=False) + end).encode()
-    except UnicodeEncodeError:  # a half of a character, which JSON can spell and UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can have and UTF-8 cannot
         return (json.dumps(document, indent=2) + end).encode()
 
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[bool]:
-    """Hold the lock of the file, as far as nobody else does; never waits."""
+    """Take the lock of the file without waiting; yields False where another process has it."""
     lock = file.with_name(f"{file.name}.lock")
     try:
         handle = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        lock.mkdir()  # as Claude Code does; fails where another was faster
+        lock.mkdir()  # as Claude Code does; raises where another process was faster
         try:
             yield True
         finally:

@@ -2,8 +2,8 @@
 
 The agent owns the file and its folders, so nothing in them is trusted: no link is followed, a pipe is not waited for,
 one reading takes a bounded number of bytes, and a line over the limit is skipped and counted. The reading has no state:
-the caller keeps the `Place` and passes it to the next reading. A torn last line stays for a later reading. A file that
-was replaced, cut or rewritten is read from its beginning, and the reading says so.
+the caller keeps the `Place` and passes it to the next reading. An incomplete last line is left for a later reading. A
+file that was replaced, cut or rewritten is read from its beginning (`is_anew`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LINE_LIMIT = 2 * 1024 * 1024
 """Bytes of one line. A longer one is skipped."""
 READ_LIMIT = 8 * 1024 * 1024
-"""Bytes of one reading. `Lines.has_more` says that there are more."""
+"""Bytes of one reading. `Lines.has_more`: there are more."""
 
 _REMEMBERED = 64
 
@@ -43,10 +43,10 @@ BEGINNING = Place()
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """One reading: whole lines without their ends. `skipped`: lines that were too long.
+    """One reading: complete lines without their ends. `skipped`: lines that were too long.
 
-    `is_anew`: the file is not the one that `place` was in, and these lines are from its beginning. What was read before
-    no longer counts then.
+    `is_anew`: it is another file than that of `place`, and these lines are from its beginning: drop what was read
+    before.
     """
 
     lines: tuple[bytes, ...]
@@ -77,11 +77,11 @@ def read_small(folder: Path, relative: str, limit: int) -> bytes:
     """Read a whole file of at most `limit` bytes. Raises OSError; ValueError where it is larger or no plain file."""
     handle = open_below(folder, relative)
     try:
-        told = os.fstat(handle)
-        if not stat.S_ISREG(told.st_mode):
-            raise ValueError("it is no plain file")
-        if told.st_size > limit:
-            raise ValueError(f"it has {told.st_size:,} bytes")
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("no plain file")
+        if status.st_size > limit:
+            raise ValueError(f"it has {status.st_size:,} bytes")
         return os.pread(handle, limit, 0)
     finally:
         os.close(handle)
@@ -107,14 +107,14 @@ def open_below(folder: Path, relative: str) -> int:
 
 
 def _read_from(handle: int, place: Place) -> Lines:
-    told = os.fstat(handle)
-    if not stat.S_ISREG(told.st_mode):
-        raise ValueError("it is no plain file")
-    is_anew = place != BEGINNING and not _is_same_file(handle, told, place)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("no plain file")
+    is_anew = place != BEGINNING and not _is_same_file(handle, status, place)
     if is_anew or place == BEGINNING:
-        place = Place(inode=told.st_ino)
+        place = Place(inode=status.st_ino)
     data = os.pread(handle, READ_LIMIT, place.offset)
-    has_more = place.offset + len(data) < told.st_size and len(data) == READ_LIMIT
+    has_more = place.offset + len(data) < status.st_size and len(data) == READ_LIMIT
     lines = []
     skipped = 0
     used = 0
@@ -132,11 +132,11 @@ def _read_from(handle: int, place: Place) -> Lines:
         is_in_long_line = True
         used = len(data)
     before = (place.before + data[:used])[-_REMEMBERED:] if used < _REMEMBERED else data[used - _REMEMBERED : used]
-    reached = Place(told.st_ino, place.offset + used, before, is_in_long_line)
+    reached = Place(status.st_ino, place.offset + used, before, is_in_long_line)
     return Lines(tuple(lines), reached, is_anew, skipped, has_more)
 
 
-def _is_same_file(handle: int, told: os.stat_result, place: Place) -> bool:
-    if told.st_ino != place.inode or told.st_size < place.offset:
+def _is_same_file(handle: int, status: os.stat_result, place: Place) -> bool:
+    if status.st_ino != place.inode or status.st_size < place.offset:
         return False
     return os.pread(handle, len(place.before), place.offset - len(place.before)) == place.before

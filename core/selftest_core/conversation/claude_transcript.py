@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-SESSION_FILE = "logs/claude_transcript/events.jsonl"
 _PROJECTS = "plugin/claude/anthropic/projects"
 _MOST_SESSIONS = 500
 _TURNED_AWAY = frozenset(
@@ -45,12 +44,12 @@ _TURNED_AWAY = frozenset(
 )
 _TURNED_AWAY_STATUS = frozenset({401, 402, 403, 429, 529})
 _NOT_SAID = ("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-caveat>")
-"""What Claude writes for slash commands, which mngr leaves out too."""
+"""Lines of Claude for slash commands, which mngr leaves out too."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiError:
-    """An error in the place of an answer. `kind` is Claude's word (`rate_limit`); `status` 0 where none is told."""
+    """An error instead of an answer. `kind` is Claude's word (`rate_limit`); `status` 0 for none."""
 
     text: str
     kind: str = ""
@@ -59,16 +58,16 @@ class ApiError:
 
     @property
     def is_turned_away(self) -> bool:
-        """True where the service takes nothing of this account for now: a limit, an overload, a key, a credit."""
+        """True where the service refuses this account for now: a limit, an overload, a key, a credit."""
         return self.kind in _TURNED_AWAY or self.status in _TURNED_AWAY_STATUS
 
     @property
-    def says(self) -> str:
+    def line(self) -> str:
         """The error in one line: its text, with the kind and the status where the text has neither."""
-        told = [self.kind.replace("_", " ")] if self.kind else []
-        told += [str(self.status)] if self.status and str(self.status) not in self.text else []
+        extra = [self.kind.replace("_", " ")] if self.kind else []
+        extra += [str(self.status)] if self.status and str(self.status) not in self.text else []
         text = " ".join(self.text.split())
-        return f"{text} ({', '.join(told)})" if told else text
+        return f"{text} ({', '.join(extra)})" if extra else text
 
 
 def session_files(agent_folder: Path) -> tuple[str, ...]:
@@ -86,7 +85,7 @@ def session_files(agent_folder: Path) -> tuple[str, ...]:
 
 
 def parse_session(lines: Iterable[bytes]) -> Iterator[Step]:
-    """Parse the answers of the model (and the errors in their place) from lines of a session; skip all others."""
+    """Parse the answers of the model, and errors instead of them, from lines of a session; skip all others."""
     for line in lines:
         if b'"assistant"' not in line:
             continue
@@ -113,7 +112,7 @@ def parse_session(lines: Iterable[bytes]) -> Iterator[Step]:
 
 
 def last_error(lines: Iterable[bytes]) -> ApiError | None:
-    """The error that the conversation ended with; None where an answer came after it, or there is none."""
+    """Find the error at the end of the conversation; None where there is none, or an answer after it."""
     found: ApiError | None = None
     for step in parse_session(lines):
         if step.is_error and not step.is_subagent:
@@ -124,7 +123,7 @@ def last_error(lines: Iterable[bytes]) -> ApiError | None:
 
 
 def later_steps(lines: Iterable[bytes], known: Iterable[Step]) -> tuple[Step, ...]:
-    """The steps of the main conversation that these lines have behind the last one that is `known`."""
+    """Return the steps of the main conversation in these lines after the last `known` one."""
     ids: set[str] = set()
     for step in known:
         ids.update((step.id, step.message_id), (result.call_id for result in step.results))
@@ -139,21 +138,21 @@ def later_steps(lines: Iterable[bytes], known: Iterable[Step]) -> tuple[Step, ..
 
 
 def _steps(lines: Iterable[bytes]) -> Iterator[Step]:
-    """The steps, as mngr's converter would write them; the lines of one answer are one step."""
+    """Convert lines to steps, as mngr's converter does; the lines of one answer are one step."""
     answer: Step | None = None
     for record in _records(lines):
         if record.get("isSidechain"):
             continue
-        told = _answer(record) if record["type"] == "assistant" else None
-        if answer is not None and told is not None and told.message_id and told.message_id == answer.message_id:
-            answer = _joined(answer, told)
+        part = _answer(record) if record["type"] == "assistant" else None
+        if answer is not None and part is not None and part.message_id and part.message_id == answer.message_id:
+            answer = _joined(answer, part)
             continue
-        results = [] if told is not None else list(_results(record))
-        if answer is not None and (told is not None or not results):
+        results = [] if part is not None else list(_results(record))
+        if answer is not None and (part is not None or not results):
             yield answer
             answer = None
-        if told is not None:
-            answer = told
+        if part is not None:
+            answer = part
         elif results:
             # Further lines of the same answer may follow the result of its first call.
             if answer is not None:
@@ -168,7 +167,7 @@ def _steps(lines: Iterable[bytes]) -> Iterator[Step]:
 
 def _records(lines: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
     for line in lines:
-        # Most bytes are of lines about requests and files, which hold no words of anybody.
+        # Most bytes are in lines about requests and files, without messages.
         if b'"assistant"' not in line and b'"user"' not in line:
             continue
         record = parse_object(line)
@@ -223,7 +222,7 @@ def _said(record: Mapping[str, object]) -> Iterator[Step]:
 
 
 def _text(content: object) -> str:
-    """The text of a message, which is a string or a list of parts."""
+    """Return the text of a message, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     parts = [part for part in _list(content) if isinstance(part, dict) and part.get("type") == "text"]

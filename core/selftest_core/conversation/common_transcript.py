@@ -1,4 +1,4 @@
-"""Read the conversation that mngr's plugins write for every agent type: the common transcript.
+"""Common transcript: the conversation that mngr's plugins write for every agent type, and its reader.
 
 mngr's claude and codex plugins (and others) convert the conversation of an agent to one format, one JSON object a line,
 in `agents/ID/events/<plugin>/common_transcript/events.jsonl`. A `step` line is a message of a person, of the agent (one
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["BEGINNING", "Place", "Reading", "Step", "Tokens", "ToolCall", "ToolResult"]
 
 SYNTHETIC_MODEL = "<synthetic>"
-"""The model name of messages that Claude Code itself wrote in the place of an answer: API errors, interruptions."""
+"""The model name of messages by Claude Code itself instead of an answer: API errors, interruptions."""
 _NO_RESPONSE = "No response requested."
 """Claude Code writes this, and no error, when it resumes a conversation."""
 MOST_TOKENS = 10**12
-"""A count above it is no count."""
+"""A larger count is invalid."""
 _LONGEST_MODEL = 200
-"""Characters of a model's name; a longer one is none."""
+"""Characters of a model's name; a longer one is invalid."""
 
 type Source = Literal["user", "agent", "system", "tool"]
 
@@ -92,7 +92,6 @@ class Step:
     source: Source
     at: float | None = None
     text: str = ""
-    thinking: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     model: str = ""
@@ -128,7 +127,7 @@ def transcript_of(agent_folder: Path) -> str | None:
         return None
     for plugin in plugins:
         relative = f"events/{plugin}/common_transcript/events.jsonl"
-        with contextlib.suppress(OSError):  # one that must not be looked into is none
+        with contextlib.suppress(OSError):  # without permission it counts as missing
             if plugin != "logs" and (agent_folder / relative).is_file():
                 return relative
     return None
@@ -160,7 +159,7 @@ def parse_lines(lines: Iterable[bytes]) -> tuple[tuple[Step, ...], int]:
 def parse_object(line: bytes) -> dict[str, object] | None:
     """Parse one line to an object whose texts can all be written as UTF-8; None where it is none."""
     try:
-        document = json.loads(line.decode())  # of bytes it would take halves of characters
+        document = json.loads(line.decode())  # from bytes it would accept lone surrogates
         if not isinstance(document, dict):
             return None
         return cast("dict[str, object]", _printable(document) if b"\\u" in line else document)
@@ -201,7 +200,6 @@ def _step(document: Mapping[str, object]) -> Step:
         source=cast("Source", source) if source in _SOURCES else "system",
         at=instant_of(document.get("timestamp")),
         text=text_of(document.get("message")),
-        thinking=text_of(document.get("reasoning_content")),
         tool_calls=tuple(_call(each) for each in _objects(document.get("tool_calls"))),
         results=tuple(_result(each) for each in _objects(_object(document.get("observation")).get("results"))),
         model="" if model == SYNTHETIC_MODEL else model,
@@ -265,7 +263,7 @@ def _objects(value: object) -> list[Mapping[str, object]]:
 
 
 def _printable(value: object) -> object:
-    """Replace the halves of characters that JSON can spell and no file or terminal can take."""
+    """Replace lone surrogates: JSON can have them, terminals and files cannot."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):

@@ -1,7 +1,6 @@
-"""A conversation as a person reads it: who said what, the tool calls with their commands, results shortened.
+"""Readable text of a conversation: messages, tool calls with their commands, and shortened results.
 
-The text is the agent's, made harmless: no escape sequence and no invisible character is left in it, so that it can be
-printed to a terminal.
+Escape sequences and invisible characters are removed, so that the text can be printed to a terminal.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MESSAGE_LINES = 200
 _MAIN_ARGUMENTS = (
     "command", "cmd", "file_path", "notebook_path", "path", "pattern", "query", "url", "prompt", "description", "_raw",
 )  # fmt: skip
-"""The argument that says what a call does, by its name in Claude Code and Codex; the first that is there."""
+"""Names of the main argument of a call in Claude Code and Codex; the first one in the call is used."""
 _WHO = {"user": "person", "agent": "agent", "system": "system", "tool": "result"}
 
 _ESCAPES = re.compile(
@@ -43,18 +42,18 @@ _UNSEEN = re.compile(
 
 
 def steps_of(transcript: Transcript) -> tuple[Step, ...]:
-    """All steps of a transcript, with those that are only in the lines of the agent's own program yet."""
+    """Return all steps of a transcript, with those that are only in the lines of the agent's own program so far."""
     steps, _ = parse_lines(transcript.common.split(b"\n"))
     return (*steps, *later_steps(transcript.own.split(b"\n"), steps))
 
 
 def readable(steps: Iterable[Step]) -> str:
-    """The whole conversation; empty where nobody said or did anything."""
+    """Format a conversation; empty for one without messages."""
     return "\n".join(text for step in steps if (text := step_text(step)))
 
 
 def step_text(step: Step) -> str:
-    """One step, with a line for who and when at its top and a line end at its end; empty where it holds nothing."""
+    """Format one step with a head line (time and author) and a line end; empty for an empty step."""
     lines = list(_lines_of(step))
     if not lines:
         return ""
@@ -65,7 +64,7 @@ def step_text(step: Step) -> str:
 
 
 def command_of(call: ToolCall) -> str:
-    """What a call does: its command, its file or the like, as it is; all arguments where none of these is there."""
+    """Return the main argument of a call, such as its command or file, unchanged; else all arguments."""
     for name in _MAIN_ARGUMENTS:
         value = call.arguments.get(name)
         if isinstance(value, str) and value:
@@ -77,14 +76,14 @@ def command_of(call: ToolCall) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text without escape sequences and invisible characters; line ends and tabs stay."""
+    """Remove escape sequences and invisible characters; line ends and tabs are kept."""
     if text.isascii() and text.isprintable():
         return text
     return _UNSEEN.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
 def _lines_of(step: Step) -> Iterator[str]:
-    # Indented, so that no message can hold a line that looks like another one's head.
+    # Indented, so that no line of a message looks like a head line.
     yield from (f"  {line}" for line in _shortened(step.text, _MESSAGE_LINES, _LAST_LINES))
     for call in step.tool_calls:
         yield from _call_lines(call)
@@ -109,7 +108,7 @@ def _result_lines(result: ToolResult) -> Iterator[str]:
 
 
 def _shortened(text: str, first: int, last: int) -> Iterator[str]:
-    """The first and the last lines, each cut, and between them how many are left out."""
+    """Return the first and the last lines, each shortened, and between them the number that is left out."""
     lines = text.strip("\r\n").split("\n")
     if not any(lines):
         return

@@ -1,8 +1,8 @@
-"""The last messages between a person and an agent, with its tool calls, from the cheapest place that has them.
+"""Last messages between a person and an agent, with its tool calls, from the fastest source.
 
 A local agent's transcript is read from its state folder in milliseconds, so that it can be followed while it grows. For
-others mngr is asked, which costs a second. A command agent has no transcript, which is no error. What an agent wrote is
-made harmless, yet still untrusted text.
+others mngr is asked, which takes a second. A command agent has no transcript, which is no error. The text has no escape
+sequences, and is untrusted.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ def has_conversation(agent: Agent) -> bool:
 
 
 def state_folder(environ: Mapping[str, str], agent: Agent) -> Path | None:
-    """Where mngr keeps the files of a local agent; None for one of another host."""
+    """Return mngr's folder of a local agent; None for one on another host."""
     return host_dir_of(environ) / "agents" / agent.id if agent.host.is_local else None
 
 
 def stamp_of(folder: Path) -> tuple[tuple[int, int], ...]:
-    """Changes whenever the transcript in this state folder grows; empty where there is none."""
+    """Return a stamp that changes when the transcript in this folder grows; empty without a transcript."""
     relative = transcript_of(folder)
     if relative is None:
         return ()
     found = []
     for path in (relative, own_lines_of(relative.split("/")[1])):
         try:
-            told = os.lstat(folder / path)
+            status = os.lstat(folder / path)
         except OSError:
             continue
-        found.append((told.st_size, told.st_mtime_ns))
+        found.append((status.st_size, status.st_mtime_ns))
     return tuple(found)
 
 
 async def last_messages(mngr: Mngr, agent: Agent, limit: int) -> tuple[str, ...]:
-    """Its last `limit` steps, oldest first, each a text with a line for who and when; none for one without transcript.
+    """Return an agent's last `limit` steps as texts, oldest first; none without a transcript.
 
     Raises ToolError.
     """
@@ -80,7 +80,7 @@ async def last_messages(mngr: Mngr, agent: Agent, limit: int) -> tuple[str, ...]
 
 
 def read_messages(folder: Path, limit: int) -> tuple[str, ...]:
-    """The last steps of the transcript in a state folder; none where it cannot be read."""
+    """Read the last steps of the transcript in a state folder; none where it cannot be read."""
     try:
         steps = steps_of(read_whole(folder, MOST_READ))
     except OSError:
@@ -89,13 +89,13 @@ def read_messages(folder: Path, limit: int) -> tuple[str, ...]:
 
 
 def parse_transcript(text: str) -> tuple[str, ...]:
-    """The steps of `mngr transcript --format json`, which is a list of events. Raises ToolOutputError."""
+    """Parse `mngr transcript --format json`, a list of events, into texts of steps. Raises ToolOutputError."""
     try:
         events = json.loads(text) if text.strip() else []
     except (ValueError, RecursionError) as error:
         raise ToolOutputError("mngr transcript was cut short", str(error)) from error
     if not isinstance(events, list):
-        raise ToolOutputError("mngr transcript answered something else than a transcript", text.strip()[:200])
+        raise ToolOutputError("mngr transcript printed something else than a transcript", text.strip()[:200])
     steps, _ = parse_lines(json.dumps(_with_one_text(event)).encode() for event in events if isinstance(event, dict))
     return _texts(steps)
 
@@ -105,7 +105,7 @@ def _texts(steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 def _with_one_text(event: dict[str, Any]) -> dict[str, Any]:
-    """An event whose message is one text, where it was a list of parts."""
+    """Join a message that is a list of parts into one text."""
     parts = event.get("message")
     if not isinstance(parts, list):
         return event

@@ -1,4 +1,4 @@
-"""Search the conversations of agents for a text: what was said, commands, and results, also those no screen shows."""
+"""Search of the conversations of agents for a text: messages, commands, and results, also those not on a screen."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MOST_HITS = 200
 
 @dataclass(frozen=True, slots=True)
 class ConversationHit:
-    """An agent in whose conversation the text was found, and the lines that have it, oldest first."""
+    """An agent with the text in its conversation, and the lines that have it, oldest first."""
 
     key: AgentKey
     lines: tuple[str, ...]
 
 
 def search_conversations(folders: Mapping[AgentKey, Path], text: str) -> tuple[ConversationHit, ...]:
-    """Which of these agents (by their state folders) said, did or read `text`, case ignored. Blocks: for threads.
+    """Find the agents (by their state folders) with `text` in their conversation, case ignored. Blocks: for threads.
 
-    One whose transcript cannot be read has none. An empty text finds nothing.
+    An agent whose transcript cannot be read is left out. An empty text finds nothing.
     """
     hits = []
     for key, folder in folders.items() if text else ():
@@ -48,13 +48,13 @@ def search_conversations(folders: Mapping[AgentKey, Path], text: str) -> tuple[C
 
 
 def _may_have(data: bytes, text: str) -> bool:
-    """False where no line can have the text, without reading JSON; it may spell other characters in several ways."""
+    """False where no line can have the text, without parsing JSON, which can write other characters in several ways."""
     if not all(letter.isascii() and (letter.isalnum() or letter in " -_.,;:()[]{}=+*%!?@#") for letter in text):
         return True
     return text.lower().encode() in data.lower() or b"\\u00" in data
 
 
 def _matching(step: Step, text: str) -> Iterator[str]:
-    said = (step.text, *(command_of(call) for call in step.tool_calls), *(result.text for result in step.results))
-    for part in said:
+    parts = (step.text, *(command_of(call) for call in step.tool_calls), *(result.text for result in step.results))
+    for part in parts:
         yield from matching_lines(harmless(part), text)

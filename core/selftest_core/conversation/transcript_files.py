@@ -1,10 +1,10 @@
-"""Read the transcript of one agent from its state folder as a whole: bounded, and without following a link.
+"""Reader of one agent's complete transcript from its state folder: bounded, and without following a link.
 
     events/TYPE/common_transcript/events.jsonl     mngr's stream, the same for all types of agents
     logs/TYPE_transcript/events.jsonl              the lines of the agent's own program, which name its API errors
 
-The first comes late and without the step that an agent is at, so that the end of the second completes it. Who follows
-a transcript while it grows uses `common_transcript.read_transcript`.
+The first comes late and without the current step, so the end of the second completes it. To follow a transcript while
+it grows, use `common_transcript.read_transcript`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes that are read of a common transcript: its newest part where it has more."""
+"""Bytes that are read from the end of a common transcript."""
 LARGEST_OWN = 1024 * 1024
-"""Bytes that are read of the end of an agent's own lines."""
+"""Bytes that are read from the end of an agent's own lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ NO_TRANSCRIPT = Transcript()
 
 
 def read_whole(state_folder: Path, most: int = LARGEST) -> Transcript:
-    """Read the newest `most` bytes of the transcript. What is no plain file is as one that is not there.
+    """Read the newest `most` bytes of the transcript. Anything but a plain file counts as missing.
 
     Raises OSError where a file cannot be read.
     """
@@ -66,23 +66,23 @@ def own_lines_of(plugin: str) -> str:
 
 
 def whole_lines(data: bytes, *, is_cut: bool) -> bytes:
-    """Drop a first line that was cut (`is_cut`) and a last one that is not finished."""
+    """Drop a first line that was cut (`is_cut`) and an incomplete last one."""
     return data[data.find(b"\n") + 1 if is_cut else 0 : data.rfind(b"\n") + 1]
 
 
 def _read_end(state_folder: Path, relative: str, most: int) -> tuple[bytes, int]:
-    """The last whole lines of a file, and how many bytes stand before them."""
+    """Read the last complete lines of a file, and count the bytes before them."""
     try:
         handle = open_below(state_folder, relative)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-            return b"", 0  # it is not there, or is a link
+            return b"", 0  # missing, or a link
         raise
     try:
-        told = os.fstat(handle)
-        if not stat.S_ISREG(told.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             return b"", 0
-        begin = max(told.st_size - most, 0)
+        begin = max(status.st_size - most, 0)
         data = os.pread(handle, most, begin)
     finally:
         os.close(handle)

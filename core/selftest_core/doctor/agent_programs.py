@@ -1,4 +1,4 @@
-"""Programs of agent types on this machine, for the doctor: mngr's plugin, the program, its login, what it needs.
+"""Check of the programs of agent types on this machine: mngr's plugin, the program, its login, its needs.
 
 Nothing is changed, no agent is started, and no value of a login is shown.
 """
@@ -28,23 +28,23 @@ _PACKAGES = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}
 _PLUGINS = {"claude": "imbue_mngr_claude", "codex": "imbue_mngr_codex"}
 _PLUGINS_WANTED = {"claude": "imbue-mngr-claude>=0.3,<0.4", "codex": "imbue-mngr-codex>=0.2,<0.3"}
 _NEEDS_JQ = frozenset({"claude"})
-"""Types whose hooks, which mngr writes, call jq."""
+"""Types for which mngr writes hooks that call jq."""
 _NUMBER = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is there of one agent type. `says`: all of it, in words. `missing`: what is not, with what mends it."""
+    """Result for one agent type. `text`: what exists, in words. `missing`: what does not, each with its repair."""
 
     is_installed: bool
-    says: str
+    text: str
     missing: tuple[tuple[str, str], ...]
 
 
-async def look_at_type(agent_type: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> Found:
-    """Look at one of `TYPES`; each program gets `timeout` seconds to answer."""
+async def check_type(agent_type: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> Found:
+    """Check one of `TYPES`; each program gets `timeout` seconds to answer."""
     missing: list[tuple[str, str]] = []
-    said: list[str] = []
+    found: list[str] = []
     program = shutil.which(agent_type, path=environ.get("PATH", ""))
     plugin = _plugin(agent_type, environ)
     if program is None:
@@ -54,27 +54,27 @@ async def look_at_type(agent_type: str, environ: Mapping[str, str], cwd: Path, t
             _answer((agent_type, "--version"), environ, cwd, timeout), _login(agent_type, environ, cwd, timeout)
         )
         number = _NUMBER.search(version)
-        said.append(f"{number[0] if number else 'of an unknown version'} at {program}")
+        found.append(f"{number[0] if number else 'of an unknown version'} at {program}")
         if not number:
-            what = f"`{agent_type} --version` did not say its version"
+            what = f"`{agent_type} --version` printed no version"
             missing.append((what, f"`npm install -g {_PACKAGES[agent_type]}`"))
         if is_signed_in:
-            said.append(f"login: {is_signed_in}")
+            found.append(f"login: {is_signed_in}")
         else:
             missing.append(("no login was found", HOW_TO[agent_type]))
     if plugin:
-        said.append(f"mngr's plugin {plugin}")
+        found.append(f"mngr's plugin {plugin}")
     else:
         missing.append(("mngr has no plugin for it", _plugin_hint(agent_type, environ)))
     if program is not None and agent_type in _NEEDS_JQ and shutil.which("jq", path=environ.get("PATH", "")) is None:
-        missing.append(("jq is not installed, which mngr's hooks in it call", install_hint("jq")))
+        missing.append(("jq is not installed; mngr's hooks need it", install_hint("jq")))
     if program is not None and agent_type == "claude":
-        said.append(f"permissions: {_permissions(environ)}")
-    return Found(program is not None, "; ".join(said), tuple(missing))
+        found.append(f"permissions: {_permissions(environ)}")
+    return Found(program is not None, "; ".join(found), tuple(missing))
 
 
 def _plugin(agent_type: str, environ: Mapping[str, str]) -> str:
-    """The version of mngr's plugin for the type, empty where it has none."""
+    """Return the version of mngr's plugin for the type, "" for none."""
     try:
         return installed_version(find_mngr(environ).path, _PLUGINS[agent_type]) or ""
     except ToolError:
@@ -82,7 +82,7 @@ def _plugin(agent_type: str, environ: Mapping[str, str]) -> str:
 
 
 def _plugin_hint(agent_type: str, environ: Mapping[str, str]) -> str:
-    """What mends our own installation; of a mngr that is not ours, that one is what lacks the plugin."""
+    """Return the command that installs the plugin: for our own mngr, or for the one on PATH."""
     ours = extra_hint(agent_type)
     try:
         program = find_mngr(environ)
@@ -98,7 +98,7 @@ async def _login(agent_type: str, environ: Mapping[str, str], cwd: Path, timeout
     known = login_in_variables(agent_type, environ) or login_in_files(agent_type, environ)
     if known or agent_type != "codex":
         return known
-    # It may be in a keyring. What it prints shows a part of the key, so only its status is taken.
+    # It may be in a keyring. The output shows a part of the key, so only the status is used.
     try:
         done = await run_async(("codex", "login", "status"), timeout=timeout, cwd=cwd, env=environ)
     except ToolError:
@@ -115,7 +115,7 @@ async def _answer(argv: tuple[str, ...], environ: Mapping[str, str], cwd: Path, 
 
 
 def _permissions(environ: Mapping[str, str]) -> str:
-    """The permissions mode of the person's own settings of Claude Code, which chooses one itself where none is set."""
+    """Read the permissions mode from the person's settings of Claude Code, which chooses one where none is set."""
     settings = read_json(Path(environ.get("HOME") or "/nonexistent") / ".claude" / "settings.json")
     permissions = settings.get("permissions")
     mode = permissions.get("defaultMode") if isinstance(permissions, dict) else None

@@ -1,8 +1,7 @@
-"""What is missing or misconfigured on this machine, and the command that mends it.
+"""Checks of this machine: what is missing or misconfigured, and the command that repairs it.
 
-Each check stands alone: one that fails never hides the others. Nothing is changed, and no agent is touched; the one
-mngr that is run lists hosts of this machine only, and only where mngr has been used before, as its first run writes
-its folder.
+Checks are independent: one that fails never hides the others. Nothing is changed, and no agent is touched; mngr is run
+once, for hosts of this machine only, and only where it has been used before, since its first run writes its folder.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from selftest_core.doctor.agent_programs import TYPES, look_at_type
+from selftest_core.doctor.agent_programs import TYPES, check_type
 from selftest_core.errors import SelftestError, ToolError, ToolMissingError, ToolTimeoutError
 from selftest_core.frozen import dataclass
 from selftest_core.paths import state_folder
@@ -43,7 +42,7 @@ _SMALLEST = (80, 24)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. `hint` is the command or the act that mends it, "" where nothing is to do."""
+    """Result of one check. `hint`: the command or the action that repairs it, "" where there is nothing to do."""
 
     name: str
     status: Status
@@ -54,9 +53,9 @@ class Check:
 async def diagnose(
     environ: Mapping[str, str], cwd: Path, *, mngr_timeout: float = _MNGR_TIMEOUT, timeout: float = _TIMEOUT
 ) -> tuple[Check, ...]:
-    """Look at everything that we need, for a program started in `cwd` with `environ`.
+    """Run all checks, for a program started in `cwd` with `environ`.
 
-    `mngr_timeout` is how many seconds mngr gets to answer, `timeout` how many each other program.
+    `mngr_timeout`: seconds for mngr to answer; `timeout`: seconds for each other program.
     """
     import asyncio
 
@@ -99,7 +98,7 @@ async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[
     where = "on PATH" if program.source == "PATH" else "beside our own Python; none is on PATH"
     says = f"{version} at {program.path} ({where})"
     if number[:2] != (0, 3):
-        known = Check("mngr", "warning", f"{says}; 0.3 is the one that is known to work", UPGRADE_HINT)
+        known = Check("mngr", "warning", f"{says}; 0.3 is known to work", UPGRADE_HINT)
     else:
         known = Check("mngr", "ok", says)
     if not host_dir_of(environ).is_dir():
@@ -108,7 +107,7 @@ async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[
 
 
 async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:
-    """Whether mngr starts at all with the settings that it has."""
+    """Check that mngr starts with its settings."""
     arguments = ("list", "--hosts", "--provider=local", "--format", "json")
     try:
         done = await mngr.call(arguments, timeout=timeout)
@@ -119,8 +118,8 @@ async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:
         hint = f"`{by_hand}` shows where it hangs; mngr's settings are in {host_dir_of(mngr.environ)}."
         return replace(_of_error("mngr settings", error), hint=error.hint or hint)
     except ToolError as error:
-        mended = f"Mend what it names; mngr's settings are in {host_dir_of(mngr.environ)}."
-        return replace(_of_error("mngr settings", error), hint=error.hint or mended)
+        hint = f"Correct the setting that it names; mngr's settings are in {host_dir_of(mngr.environ)}."
+        return replace(_of_error("mngr settings", error), hint=error.hint or hint)
     return Check("mngr settings", "ok", f"mngr answered in {done.seconds:.1f} s")
 
 
@@ -136,7 +135,7 @@ async def _tool(
         done = await run_async((name, *arguments), timeout=timeout, cwd=_folder(cwd), env=environ)
     except ToolError as error:
         return _of_error(name, error)
-    first = (done.stdout.strip() or done.stderr.strip() or "it said nothing").splitlines()[0][:100]
+    first = (done.stdout.strip() or done.stderr.strip() or "no output").splitlines()[0][:100]
     if not done.ok:
         return Check(name, "failed", f"{name} ended with {done.exit_status}: {first}", install_hint(name))
     number = _NUMBER.search(first)
@@ -161,7 +160,7 @@ async def _asciinema(environ: Mapping[str, str], cwd: Path, timeout: float) -> C
 
 
 async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[Check, ...]:
-    """The servers of this user that answer; mngr by itself sees the agents of one only."""
+    """Check the tmux servers of this user; mngr alone sees the agents of one of them only."""
     default = default_socket(environ)
     live: list[str] = []
     dead: list[str] = []
@@ -172,7 +171,7 @@ async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -
         try:
             done = await run_async(argv, timeout=timeout, cwd=_folder(cwd), env=environ)
         except ToolMissingError:
-            return ()  # the check of tmux itself says so
+            return ()  # reported by the check of tmux itself
         except ToolError as error:
             return (_of_error("tmux servers", error),)
         (live if done.ok else dead).append(socket)
@@ -181,7 +180,7 @@ async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -
     if others:
         says = f"{len(live)} answer; agents of each are shown, also those of {', '.join(others)}"
     else:
-        says = "mngr's own answers" if live else "none runs yet: mngr starts one with the first agent"
+        says = "mngr's own answers" if live else "none is running: mngr starts one with the first agent"
     if dead:
         says += f"; no server behind {', '.join(dead)}"
     checks.append(Check("tmux servers", "ok", says))
@@ -192,7 +191,7 @@ async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -
                 "TMUX", "warning",
                 f"this is inside the tmux server {own[0]}, which is not mngr's: mngr run in this shell shows agents "
                 "of the other server as STOPPED, and starts them twice",
-                "Run mngr as `env -u TMUX mngr …`; selftest-tui does so by itself.",
+                "Run mngr as `env -u TMUX mngr …`; selftest-tui does so.",
             )
         )  # fmt: skip
     return tuple(checks)
@@ -218,21 +217,21 @@ async def _host_folder(environ: Mapping[str, str]) -> Check:
 
 
 async def _agent_type(name: str, environ: Mapping[str, str], cwd: Path, timeout: float) -> Check:
-    """What agents of this type need. Only of the type that the settings name is anything missing a failure."""
-    found = await look_at_type(name, environ, _folder(cwd), timeout)
+    """Check what agents of this type need. It can only fail for the type in the settings."""
+    found = await check_type(name, environ, _folder(cwd), timeout)
     wanted, is_chosen = _agent_of_runs(environ, cwd)
     lacks = "; ".join(what for what, _ in found.missing)
     if not found.missing:
-        return Check(name, "ok", found.says)
+        return Check(name, "ok", found.text)
     hint = " ".join(dict.fromkeys(how for _, how in found.missing))
     if wanted != name and not found.is_installed:
         return Check(name, "ok", "not installed")
     status: Status = "failed" if wanted == name and is_chosen else "warning"
-    return Check(name, status, "; ".join(part for part in (lacks, found.says) if part), hint)
+    return Check(name, status, "; ".join(part for part in (lacks, found.text) if part), hint)
 
 
 def _agent_of_runs(environ: Mapping[str, str], cwd: Path) -> tuple[str, bool]:
-    """The type of a run's agents, and whether a person chose it; the default where the settings cannot be read."""
+    """Return the type of a run's agents, and whether it was set; the default where the settings cannot be read."""
     from selftest_core.config import Config, load_config
 
     try:
@@ -255,13 +254,13 @@ async def _configuration(environ: Mapping[str, str], cwd: Path) -> Check:
 async def _state_folder_check(environ: Mapping[str, str]) -> Check:
     folder = state_folder(environ)
     if not os.access(_nearest(folder), os.W_OK | os.X_OK):
-        says = f"{folder} cannot be written: rows of silent hosts are forgotten at the end"
+        says = f"{folder} cannot be written: agents of hosts that do not answer are not kept for the next start"
         return Check("state folder", "warning", says, "Set XDG_STATE_HOME to a folder of your own.")
     return Check("state folder", "ok", str(folder))
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the one above it that is there."""
+    """Return the folder, or the nearest existing one above it."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder

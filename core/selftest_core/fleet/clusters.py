@@ -1,11 +1,11 @@
-"""The same failure of many agents as one row: which failures are alike, told by their words.
+"""Clusters: failures grouped by cause, found by a signature of their text.
 
-Forty agents that die of one thing say it with forty ports, temporary folders and ids. So a failure's signature is its
-most telling line without everything that differs by chance, and failures of one stage with one signature are a
-cluster. Words stay as they are: two lines that differ in a word are two failures.
+Forty agents that fail for one reason report it with forty ports, temporary folders and ids. So the signature of a
+failure is its most significant line without these, and failures of one stage with one signature are a cluster. Words
+are kept: two lines that differ in a word are two failures.
 
-Any text may come in, screens full of escapes and megabytes of log included: only its end is looked at, and every
-pattern here takes time in proportion to what it reads.
+Any text may come in, such as screens full of escapes and megabytes of log: only its end is read, and every pattern here
+takes linear time.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 LONGEST = 240
 """Characters of a signature."""
 
-# What stands on a screen for the terminal's sake: the line that started the agent, and a shell's prompt behind its end.
+# Lines of the shell around a program: the one that started the agent, and the prompt after its end.
 _STARTED = re.compile(r"^.*[#$%>] \. \S*/launch_agent\.sh\s*$")
 _PROMPT = re.compile(r"^(?:\([\w.-]+\) )?(?:\[?[\w.-]+@[\w.-]+[: ][^#$%>]*)?[#$%>\u276f]\s*$")
-# The line that ends a run of pytest; an error behind it is not one of the test's.
+# The last line of a run of pytest; an error after it is none of the test.
 _SUMMED = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|deselected)\b.* in \d")
 
 _END = 100_000
 _LINE = 1_000
 _QUIET_LINES = 3
-"""How many last lines stand for a text that names no error, such as the screen of an agent that hangs."""
+"""Last lines that represent a text without an error, such as the screen of an agent that hangs."""
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"
@@ -42,8 +42,8 @@ _ESCAPES = re.compile(
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _PICTURES = re.compile(r"[\u2500-\u259f\u25a0-\u25ff\u2800-\u28ff\u2190-\u21ff]+")
 
-# Which line tells most: pytest's own marks first, then a line that begins with the name of an error, then any
-# line that speaks of one.
+# The most significant line: pytest's own marks first, then a line that begins with the name of an error, then any line
+# that mentions one.
 _PYTEST = re.compile(r"E {2,}\S")
 _NAMED = re.compile(r"(?:[\w.]+\.)?[A-Za-z_]\w*(?:Error|Exception|Refused|Timeout|Expired|Interrupt|Exit)\b")
 _SPOKEN = re.compile(
@@ -59,7 +59,7 @@ _LIMITED = re.compile(
     r"|\bcredit balance is too low\b|\binvalid (?:x-)?api[ -]key\b|\b(?:429|529)\b",
     re.IGNORECASE,
 )
-# Words that may stand before it: a line that begins otherwise talks of limits.
+# Words that may come before it: a line with another beginning is only text about limits.
 _OF_ERRORS = re.compile(
     r"[\w.]*(?:error|exception)|api|https?(?:/[\d.]+)?|status|code|fatal|warning|request|rejected|failed|\d+"
     r"|you|you've|your|have|has|been|hit|reached|exceeded",
@@ -74,7 +74,7 @@ _COLLECTING = re.compile(
 )
 _TESTING = re.compile(r"^E {2,}\S|^=+ FAILURES =+|^(?:FAILED|ERROR) \S+::|\b\d+ failed\b")
 _SCREEN_LINES = 20
-"""Further up stands what was over long ago."""
+"""Lines further up are old."""
 
 _WORD = r"[\w.+@%~-]"
 _PLACE = r"(?:::[\w.\[\]-]+)*(?::\d+)*"
@@ -108,9 +108,9 @@ _STRIPPED: tuple[tuple[re.Pattern[str], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed or blocked test. `stage`: where it happened, such as `launch`; `text`: its evidence, as it came.
+    """One failed or blocked test. `stage`: such as `launch`; `text`: its evidence, unchanged.
 
-    `is_signature`: the text is the signature of its evidence, taken when it failed.
+    `is_signature`: the text is already the signature of the evidence.
     """
 
     test: str
@@ -121,7 +121,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Failures that are alike. `signature` is empty where nothing was said. `tests`: each once, in their order."""
+    """Failures with one cause. `signature` is empty for failures without text. `tests`: each once, in their order."""
 
     signature: str
     stage: str
@@ -129,16 +129,16 @@ class Cluster:
 
 
 def signature(text: str) -> str:
-    """The most telling line of a text, without escapes, numbers, ids, paths, addresses and times. One line.
+    """Return the most significant line of a text, without escapes, numbers, ids, paths, addresses and times.
 
-    A text that names no error (a screen) is stood for by its last lines.
+    For a text without an error (a screen) its last lines are joined.
     """
-    told = " / ".join(stripped for line in _telling(_lines(text)) if (stripped := _strip(line)))
-    return told if len(told) <= LONGEST else told[: LONGEST - 1].rstrip() + "\u2026"
+    joined = " / ".join(stripped for line in _significant(_lines(text)) if (stripped := _strip(line)))
+    return joined if len(joined) <= LONGEST else joined[: LONGEST - 1].rstrip() + "\u2026"
 
 
 def without_shell(screen: str) -> str:
-    """The words of a program's screen: without escapes, its frame, and what the shell around it put there."""
+    """Return the text of a program's screen: without escapes, its frame, and the lines of the shell around it."""
     lines = _lines(without_chrome(screen))
     begin = next((at + 1 for at in range(len(lines) - 1, -1, -1) if _STARTED.match(lines[at])), 0)
     while len(lines) > begin and _PROMPT.match(lines[-1]):
@@ -146,21 +146,16 @@ def without_shell(screen: str) -> str:
     return "\n".join(lines[begin:])
 
 
-def is_rate_limited(screen: str) -> bool:
-    """True where the last lines of a screen say that a service takes no more for now."""
-    return bool(limit_line(screen))
-
-
 def limit_line(screen: str) -> str:
-    """The last line of a screen that says that a service takes no more for now, without escapes; empty for none."""
+    """Find the last line of a screen about a rate limit, without escapes; "" for none."""
     known = turned_away_line(screen)
     if known is not None:
         return known[:LONGEST]
     lines = _lines(screen)[-_SCREEN_LINES:]
-    return next((line.strip()[:LONGEST] for line in reversed(lines) if _says_limit(line)), "")
+    return next((line.strip()[:LONGEST] for line in reversed(lines) if _is_about_limit(line)), "")
 
 
-def _says_limit(line: str) -> bool:
+def _is_about_limit(line: str) -> bool:
     found = _LIMITED.search(line)
     if found is None:
         return False
@@ -171,7 +166,7 @@ def _says_limit(line: str) -> bool:
 
 
 def where_failed(text: str) -> str:
-    """How far a test came, by what was printed: `collection`, `test`, or `work` where it does not tell."""
+    """Return the stage of a failure by its output: `collection`, `test`, or `work` where that is not clear."""
     lines = _lines(text)
     if any(_COLLECTING.search(line) for line in lines):
         return "collection"
@@ -181,30 +176,30 @@ def where_failed(text: str) -> str:
 def cluster(failures: Iterable[Failure]) -> tuple[Cluster, ...]:
     """Group failures by stage and signature: the largest first, then in the order of their first failure.
 
-    A failure that is like no other is a cluster of one, so that every failed test is in exactly one of its stage.
+    A failure without an equal is a cluster of one, so every failed test is in exactly one cluster of its stage.
     """
     found: dict[tuple[str, str], dict[str, None]] = {}
     for failure in failures:
-        told = failure.text if failure.is_signature else signature(failure.text)
-        found.setdefault((failure.stage, told), {})[failure.test] = None
-    made = [Cluster(told, stage, tuple(tests)) for (stage, told), tests in found.items()]
+        words = failure.text if failure.is_signature else signature(failure.text)
+        found.setdefault((failure.stage, words), {})[failure.test] = None
+    made = [Cluster(words, stage, tuple(tests)) for (stage, words), tests in found.items()]
     return tuple(sorted(made, key=lambda one: -len(one.tests)))
 
 
 def _lines(text: str) -> list[str]:
-    """The last lines as one would see them: without escapes, and where a line was overwritten, its last writing."""
+    """Return the last lines as displayed: without escapes, and overwritten lines in their last version."""
     plain = _ESCAPES.sub("", text[-_END:])
     seen = (line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
     lines = (_PICTURES.sub(" ", _UNSEEN.sub("", line[:_LINE])).rstrip() for line in seen)
     return [line for line in lines if line.strip()]
 
 
-def _telling(lines: list[str]) -> list[str]:
+def _significant(lines: list[str]) -> list[str]:
     marked = [number for number, line in enumerate(lines) if _PYTEST.match(line)]
     named = [number for number, line in enumerate(lines) if _NAMED.match(line.strip())]
     summed = [number for number, line in enumerate(lines) if _SUMMED.search(line)]
     if marked and not (named and summed and marked[-1] < summed[-1] < named[-1]):
-        # The first of the last block says what; the lines below it say why.
+        # The first line of the last block names the failure; the others explain it.
         first = marked[-1]
         while first - 1 in marked[-50:]:
             first -= 1

@@ -1,4 +1,4 @@
-"""Read the costs that Claude Code itself writes, from files below an agent's folder (agents/ID).
+"""Costs that Claude Code itself writes, read from files below an agent's folder (agents/ID).
 
 - `plugin/claude/anthropic/.claude.json`: at an orderly end (`/exit`, `mngr stop`), Claude writes the exact dollars and
   tokens of its session here (`lastCost`, `lastModelUsage`, `lastSessionId`), including answers that no transcript has.
@@ -27,7 +27,7 @@ _MODELS_LIMIT = 50
 
 
 def program_totals(agent_folder: Path) -> ProgramTotals | None:
-    """Read what Claude wrote at its last end, where that is of the agent's present session; else None."""
+    """Read the totals that Claude wrote at its last end; None where they are of another session."""
     try:
         session = read_small(agent_folder, "claude_session_id", 200).decode("ascii", "replace").strip()
         document = parse_object(read_small(agent_folder, TOTALS_FILE, _TOTALS_LIMIT))
@@ -43,7 +43,7 @@ def program_totals(agent_folder: Path) -> ProgramTotals | None:
 
 
 def with_reports(reported: ReportedCost | None, lines: Iterable[bytes]) -> ReportedCost | None:
-    """Add lines of `REPORTS_FILE`, which tell the dollars of Claude's present process. Others are skipped."""
+    """Add lines of `REPORTS_FILE`, which have the dollars of Claude's current process. Others are skipped."""
     for line in lines:
         document = parse_object(line)
         cost = document.get("cost") if document is not None else None
@@ -53,7 +53,7 @@ def with_reports(reported: ReportedCost | None, lines: Iterable[bytes]) -> Repor
         if usd is None or at is None:
             continue
         before, last, _, is_subscription = reported or ReportedCost(0.0, 0.0, at)
-        # A process never takes anything back: less than before is another one, which begins at 0.
+        # The dollars of a process never decrease: less than before means another process, which begins at 0.
         before = min(before + last, _MOST_USD) if usd < last else before
         reported = ReportedCost(before, usd, at, is_subscription or bool(document.get("rate_limits")))
     return reported

@@ -1,8 +1,8 @@
-"""Meter the agents of this machine: what each has used, from the files that its own program and mngr's plugins write.
+"""Meter of the agents of this machine: their usage, from the files of their programs and of mngr's plugins.
 
-A look costs a `stat` or two for an agent whose files are as they were. What was appended is read and added, in bounded
-pieces, and never more than `BUDGET` seconds of it in one look, so that a fleet of old agents is read bit by bit. It
-never raises for one agent: files that cannot be read count as absent. For one thread, which is not the screen's.
+A look is a `stat` or two for an agent with unchanged files. Appended lines are read and added, in bounded pieces, for
+`BUDGET` seconds at most in one look, so that a fleet of old agents is read over several looks. It never raises for one
+agent: files that cannot be read count as missing. For one thread, which is not the screen's.
 """
 
 # ruff: noqa: PTH116 -- hundreds of stat calls a look: a Path for each would double its cost
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from selftest_core.usage.tokens import PriceOf, ReportedCost
 
 BUDGET = 0.1
-"""Seconds of processor time after which a look leaves the rest to the next one."""
+"""CPU seconds after which a look leaves the rest to the next one."""
 
 _SEARCH_EVERY = 5
-"""Files that appear (a transcript, those of sessions) are searched for at every fifth look."""
+"""New files (a transcript, sessions) are searched at every fifth look."""
 _FORGET_AFTER = 60
-"""Looks without a change after which the answers of an agent are forgotten; a change reads them anew."""
+"""Looks without a change after which the answers of an agent are dropped; a change reads them again."""
 _MOST_ANSWERS = 50_000
-"""Answers of one agent that are counted: what it writes behind them is not read."""
+"""Answers of one agent that are counted: later ones are not read."""
 _NO_STAMP = (0, 0, 0)
 
 type Stamp = tuple[int, int, int]
 
 
 class AgentMeter:
-    """Meters one agent. `folder`: its own, agents/ID, or a copy of it.
+    """Meter of one agent. `folder`: agents/ID, or a copy of it.
 
-    `usage` is the last figure. `has_more`: there is more to read, and the figure is from before it.
+    `usage` is the last result. `has_more`: there is more to read, and the result does not have it yet.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,9 +62,9 @@ class AgentMeter:
         self.has_more = False
 
     def look(self, price_of: PriceOf, *, search: bool = False) -> Usage | None:
-        """Read what is new, and give what was used in all; the same object while nothing changed.
+        """Read new lines, and return the usage in total; the same object while nothing changes.
 
-        `search`: search for files that appeared now, and not only at every fifth look.
+        `search`: search for new files now, not only at every fifth look.
         """
         if search or self._looks % _SEARCH_EVERY == 0:
             self._transcript = self._transcript or transcript_of(self._folder)
@@ -106,7 +106,7 @@ class AgentMeter:
             return
         steps: Iterable[Step]
         if file == self._transcript:
-            # Most of the bytes are results of tools, in lines that count nothing.
+            # Most bytes are results of tools, in lines without tokens.
             steps = parse_lines(line for line in lines.lines if b'"metrics"' in line)[0]
         else:
             steps = parse_session(lines.lines)
@@ -114,7 +114,7 @@ class AgentMeter:
 
 
 class Meters:
-    """Meters all agents of this machine. `prices`: the person's own."""
+    """Meter of all agents of this machine. `prices`: the person's own."""
 
     def __init__(self, environ: Mapping[str, str], prices: Iterable[ModelPrice] = ()) -> None:
         self._agents_dir = host_dir_of(environ) / "agents"
@@ -124,9 +124,9 @@ class Meters:
         self._next = 0
 
     def look(self, budget: float = BUDGET) -> Mapping[str, Usage]:
-        """Give what every agent used, by its id; the same object while nothing changed.
+        """Return the usage of every agent, by its id; the same object while nothing changes.
 
-        After `budget` seconds of processor time the rest keeps its last figures until the next look.
+        After `budget` CPU seconds the rest keeps its last results until the next look.
         """
         try:
             with os.scandir(self._agents_dir) as entries:
@@ -151,7 +151,7 @@ class Meters:
 
 def _stamp(path: str) -> Stamp:
     try:
-        told = os.stat(path, follow_symlinks=False)
+        status = os.stat(path, follow_symlinks=False)
     except (OSError, ValueError):
         return _NO_STAMP
-    return (told.st_ino, told.st_size, told.st_mtime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)

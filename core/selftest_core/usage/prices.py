@@ -1,8 +1,8 @@
-"""The prices of models: the person's own (`prices`), then those of `genai-prices`, whose data is in its package.
+"""Prices of models: the person's own (setting `prices`), then those of the package `genai-prices`.
 
-Nothing is fetched, ever: prices are as old as the installed package. Its import takes 0.4 s and 30 MB, so it is loaded
-with the first model that needs it, in the thread that asks. A model that nobody knows has no price. One that is known
-by another spelling (of Bedrock, Vertex or a router) borrows the price of the plain one, and says so.
+Nothing is downloaded: prices are as old as the installed package. Its import takes 0.4 s and 30 MB, so it is imported
+with the first model that needs it, in the thread that asks. An unknown model has no price. One with another spelling
+(of Bedrock, Vertex or a router) has the price of the plain one, and is marked (`is_borrowed`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from selftest_core.conversation.common_transcript import Tokens
 
 _MILLION = 1_000_000
-_MOST_REMEMBERED = 20_000
+_MOST_CACHED = 20_000
 _OTHER_SPELLING = re.compile(
     r"""(?:[\w-]+/)*            # a router's or a cloud's path: anthropic/claude-…, publishers/anthropic/models/claude-…
         (?:[a-z-]+\.)*          # Bedrock: us.anthropic.claude-…
@@ -33,7 +33,7 @@ _OTHER_SPELLING = re.compile(
 
 
 class ModelPrice(NamedTuple):
-    """One model's price in USD per million tokens."""
+    """Price of one model in USD per million tokens."""
 
     model: str
     input: float
@@ -43,21 +43,21 @@ class ModelPrice(NamedTuple):
 
 
 def prices_of(words: Iterable[str]) -> tuple[ModelPrice, ...]:
-    """Read the setting `prices`: checked words, `model=input,cached,cache write,output`."""
-    parted = [word.rpartition("=") for word in words]
-    return tuple(ModelPrice(model, *map(float, four.split(","))) for model, _, four in parted)
+    """Parse the setting `prices`: checked words, `model=input,cached,cache write,output`."""
+    parts = [word.rpartition("=") for word in words]
+    return tuple(ModelPrice(model, *map(float, four.split(","))) for model, _, four in parts)
 
 
 class Prices:
-    """Prices tokens. Safe to use from several threads."""
+    """Prices of tokens, with a cache. For several threads."""
 
     def __init__(self, own: Iterable[ModelPrice] = ()) -> None:
         self._own = {price.model: price for price in own}
-        self._remembered: dict[tuple[str, Tokens], Priced | None] = {}
+        self._cache: dict[tuple[str, Tokens], Priced | None] = {}
         self._gate = threading.Lock()
 
     def of(self, model: str, tokens: Tokens) -> Priced | None:
-        """Price the tokens of one answer of a model; None where the price of the model is not known."""
+        """Return the price of one answer's tokens; None where the model's price is not known."""
         own = self._own.get(model)
         if own is not None:
             return Priced(
@@ -72,11 +72,11 @@ class Prices:
             )
         with self._gate:
             known = (model, tokens)
-            if known not in self._remembered:
-                if len(self._remembered) >= _MOST_REMEMBERED:
-                    self._remembered.clear()
-                self._remembered[known] = _from_library(model, tokens)
-            return self._remembered[known]
+            if known not in self._cache:
+                if len(self._cache) >= _MOST_CACHED:
+                    self._cache.clear()
+                self._cache[known] = _from_library(model, tokens)
+            return self._cache[known]
 
 
 def _from_library(model: str, tokens: Tokens) -> Priced | None:
@@ -92,7 +92,7 @@ def _from_library(model: str, tokens: Tokens) -> Priced | None:
 
 @functools.lru_cache(1024)
 def _plain_name(model: str) -> str:
-    """The plain spelling of a model's name; empty where there is no other."""
+    """Return the plain spelling of a model's name; "" where there is no other."""
     found = _OTHER_SPELLING.fullmatch(model)
     return "" if found is None or found["plain"] == model else found["plain"]
 

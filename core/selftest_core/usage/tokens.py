@@ -1,16 +1,16 @@
-"""Tokens and dollars of agents: the values, and the pure folds that count them.
+"""Tokens and dollars of agents: values, and pure functions that count them.
 
-Each figure has one of three labels, and these are the only definitions of them:
+Each figure has one of three labels:
 
-- **metered**: the tokens are those that the agent's own program counted, and the price of each model is known (or the
-  program said the dollars itself). Without `usd` the tokens are metered and no price of the model is known.
-- **imputed**: the tokens are counted, and the dollars are not what will be paid: a price was borrowed from a similar
-  model, or some of the models have no known price and are missing from the sum, or the agent works under a
-  subscription (which imbue-mngr-usage tells), where no answer is paid by itself.
-- **estimated**: nothing was counted; the setting `usd_per_agent` says what an agent costs.
+- **metered**: the agent's own program counted the tokens, and the price of each model is known (or the program reported
+  the dollars). Without `usd` the tokens are metered and the price is not known.
+- **imputed**: the tokens are counted, but the dollars are not the ones to pay: the price is one of a similar model, or
+  some models have no known price and are missing from the sum, or the agent works under a subscription (reported by
+  imbue-mngr-usage), which has no price for single answers.
+- **estimated**: nothing was counted; the dollars are the setting `usd_per_agent`.
 
-A sum is as sound as its weakest part. An answer of a model counts once, by its message id: streaming repeats it over
-several lines, and the last line has its final counts.
+A sum has the weakest label of its parts. An answer of a model counts once, by its message id: streaming repeats it over
+several lines, and the last line has the final counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST_ID = 200
 
 
 class Label(StrEnum):
-    """How sound a figure is; the module says what each word means. The order is from sound to not."""
+    """Reliability of a figure, from the best to the weakest; the module's docstring defines them."""
 
     METERED = "metered"
     IMPUTED = "imputed"
@@ -41,9 +41,9 @@ class Label(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an agent, or several, used. The token counts do not overlap; `usd` None: no price is known.
+    """Usage of an agent, or of several. The token counts do not overlap; `usd` None: no price is known.
 
-    `model`: the one that wrote most, empty where nobody said.
+    `model`: the one with the most output, "" where it is not known.
     """
 
     input: int = 0
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 
 
 class Priced(NamedTuple):
-    """Dollars. `is_borrowed`: by the price of a similar model. `is_own`: by a price that the person set."""
+    """Dollars. `is_borrowed`: by the price of a similar model. `is_own`: by a price in the settings."""
 
     usd: float
     is_borrowed: bool = False
@@ -77,17 +77,17 @@ class Priced(NamedTuple):
 
 
 class ProgramTotals(NamedTuple):
-    """What the agent's program itself says of its whole session, by model, and its own dollars."""
+    """Totals of a session by the agent's own program: tokens by model, and dollars."""
 
     models: Mapping[str, Tokens]
     usd: float
 
 
 class ReportedCost(NamedTuple):
-    """What imbue-mngr-usage heard from the agent's program while it works: all its dollars until `at`.
+    """Dollars until `at`, which imbue-mngr-usage recorded from the agent's program while it works.
 
-    Every process counts from 0: `before` is of those that ended, `last` of the present one. `is_subscription`: no
-    answer is paid by itself.
+    Every process counts from 0: `before` is the sum of those that ended, `last` is the current one. `is_subscription`:
+    single answers have no price.
     """
 
     before: float
@@ -97,11 +97,11 @@ class ReportedCost(NamedTuple):
 
 
 type PriceOf = Callable[[str, Tokens], Priced | None]
-"""The dollars of some tokens of a model; None where its price is not known."""
+"""Function that prices tokens of a model; None where its price is not known."""
 
 
 def with_answers(answers: Mapping[str, Answer], steps: Iterable[Step]) -> dict[str, Answer]:
-    """Count the answers of more steps. The same steps in any pieces, repeated or not, give the same."""
+    """Add the answers of more steps. The result does not depend on repetitions, or on how steps are split."""
     counted = dict(answers)
     for step in steps:
         if step.source == "agent" and step.tokens is not None and not step.is_error:
@@ -115,11 +115,11 @@ def usage_of(
     program: ProgramTotals | None = None,
     reported: ReportedCost | None = None,
 ) -> Usage | None:
-    """Count and price what one agent used; None where it has not used anything.
+    """Count and price the usage of one agent; None for no usage.
 
-    `program` wins where it covers everything in `answers`: it has answers that no transcript tells (summaries, titles),
-    and it was written when the program last ended, so more may have been answered since. The dollars of `reported`, for
-    the same reason, where they are newer than every answer.
+    `program` is used where it covers all of `answers`: it has answers that are in no transcript (summaries, titles),
+    but it was written when the program last ended, so there may be newer answers. For the same reason the dollars of
+    `reported` are used where they are newer than every answer.
     """
     is_subscription = reported is not None and reported.is_subscription
     if program is not None and _covers(program, answers):
@@ -133,7 +133,7 @@ def usage_of(
     usd, is_whole = 0.0, True
     is_any_known = False
     for answer in answers.values():
-        # One by one: the price of some models depends on the size of the request.
+        # Each alone: the price of some models depends on the size of the request.
         priced = price_of(answer.model, answer.tokens)
         if priced is not None:
             usd += priced.usd
@@ -143,7 +143,7 @@ def usage_of(
 
 
 def total_of(usages: Iterable[Usage]) -> Usage | None:
-    """Add up several usages; None for none. `usd` adds up what is known; the label is the weakest of them."""
+    """Add several usages; None for none. `usd` is the sum of the known ones; the label is the weakest."""
     found = list(usages)
     if not found:
         return None
@@ -167,7 +167,7 @@ def total_of(usages: Iterable[Usage]) -> Usage | None:
 
 def _usage_of_program(models: Mapping[str, Tokens], usd: float, price_of: PriceOf, *, is_subscription: bool) -> Usage:
     priced = [price_of(model, tokens) for model, tokens in models.items()]
-    # A program has a price for every model, if need be another's: its dollars are sound where we know the models, too.
+    # The program prices unknown models like others: its dollars are reliable where we know the models too.
     is_whole = not any(each is None or each.is_borrowed for each in priced)
     if any(each is not None and each.is_own for each in priced):
         usd = sum(each.usd for each in priced if each is not None)
@@ -196,19 +196,19 @@ def _by_model(answers: Mapping[str, Answer]) -> dict[str, Tokens]:
 
 
 def _covers(program: ProgramTotals, answers: Mapping[str, Answer]) -> bool:
-    told = _usage(program.models, None, True)
+    total = _usage(program.models, None, True)
     seen = _usage(_by_model(answers), None, True)
     return (
-        told.tokens > 0
-        and told.input >= seen.input
-        and told.cached >= seen.cached
-        and told.cache_write >= seen.cache_write
-        and told.output >= seen.output
+        total.tokens > 0
+        and total.input >= seen.input
+        and total.cached >= seen.cached
+        and total.cache_write >= seen.cache_write
+        and total.output >= seen.output
     )
 
 
 def as_fields(usage: Usage) -> dict[str, object]:
-    """Write a usage as JSON values, for a journal."""
+    """Convert a usage to JSON values, for a journal."""
     return {
         "input": usage.input,
         "cached": usage.cached,
@@ -221,11 +221,11 @@ def as_fields(usage: Usage) -> dict[str, object]:
 
 
 def from_fields(value: object) -> Usage | None:
-    """Read what `as_fields` wrote; None where it is nothing of the kind."""
+    """Convert JSON values of `as_fields` to a usage; None for anything else."""
     if not isinstance(value, dict):
         return None
-    told: dict[str, object] = value
-    usd, label = told.get("usd"), told.get("label")
+    fields: dict[str, object] = value
+    usd, label = fields.get("usd"), fields.get("label")
     is_sound = isinstance(usd, int | float) and 0 <= usd <= _MOST_USD
     return Usage(
         input=count(value.get("input")),

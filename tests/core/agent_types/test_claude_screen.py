@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from selftest_core.agent_types.claude_screen import turned_away_line, without_chrome
-from selftest_core.fleet.clusters import is_rate_limited, limit_line, signature, without_shell
+from selftest_core.fleet.clusters import limit_line, signature, without_shell
 from worlds import ROOT
 
 SCREENS = ROOT / "tests" / "fixtures" / "claude" / "2.1.330" / "screens"
@@ -60,7 +60,7 @@ def test_a_service_that_takes_no_more_is_heard(name: str, line: str) -> None:
 @pytest.mark.parametrize("name", ["talks", "limit", "work", "idle", "thinks", "choose", "asksperm"])
 def test_who_talks_of_limits_or_went_on_was_not_turned_away(name: str) -> None:
     assert turned_away_line(screen(name)) == ""
-    assert not is_rate_limited(screen(name))
+    assert not limit_line(screen(name))
 
 
 def test_a_retry_without_a_reason_counts_too() -> None:

@@ -46,7 +46,7 @@ def test_an_error_is_told_with_its_kind_and_status(name: str, kind: str, status:
     assert error is not None
     assert (error.kind, error.status, error.text) == (kind, status, text)
     assert error.is_turned_away
-    assert error.says.startswith(f"{text} ({kind.replace('_', ' ')}")
+    assert error.line.startswith(f"{text} ({kind.replace('_', ' ')}")
 
 
 def test_a_conversation_that_went_on_has_no_last_error() -> None:

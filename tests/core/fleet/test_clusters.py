@@ -11,7 +11,7 @@ from selftest_core.fleet.clusters import (
     Cluster,
     Failure,
     cluster,
-    is_rate_limited,
+    limit_line,
     signature,
     where_failed,
     without_shell,
@@ -199,8 +199,8 @@ def test_clusters_hold_every_failure_once_largest_first() -> None:
     ],
 )
 def test_a_service_that_takes_no_more_is_heard(line: str) -> None:
-    assert is_rate_limited(f"working\n\x1b[31m{line}\x1b[0m\n> \n")
-    assert not is_rate_limited(f"{line}\n" + "working\n" * 40)
+    assert limit_line(f"working\n\x1b[31m{line}\x1b[0m\n> \n")
+    assert not limit_line(f"{line}\n" + "working\n" * 40)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +218,4 @@ def test_a_service_that_takes_no_more_is_heard(line: str) -> None:
     ],
 )
 def test_what_only_sounds_like_a_limit_is_none(line: str) -> None:
-    assert not is_rate_limited(line)
+    assert not limit_line(line)

@@ -59,7 +59,7 @@ class Finisher:
             self.end(row, End.UNREADABLE, "pull", fetched.reason, fetched)
         else:
             screen = without_shell(fetched.screen)[-LONGEST_TEXT:]
-            error = fetched.error.says if fetched.error is not None else ""
+            error = fetched.error.line if fetched.error is not None else ""
             text = "\n".join(part for part in (advice.text, error, screen) if part)
             self.end(row, advice.end, where_failed(screen), text, fetched, evidence=error or screen)
 

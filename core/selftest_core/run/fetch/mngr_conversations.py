@@ -165,5 +165,5 @@ def _find_limits(folders: Mapping[str, Path], plugin: str) -> dict[str, str]:
         except OSError:
             continue  # its screen may show the limit
         if error is not None and error.is_turned_away:
-            found[agent_id] = error.says
+            found[agent_id] = error.line
     return found
