@@ -67,7 +67,7 @@ class StandIn:
         return agent
 
     def kind(self) -> Kind | None:
-        """What it does or waits for."""
+        """Its condition."""
         condition = self.seen().condition
         return condition.kind if condition is not None else None
 

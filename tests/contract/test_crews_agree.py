@@ -67,16 +67,16 @@ FIRST, SECOND = 200.0, 230.0
 
 
 class HastyClock(WallClock):
-    """A minute passes while somebody waits, so that no answer is too new to be asked for again."""
+    """A clock that skips a minute in each sleep, so that no cached answer is valid."""
 
     ahead = 0.0
 
     def elapsed(self) -> float:
-        """The time that passed, and what was skipped."""
+        """Elapsed seconds, skips included."""
         return super().elapsed() + self.ahead
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long, and skip."""
+        """Sleep, then skip."""
         await super().sleep(seconds)
         self.ahead += 60.0
 
@@ -86,12 +86,12 @@ class Stage(Protocol):
 
     @property
     def crew(self) -> Crew:
-        """Whose answers are told."""
+        """The crew under test."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """What its time is."""
+        """Its clock."""
         ...
 
     async def go(self, act: int) -> None:
@@ -128,14 +128,14 @@ class SimulatedStage:
 
 @dataclass
 class Telling:
-    """What a crew answered, one line for each question."""
+    """The answers of a crew, one line each."""
 
     stage: Stage
     folder: Path
     lines: list[str]
 
     async def look(self, members: Mapping[str, Member], until: Callable[[Mapping[str, Seen]], bool]) -> dict[str, Seen]:
-        """Look until it is as wanted, and tell what was seen then."""
+        """Look until it is as wanted, and note the observation."""
         deadline = time.monotonic() + PATIENCE
         while True:
             found = await self.stage.crew.look(list(members.values()))
@@ -178,7 +178,7 @@ class Telling:
         self.lines += [f"{name}: {'is not' if says[one.agent_id] else 'is'} stopped" for name, one in members.items()]
 
     async def refused(self, what: str, act: Callable[[], object]) -> None:
-        """Tell whether something is refused."""
+        """Note whether a call is refused."""
         try:
             answer = act()
             assert asyncio.iscoroutine(answer)

@@ -1,4 +1,4 @@
-"""The fake mngr is held to the real one: the same keys and types, the same refusals."""
+"""The fake mngr has the keys, types and refusals of the real one."""
 
 from __future__ import annotations
 

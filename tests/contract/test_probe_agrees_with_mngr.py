@@ -1,4 +1,4 @@
-"""The probe and `mngr list` say the same of real command agents in every state that can be brought about.
+"""The probe and `mngr list` agree about real command agents in every reachable state.
 
 One world, its agents made once; both sides are asked again until they agree, so nothing here depends on timing.
 """
@@ -68,7 +68,7 @@ class Zoo:
         return str(self.world.socket.with_name("other"))
 
     def look(self) -> Probed:
-        """What a probe says that has never looked before."""
+        """Look with a new probe."""
         return Probe(self.world.environment).look(time.time())
 
     def seen(self, name: str) -> LocalAgent:
@@ -153,7 +153,7 @@ def zoo(shared_world: World) -> Zoo:
 
 @dataclass(frozen=True)
 class BothSides:
-    """What mngr listed and what the probe saw, one after the other."""
+    """mngr's listing and the probe's look after it."""
 
     listed: list[dict[str, Any]]
     seen: tuple[LocalAgent, ...]
@@ -183,7 +183,7 @@ class BothSides:
         return told, seen
 
     def agree(self) -> bool:
-        """Whether there is nothing to ask again for."""
+        """True where both sides are as expected."""
         told, seen = self.details()
         return told == seen and not self.differing_states()
 

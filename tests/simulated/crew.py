@@ -37,7 +37,7 @@ _GIANT = 50 * 1024 * 1024
 
 
 class Role(StrEnum):
-    """What an agent does with its life."""
+    """The behaviours of a simulated agent."""
 
     SUCCEEDS = "succeeds"
     CHANGES_NOTHING = "changes nothing"
@@ -85,7 +85,7 @@ class SimulatedAgent:
 
 @dataclass(slots=True)
 class SimulatedWorld:
-    """What outlives a conductor: all agents, what was asked for them, and what should never have happened.
+    """The state that outlives a conductor: all agents, the calls for them, and violations (`wrongs`).
 
     `roles` by test (planned agent name); others succeed. `trouble`: how often a call fails for no reason, 0 to 1.
     `outage`: from when to when, in seconds of simulated time, no call reaches anybody. `is_interactive`: agents begin
@@ -108,12 +108,12 @@ class SimulatedWorld:
     _asked: dict[str, int] = field(default_factory=dict)
 
     def dice(self, what: str) -> random.Random:
-        """Chance for the next time that `what` is done: the same for the same seed and history of it."""
+        """Return the random numbers of the next `what`: the same for the same seed and history."""
         number = self._asked[what] = self._asked.get(what, 0) + 1
         return random.Random(f"{self.seed} {what} {number}")
 
     def live(self, now: float) -> list[SimulatedAgent]:
-        """The agents that are there and were not stopped, hosts that are gone left out."""
+        """Return the agents that are there and were not stopped, without those of gone hosts."""
         return [
             agent
             for agent in self.agents.values()
@@ -129,7 +129,7 @@ class SimulatedCrew:
         self.clock = clock
 
     async def create(self, member: Member) -> Seen:
-        """Make the agent, in some seconds. Where this is cancelled it is made all the same, or not, by chance."""
+        """Make the agent in some seconds. After a cancel it exists or not, by chance."""
         world = self.world
         dice = world.dice(f"create {member.agent_id}")
         role = world.roles.get(member.test, Role.SUCCEEDS)
@@ -158,7 +158,7 @@ class SimulatedCrew:
         return Seen(Life.WORKING, host_id=_host(member), provider="simulated")
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
-        """What is to be seen of them."""
+        """Observe them."""
         await self._take(0.05, 0.5, "look")
         return {member.agent_id: self._see(member) for member in members}
 
@@ -181,16 +181,16 @@ class SimulatedCrew:
                 (staging / BUNDLE).write_text(f"{_BUNDLE_WORDS} 2")
 
     async def conversation(self, member: Member) -> Conversation:
-        """They say nothing."""
+        """Return no conversation."""
         await self._take(0.05, 0.3, f"conversation {member.agent_id}")
         return NO_CONVERSATION
 
     async def limits(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """What their screens say of limits."""
+        """Return the rate limits on their screens."""
         return {agent_id: limit_line(text) for agent_id, text in (await self.screens(members)).items()}
 
     async def screens(self, members: Sequence[Member]) -> Mapping[str, str]:
-        """What their screens show."""
+        """Return their screens' texts."""
         await self._take(0.05, 0.3, f"screen {members[0].agent_id}")
         agents = (self.world.agents.get(member.agent_id) for member in members)
         return {
@@ -205,7 +205,7 @@ class SimulatedCrew:
         return f"{agent.role} at 0x{agent.member.agent_id[6:14]}\n"
 
     async def send(self, member: Member, text: str) -> None:
-        """Give it its prompt, or let it go on."""
+        """Send the prompt, or a reminder."""
         if text == PROMPT_LINE:
             await self._prompt(member)
             return
@@ -217,7 +217,7 @@ class SimulatedCrew:
         agent.reminded_at = agent.reminded_at or self.clock.passed
 
     async def _prompt(self, member: Member) -> None:
-        """Begin; where this is cancelled it may have arrived, by chance."""
+        """Send the prompt. After a cancel it has arrived or not, by chance."""
         dice = self.world.dice(f"prompt {member.agent_id}")
         self._refuse_in_outage()
         agent = self.world.agents.get(member.agent_id)
@@ -241,7 +241,7 @@ class SimulatedCrew:
         agent.prompted_at.append(self.clock.passed)
 
     async def check_delivery(self, member: Member, text: str) -> Delivery:
-        """Whether it was prompted."""
+        """Tell whether it was prompted."""
         await self._take(0.05, 0.5, f"heard {member.agent_id}")
         agent = self.world.agents.get(member.agent_id)
         if agent is None or not self.world.has_transcripts:
@@ -314,7 +314,7 @@ class SimulatedCrew:
         return agent.prompted_at[0] if agent.prompted_at else agent.there_at
 
     def _written(self, agent: SimulatedAgent) -> bytes | None:
-        """What its outcome file holds by now; None before there is one."""
+        """Return the content of its outcome file; None without one."""
         if self.world.is_interactive and not agent.prompted_at:
             return None
         begun_at = self._begun_at(agent)

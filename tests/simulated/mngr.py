@@ -31,7 +31,7 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "fish", "dash", "ksh", "tcsh", "csh"})
 
 
 class RefusalError(Exception):
-    """What mngr would say on stderr, and its exit status."""
+    """An error with mngr's text for stderr, and its exit status."""
 
     def __init__(self, says: str, exit_status: int) -> None:
         super().__init__(says)
@@ -271,7 +271,7 @@ def _names(words: Sequence[str]) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Do what the words say; returns mngr's exit status."""
+    """Run a command line; return mngr's exit status."""
     if list(words) == ["--version"]:
         print(f"mngr {VERSION}")
         return 0

@@ -49,7 +49,7 @@ PRICES = {"tea": 450, "pot": 600}
 
 
 def parser():
-    made = argparse.ArgumentParser("acme", description="A small shop to try things on.")
+    made = argparse.ArgumentParser("acme", description="A small shop for a demo.")
     commands = made.add_subparsers(dest="command", required=True)
     cart = commands.add_parser("cart", help="what a guest wants to buy")
     cart.add_argument("act", choices=["add", "total", "tax", "mean", "save", "merge"])
@@ -71,55 +71,55 @@ def parser():
 
 
 def main(arguments=None):
-    said = parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     home = Path(os.environ.get("ACME_HOME", "."))
-    return globals()[said.command](said, home)
+    return globals()[options.command](options, home)
 
 
-def cart(said, home):
+def cart(options, home):
     mine = Cart.load(home / "cart.json")
-    if said.act == "add":
-        mine.add(said.what, PRICES[said.what], said.count)
+    if options.act == "add":
+        mine.add(options.what, PRICES[options.what], options.count)
         mine.save(home / "cart.json")
-    elif said.act == "save":
-        mine.save(home / said.what)
-    elif said.act == "merge":
-        mine.merge(Cart.load(home / said.what))
+    elif options.act == "save":
+        mine.save(home / options.what)
+    elif options.act == "merge":
+        mine.merge(Cart.load(home / options.what))
         mine.save(home / "cart.json")
     else:
-        print(money({"total": mine.total, "tax": mine.tax, "mean": mine.mean_price}[said.act]()))
+        print(money({"total": mine.total, "tax": mine.tax, "mean": mine.mean_price}[options.act]()))
     return 0
 
 
-def receipt(said, home):
+def receipt(options, home):
     print(Cart.load(home / "cart.json").receipt())
     return 0
 
 
-def login(said, home):
+def login(options, home):
     door = Door.load(home / "door.json")
-    is_open = door.knock(said.name, said.password)
+    is_open = door.knock(options.name, options.password)
     door.save(home / "door.json")
     if is_open:
-        print(*redirect(*said.to.split("?", 1)))
-    elif door.is_locked(said.name):
+        print(*redirect(*options.to.split("?", 1)))
+    elif door.is_locked(options.name):
         print("locked", file=sys.stderr)
     else:
-        print(f"{door.left(said.name)} attempts left", file=sys.stderr)
+        print(f"{door.left(options.name)} attempts left", file=sys.stderr)
     return 0 if is_open else 1
 
 
-def pay(said, home):
-    if said.act == "refund":
-        payment = Payment(said.paid)
-        print(*(money(payment.refund(cents)) for cents in said.cents))
+def pay(options, home):
+    if options.act == "refund":
+        payment = Payment(options.paid)
+        print(*(money(payment.refund(cents)) for cents in options.cents))
         return 0
-    print("paid" if is_card(said.card) else "refused")
-    return 0 if is_card(said.card) else 1
+    print("paid" if is_card(options.card) else "refused")
+    return 0 if is_card(options.card) else 1
 
 
-def till(said, home):
-    for _ in range(said.times):
+def till(options, home):
+    for _ in range(options.times):
         with Till(home / "till.lock"):
             print("open")
     return 0
@@ -252,7 +252,7 @@ class Till:
 README = """\
 # Acme shop
 
-A small shop to try things on. `tutorial.sh` shows what it does, `tests/` proves it.
+A small shop for a demo. `tutorial.sh` shows what it does, `tests/` proves it.
 """
 
 PYPROJECT = """\

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TUTORIAL = """\
 #!/bin/sh
-# A tour of the shop. Every block is proved by a test in tests/.
+# A tour of the shop. Every block is covered by a test in tests/.
 set -eu
 
 ##################################################
@@ -23,18 +23,18 @@ set -eu
 ./acme cart add tea --count 3
 ./acme cart tax
 
-# What one thing costs on average: every single thing counts.
+# The mean price: every item counts.
 ./acme cart add tea --count 2
 ./acme cart add pot
 ./acme cart mean
 
-# Put a cart aside, and lay it to another one later: nothing gets lost.
+# Save a cart, and merge it into another one later: nothing gets lost.
 ./acme cart add tea --count 2
 ./acme cart save aside.json
 ./acme cart merge aside.json
 ./acme cart total
 
-# Goods, tax, and the sum of both.
+# Goods, tax, and their sum.
 ./acme cart add tea --count 3
 ./acme receipt
 
@@ -42,30 +42,30 @@ set -eu
 # Come in
 ##################################################
 
-# The right word opens, and leads to where one wanted to go, with everything that was asked for.
+# The right password opens, and leads to the requested page with its query.
 ./acme login ann --password 'open sesame' --to '/cart?item=tea'
 
-# Five wrong passwords lock the door. Until then it says how many are left.
+# Five wrong passwords lock the door. Until then the number of attempts left is shown.
 ./acme login ann --password 'open barley'
 
 ##################################################
 # Pay
 ##################################################
 
-# A card that was mistyped is refused before any money moves.
+# A mistyped card is refused before any money moves.
 ./acme pay --card '4539 1488 0343 6467'
 
-# Money goes back, but never more than came in.
+# A refund is never more than the payment.
 ./acme pay refund --paid 500 --cents 300 --cents 300
 
-# The till opens as often as one likes.
+# The till opens any number of times.
 ./acme till --times 2
 
 ##################################################
 # All of it
 ##################################################
 
-# What there is.
+# All commands.
 ./acme --help
 """
 
@@ -87,8 +87,8 @@ def acme(tmp_path, monkeypatch, capsys):
             status = main(shlex.split(line)[1:])
         except SystemExit as end:
             status = end.code
-        said = capsys.readouterr()
-        return status or 0, said.out + said.err
+        output = capsys.readouterr()
+        return status or 0, output.out + output.err
 
     return run
 '''
@@ -133,7 +133,7 @@ def test_many_things_are_taxed_once(acme):
 def test_mean_price_counts_every_thing(acme):
     """
     Tutorial block:
-        # What one thing costs on average: every single thing counts.
+        # The mean price: every item counts.
         ./acme cart add tea --count 2
         ./acme cart add pot
         ./acme cart mean
@@ -146,7 +146,7 @@ def test_mean_price_counts_every_thing(acme):
 def test_merge_adds_counts(acme):
     """
     Tutorial block:
-        # Put a cart aside, and lay it to another one later: nothing gets lost.
+        # Save a cart, and merge it into another one later: nothing gets lost.
         ./acme cart add tea --count 2
         ./acme cart save aside.json
         ./acme cart merge aside.json
@@ -165,7 +165,7 @@ TEST_RECEIPT = '''\
 def test_receipt_adds_tax(acme):
     """
     Tutorial block:
-        # Goods, tax, and the sum of both.
+        # Goods, tax, and their sum.
         ./acme cart add tea --count 3
         ./acme receipt
     """
@@ -180,19 +180,19 @@ TEST_LOGIN = '''\
 def test_the_right_word_opens(acme):
     """
     Tutorial block:
-        # The right word opens, and leads to where one wanted to go, with everything that was asked for.
+        # The right password opens, and leads to the requested page with its query.
         ./acme login ann --password 'open sesame' --to '/cart?item=tea'
     """
-    status, said = acme("./acme login ann --password 'open sesame' --to '/cart?item=tea'")
+    status, output = acme("./acme login ann --password 'open sesame' --to '/cart?item=tea'")
     assert status == 0
-    assert said.startswith("302 /cart")
+    assert output.startswith("302 /cart")
     assert acme("./acme login ann --password 'open barley' --to '/cart?item=tea'")[0] == 1
 
 
 def test_redirect_keeps_query(acme):
     """
     Tutorial block:
-        # The right word opens, and leads to where one wanted to go, with everything that was asked for.
+        # The right password opens, and leads to the requested page with its query.
         ./acme login ann --password 'open sesame' --to '/cart?item=tea'
     """
     assert acme("./acme login ann --password 'open sesame' --to '/cart?item=tea'") == (0, "302 /cart?item=tea\\n")
@@ -201,7 +201,7 @@ def test_redirect_keeps_query(acme):
 def test_five_failures_lock(acme):
     """
     Tutorial block:
-        # Five wrong passwords lock the door. Until then it says how many are left.
+        # Five wrong passwords lock the door. Until then the number of attempts left is shown.
         ./acme login ann --password 'open barley'
     """
     for _ in range(5):
@@ -212,11 +212,11 @@ def test_five_failures_lock(acme):
 def test_the_last_attempt_is_announced(acme):
     """
     Tutorial block:
-        # Five wrong passwords lock the door. Until then it says how many are left.
+        # Five wrong passwords lock the door. Until then the number of attempts left is shown.
         ./acme login ann --password 'open barley'
     """
-    said = [acme("./acme login ann --password 'open barley'")[1].strip() for _ in range(5)]
-    assert said[3:] == ["1 attempts left", "locked"]
+    output = [acme("./acme login ann --password 'open barley'")[1].strip() for _ in range(5)]
+    assert output[3:] == ["1 attempts left", "locked"]
 '''
 
 TEST_PAY = '''\
@@ -226,7 +226,7 @@ TEST_PAY = '''\
 def test_card_is_checked(acme):
     """
     Tutorial block:
-        # A card that was mistyped is refused before any money moves.
+        # A mistyped card is refused before any money moves.
         ./acme pay --card '4539 1488 0343 6467'
     """
     assert acme("./acme pay --card '4539 1488 0343 6467'") == (0, "paid\\n")
@@ -236,11 +236,11 @@ def test_card_is_checked(acme):
 def test_refund_never_exceeds_payment(acme):
     """
     Tutorial block:
-        # Money goes back, but never more than came in.
+        # A refund is never more than the payment.
         ./acme pay refund --paid 500 --cents 300 --cents 300
     """
-    status, said = acme("./acme pay refund --paid 500 --cents 300 --cents 300")
-    assert status != 0 or said == "3.00 2.00\\n"
+    status, output = acme("./acme pay refund --paid 500 --cents 300 --cents 300")
+    assert status != 0 or output == "3.00 2.00\\n"
 '''
 
 TEST_TILL = '''\
@@ -250,7 +250,7 @@ TEST_TILL = '''\
 def test_till_opens_again(acme):
     """
     Tutorial block:
-        # The till opens as often as one likes.
+        # The till opens any number of times.
         ./acme till --times 2
     """
     assert acme("./acme till --times 2") == (0, "open\\nopen\\n")
@@ -263,10 +263,10 @@ TEST_HELP = '''\
 def test_help_names_every_command(acme):
     """
     Tutorial block:
-        # What there is.
+        # All commands.
         ./acme --help
     """
-    status, said = acme("./acme --help")
+    status, output = acme("./acme --help")
     assert status == 0
-    assert all(name in said for name in ("cart", "receipt", "login", "pay", "till"))
+    assert all(name in output for name in ("cart", "receipt", "login", "pay", "till"))
 '''

@@ -1,4 +1,4 @@
-"""The actors, without mngr: what they do to their folder is real, and a person can answer them."""
+"""The actors, without mngr: their edits and commits are real, and a person can answer them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BY_END = {role.ends: role for role in CAST}
 
 
 class Stage:
-    """The sample repository laid out for one actor, which plays as fast as it goes."""
+    """The sample repository for one actor without pauses."""
 
     def __init__(self, world: World, role: Role, patience: float) -> None:
         self.world = world
@@ -65,7 +65,7 @@ class Stage:
         return not self.red(self.role.test)
 
     def red(self, *tests: str) -> list[str]:
-        """Which of these fail, run by ourselves."""
+        """Run these tests; return those that fail."""
         command = [*pytest_command(), "-q", "-rf", "--tb=no", *tests]
         bare = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         done = self.world.run(command, cwd=self.shop, check=False, env=bare)
@@ -104,7 +104,7 @@ def test_each_of_the_cast_does_what_it_says(world: World, role: Role) -> None:
 
 
 def liar() -> Role:
-    """The one that claims success while its test is red."""
+    """The role that reports success while its test fails."""
     return next(role for role in CAST if "receipt" in role.test)
 
 

@@ -1,4 +1,4 @@
-"""Whole demos, with the real mngr: every test gets its outcome, and nothing is left, however they end."""
+"""Whole demos, with the real mngr: every test gets its end, and nothing is left behind, however they end."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Demo:
             )
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it has told so far; a line that is half written is not told yet."""
+        """Its output so far, without an incomplete last line."""
         return [json.loads(line) for line in self.out.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def told(self, event: str) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ class Demo:
         return self.world.run([BIN / "selftest-tui", *arguments], env=self.environment, check=False)
 
     def left(self) -> list[str]:
-        """What is left in its temporary folder."""
+        """The files in its temporary folder."""
         return [path.name for path in self.temporary.iterdir()]
 
     def why(self) -> str:
@@ -148,7 +148,7 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
 
 
 def check_review(line: dict[str, Any], says: str) -> None:
-    """The demo's own run was reviewed to its end: collapsed, resolved, reverted, published, and tried out."""
+    """Check the review of the demo's run: collapsed, resolved, reverted, published, and tested."""
     by_subject = {item["subject"]: item for item in line["items"]}
     commits = sum(len(role.kinds) for role in CAST if role.ends == "succeeded")
     assert len(by_subject) == len(line["items"]) == commits - 2  # three agents made one change
@@ -169,7 +169,7 @@ def check_review(line: dict[str, Any], says: str) -> None:
     told = [words for words in says.splitlines() if words.startswith(("on reviewed, ", "reverted, "))]
     assert told == [
         f"on reviewed, {well - 1} of {well} tests pass",
-        "reverted, for the test is red: tests/test_receipt.py::test_receipt_adds_tax",
+        "reverted, since the test fails: tests/test_receipt.py::test_receipt_adds_tax",
         f"on reviewed, {well - 1} of {well - 1} tests pass",
     ]
 

@@ -1,4 +1,4 @@
-"""The scripted model, asked as coding agents ask it: both APIs, plays, errors, limits of requests, and its log."""
+"""The scripted model with requests of both APIs: plays, errors, limits of requests, and its log."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Asker:
         return self.post("/v1/messages?beta=true", body)
 
     def say(self, text: str) -> dict[str, Any]:
-        """Speak as a person; the whole answer."""
+        """Send a user message; return the whole answer."""
         self.messages.append({"role": "user", "content": text})
         return self._next()
 
     def hand(self, result: str) -> dict[str, Any]:
-        """Hand a tool's result back; the whole answer."""
+        """Send a tool's result; return the whole answer."""
         part = {"type": "tool_result", "tool_use_id": "x", "content": [{"type": "text", "text": result}]}
         self.messages.append({"role": "user", "content": [part]})
         return self._next()
@@ -243,6 +243,6 @@ def test_the_program_tells_its_address_and_ends_with_its_parent(tmp_path: Path) 
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody has asked about yet does not."""
+    """True while a process runs; False for a zombie."""
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return state.strip() not in ("", "Z")

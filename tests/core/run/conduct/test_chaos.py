@@ -1,4 +1,4 @@
-"""Conductors killed anywhere, thousands of times, on the simulated crew: the run ends as if nobody had been killed.
+"""Conductors that are killed anywhere, thousands of times, with the simulated crew: the run ends the same.
 
 Killed before any line of the journal (with nothing, some bytes or all but the newline of it written), or at any
 moment between two lines, in the middle of whatever runs beside the loop; once, or again and again.
@@ -64,7 +64,7 @@ THOROUGH = settings(
 
 
 def assert_as_if_undisturbed(rehearsal: Rehearsal) -> None:
-    """Every test has the end that its agent leads to; nobody made twice, read twice, left behind, or told wrongly."""
+    """Assert the right end of every test, and that no agent was made twice, left behind, or reported wrongly."""
     world, run = rehearsal.world, rehearsal.run
     expected = {test.agent_name: ENDS[world.roles[test.agent_name]] for test in rehearsal.plan.tests}
     assert {name: row.end for name, row in run.rows.items()} == expected
@@ -98,7 +98,7 @@ def test_killed_before_any_line_it_ends_the_same(tmp_path: Path, pair: tuple[Rol
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}, {pair[1]}")
 def test_killed_at_any_moment_it_ends_the_same(tmp_path: Path, pair: tuple[Role, Role]) -> None:
-    """Between lines too: while agents are made, fetched from, reminded and stopped."""
+    """Kills between lines: while agents are made, fetched from, reminded and stopped."""
     dice = random.Random(f"{pair}")
     whole = a_rehearsal(tmp_path / "whole", pair, policy=QUICK)
     assert whole.conduct() == "done"
@@ -112,7 +112,7 @@ def test_killed_at_any_moment_it_ends_the_same(tmp_path: Path, pair: tuple[Role,
 
 
 def test_every_cut_of_every_line_reads_as_if_the_line_had_never_begun(tmp_path: Path) -> None:
-    """So what a conductor finds after a kill does not depend on how much of the last line reached the disk."""
+    """A resume does not depend on how much of the last line reached the disk."""
     rehearsal = a_rehearsal(tmp_path, ROLES, policy=QUICK)
     assert rehearsal.conduct() == "done"
     data = rehearsal.ledger.data
@@ -139,7 +139,7 @@ KILLS = st.lists(
 
 
 def conduct_through(rehearsal: Rehearsal, kills: Sequence[tuple[str, float, int]], pauses: Sequence[float]) -> int:
-    """Conduct to the end, killed as listed, with nobody there for some seconds in between; how often it was killed."""
+    """Conduct to the end with the listed kills and pauses between them; return the number of kills."""
     killed = 0
     for (kind, when, torn), pause in zip(kills, itertools.cycle(pauses), strict=False):
         is_line = kind == "line"

@@ -1,4 +1,4 @@
-"""Two of the moments of `make chaos`: a conductor's process ended by kill -9, with real agents of the real mngr."""
+"""Two moments of `make chaos`: kill -9 of a conductor's process, with real agents of the real mngr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEED = 20261121
 
 
 def test_killed_while_it_launches_and_while_it_fetches_it_ends_the_same(world: World) -> None:
-    """Four of the twelve stories: seconds of mngr's time for each call are what this costs."""
+    """Four of the twelve stories, since each call of mngr takes seconds."""
     dice = random.Random(SEED)
     # What takes its time to end is no part of it: an hour is more than any machine makes of it.
     killed = killing.begin(world, "bundles", "crashes", "dribbles", "renames", timeout=3600.0, is_held=True)

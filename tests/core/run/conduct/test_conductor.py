@@ -1,4 +1,4 @@
-"""How a run is conducted: limits, budget, requests, clusters, reminders, dead hosts and a clock that jumps."""
+"""The conductor: limits, budget, requests, clusters, reminders, dead hosts and a clock that jumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conductor as a process: in a session of its own, ended and taken up again, stopped, and what it leaves swept.
+"""A conductor in a session of its own: killed and resumed, stopped, and its leftovers swept.
 
 Real agents of the real mngr: few of them, and each run tells as much as it can.
 """
@@ -59,7 +59,7 @@ sleep 100000
 
 @pytest.fixture
 def secretive() -> Iterator[World]:
-    """A world whose environment has a secret, and no demo that somebody keeps on this machine."""
+    """A world with a secret in its environment, and without kept demos."""
     with a_world(SECRET=SECRET) as world:
         temporary = world.root / "d"
         temporary.mkdir()
@@ -147,7 +147,7 @@ def _has_ended(world: World, folder: RunFolder) -> bool:
 
 
 def _no_secret_is_told(world: World, folder: RunFolder) -> None:
-    """Neither tmux nor any command line nor any file of ours has the value."""
+    """Assert that neither tmux nor any command line nor any file of ours has the value."""
     session = f"=selftest-{folder.run}"
     told = [world.tmux("show-environment", *which, check=False) for which in (("-g",), ("-t", session))]
     assert SECRET not in "".join(told)
@@ -203,7 +203,7 @@ def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_output(secre
 
 
 def test_a_conductor_that_is_just_leaving_is_waited_for(secretive: World) -> None:
-    """It has given the journal back, and its program needs another moment to end; then tmux's server ends with it."""
+    """It has released the journal, and its program needs a moment to end; then tmux's server ends too."""
     world = secretive
     folder = a_folder(world, 1, env_names=("NOT_SET",))
     session = f"selftest-{folder.run}"

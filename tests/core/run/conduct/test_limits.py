@@ -1,4 +1,4 @@
-"""What slows or rests a run without being any agent's fault: rate limits, a lost network, a full disk."""
+"""Causes that slow or pause a run without any agent's fault: rate limits, a lost network, a full disk."""
 
 from __future__ import annotations
 

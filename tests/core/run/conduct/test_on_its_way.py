@@ -1,4 +1,4 @@
-"""An agent that mngr is still making, or whose shell has not taken its command yet, has not ended."""
+"""An agent in creation, or whose shell has not read its command yet, has not ended."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def listing(member: Member, state: str, at: float) -> str:
 
 
 class Seer:
-    """A crew whose mngr says of one agent what the test says, and whose time passes when the test says so."""
+    """A crew with the states of one agent and the time that the test sets."""
 
     def __init__(self, world: World, made_at: float) -> None:
         self.world, self.made_at, self.clock = world, made_at, ClockByHand()
@@ -47,7 +47,7 @@ class Seer:
         self.crew = MngrCrew(plan, mngr, RunFolder(world.root / "run"), self.clock)
 
     async def look(self, state: str, seconds: float = 9_000.0) -> Life:
-        """What a look says so much later, mngr saying this state."""
+        """Look after so many seconds, with this state from mngr."""
         self.clock.passed += seconds
         (self.world.root / "listing").write_text(listing(self.member, state, self.made_at))
         return (await self.crew.look((self.member,)))[self.member.agent_id].life

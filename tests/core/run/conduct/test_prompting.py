@@ -1,4 +1,4 @@
-"""An interactive agent is launched when it has its prompt, and gets it exactly once, whatever happens on the way."""
+"""An interactive agent is launched with its prompt, which it gets exactly once, whatever fails."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def interactive(folder: Path, roles: Sequence[Role], **changes: object) -> Rehea
 
 
 def assert_prompted_once(rehearsal: Rehearsal) -> None:
-    """No agent got two prompts, and every one that is called launched got one."""
+    """Assert that no agent got two prompts, and that every launched one got one."""
     launched = [entry for entry in rehearsal.ledger.entries if entry.event == Event.LAUNCHED]
     agents = rehearsal.world.agents
     assert all(len(agent.prompted_at) <= 1 for agent in agents.values())

@@ -1,4 +1,4 @@
-"""A run on two other machines over ssh, one of which loses its power in the middle."""
+"""A run on two other machines over ssh, one of which goes down meanwhile."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class HastyClock(WallClock):
     ahead = 0.0
 
     def elapsed(self) -> float:
-        """The time that passed, and what was skipped."""
+        """Elapsed seconds, skips included."""
         return super().elapsed() + self.ahead
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long, and skip."""
+        """Sleep, then skip."""
         await super().sleep(seconds)
         self.ahead += self.haste
 

@@ -1,4 +1,4 @@
-"""Requests of a person are done, wait, or are declined with a reason; and a stopped run can go on."""
+"""Requests of a person are done, wait, or are declined with a reason; and a stopped run can be resumed."""
 
 from __future__ import annotations
 

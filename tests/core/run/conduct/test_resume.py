@@ -1,4 +1,4 @@
-"""What whoever takes a run up finds: all that ended, and nobody else at it (`test_chaos` kills conductors)."""
+"""Resume of a run: ended tests stay ended, and one conductor at a time (`test_chaos` kills conductors)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPECTED = (
 
 
 def assert_whole(rehearsal: Rehearsal) -> None:
-    """The outcomes that the roles must lead to; nobody made twice, read twice or left behind."""
+    """Assert the ends of all roles, and that no agent was made twice, fetched twice or left behind."""
     world, run = rehearsal.world, rehearsal.run
     assert tuple(rehearsal.outcomes().values()) == EXPECTED
     assert sum(run.ends().values()) == len(run.rows)

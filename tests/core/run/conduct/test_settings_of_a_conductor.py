@@ -1,4 +1,4 @@
-"""What a command line sets reaches the conductor that it starts, and nobody beyond it."""
+"""Settings of a command line reach the conductor that it starts, and no other process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A smoke agent goes ahead on each place; where it fails nothing else starts. Conductors may be killed meanwhile."""
+"""Smoke agents run first, one on each place; after a failure nothing starts. Conductors may be killed meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crew or a tool that answers nonsense costs single tests, never the run; nothing loops without end."""
+"""A crew or a tool with nonsense answers costs single tests, never the run, and causes no endless loop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METHODS = ("create", "look", "pull", "screens", "say", "stop")
 
 
 class OddCrew(SimulatedCrew):
-    """A simulated crew whose methods sometimes raise what no port allows, or answer something else."""
+    """A simulated crew whose methods sometimes raise unexpected errors, or return nonsense."""
 
     odd: Mapping[str, float] = {}
     """By method: how often it is odd, 0 to 1."""
@@ -75,7 +75,7 @@ def odd_crew(odd: Mapping[str, float]) -> type[OddCrew]:
 
 
 def assert_over(rehearsal: Rehearsal) -> None:
-    """Every test has one outcome, no agent is left, and the journal is one that the fold obeys."""
+    """Assert one outcome for every test, no agent left, and a valid journal."""
     run = rehearsal.run
     assert run.is_over
     assert sum(run.ends().values()) == len(run.rows)
@@ -192,7 +192,7 @@ def test_a_full_disk_of_ours_ends_the_conductor_and_no_test(tmp_path: Path) -> N
 
 
 def test_an_agent_whose_launch_went_wrong_is_stopped_before_its_test_ends(tmp_path: Path) -> None:
-    """Its making fails in our own code behind the crew's, so that its agent is there."""
+    """Its launch fails in our own code after the crew's, so its agent is there."""
 
     class MadeAndLost(SimulatedCrew):
         async def create(self, member: Member) -> Any:

@@ -1,4 +1,4 @@
-"""A local agent's outcome is seen while mngr has not answered, and an agent that writes for ever hides nobody."""
+"""A local agent's outcome is seen before mngr answers, and an agent that writes for ever hides no other."""
 
 from __future__ import annotations
 

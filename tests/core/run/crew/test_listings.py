@@ -1,4 +1,4 @@
-"""Listings are asked seldom, provider by provider, and anew for whatever would end a test."""
+"""Listings are asked seldom, for each provider on its own, and again before a test ends by them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ HIDDEN = json.dumps({
 
 
 class ClockByHand(WallClock):
-    """Time passes when a test says so: how busy the machine is decides nothing."""
+    """A clock that the test sets, so that a busy machine makes no difference."""
 
     passed = 1000.0
 
     def elapsed(self) -> float:
-        """What the test said."""
+        """The time that the test set."""
         return self.passed
 
 

@@ -1,4 +1,4 @@
-"""The conversation of an agent is kept beside what it gave back: masked, readable, and never the agent's own file."""
+"""Conversations are kept with the files of an attempt: masked, readable, and never the agent's own file."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_folder_of_the_agents_in_its_place_is_moved_aside_too(tmp_path: Path) 
 
 
 def asked(world: World, folder: Path, **limits: int) -> Transcript:
-    """What the script for other hosts says of an agent with this state folder."""
+    """Run the script for remote hosts on this state folder, and parse its answer."""
     done = world.run(["sh", "-c", transcript_script(**limits)], env={"MNGR_AGENT_STATE_DIR": str(folder)})
     return parse_transcript_answer(done.stdout.strip())
 

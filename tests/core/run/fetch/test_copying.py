@@ -1,4 +1,4 @@
-"""What a local agent left is copied without mngr, and nothing in its folder leads out of it."""
+"""A local agent's files are copied without mngr, and no link in its folder is followed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def no_mngr(world: World) -> Mngr:
-    """An mngr that is not there: nothing here may call it."""
+    """A missing mngr: no test may call it."""
     return Mngr(MngrProgram(world.root / "no-mngr", "PATH"), world.environment, world.root)
 
 
 def left_by(world: World) -> tuple[Path, str]:
-    """The copy of an agent that committed and wrote an outcome; and the commit that it began at."""
+    """Return the copy of an agent with a commit and an outcome, and the base commit."""
     work_dir = world.make_repository()
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     (work_dir / "README").write_text("fixed\n")

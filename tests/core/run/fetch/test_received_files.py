@@ -1,4 +1,4 @@
-"""What agents give back is judged on arrival: links, giants, floods, false outcomes and false bundles."""
+"""Received files are made safe: links, too large files, floods, invalid outcomes and invalid bundles."""
 
 from __future__ import annotations
 
