@@ -20,7 +20,7 @@ from selftest_core.fleet.fold import Fleet, apply, view
 from selftest_core.fleet.observations import Probed
 from selftest_tui.app.app import FleetApp
 from selftest_tui.fleet.agent_table import AgentTable
-from selftest_tui.shared.world import StillWatch
+from simulated.watch import StillWatch
 
 if TYPE_CHECKING:
     from selftest_core.fleet.view import FleetView

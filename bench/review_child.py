@@ -15,7 +15,7 @@ from bench.histories import history
 from selftest_core.review.changes.inputs import Request
 from selftest_tui.app.app import FleetApp
 from selftest_tui.review.screen import ReviewScreen
-from selftest_tui.shared.world import StillWatch
+from simulated.watch import StillWatch
 
 if TYPE_CHECKING:
     from bench.histories import History

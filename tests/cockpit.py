@@ -23,7 +23,7 @@ from selftest_core.tools.tmux import SessionRef
 from selftest_tui.app.app import FleetApp
 from selftest_tui.fleet.pane.preview import Preview
 from selftest_tui.fleet.pane.side_pane import SidePane
-from selftest_tui.shared.world import StillWatch
+from simulated.watch import StillWatch
 from tui.quiet import press, quiet
 from worlds import NUDGE_AFTER, PATIENCE, nudge_tmux
 

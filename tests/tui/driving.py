@@ -23,7 +23,7 @@ from selftest_tui.fleet.agent_table import AgentTable
 from selftest_tui.fleet.pane.preview import Preview
 from selftest_tui.fleet.status_bar import StatusBar
 from selftest_tui.shared.widgets.key_bar import KeyBar
-from selftest_tui.shared.world import StillWatch
+from simulated.watch import StillWatch
 from tui.quiet import PATIENCE, press, until
 
 if TYPE_CHECKING:

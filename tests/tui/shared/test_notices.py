@@ -28,7 +28,7 @@ import dataclasses, os, pathlib, sys
 sys.path.insert(0, {tests!r})
 import scenes
 from selftest_tui.app.app import FleetApp
-from selftest_tui.shared.world import StillWatch
+from simulated.watch import StillWatch
 before = scenes.many(3)
 name = next(row.agent.name for row in before.view.rows if row.attention is None)
 def asking(view):

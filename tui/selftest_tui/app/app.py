@@ -11,9 +11,8 @@ from selftest_tui.app.colours import ColouredApp
 from selftest_tui.app.hangup import SECONDS_FOR_THE_SCREEN, ending_with_the_terminal
 from selftest_tui.fleet.screen import FleetScreen
 from selftest_tui.shared import problems
-from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import APP, BY_APP_ACTION
+from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of
 from selftest_tui.shared.notices import Notices
 
 if TYPE_CHECKING:

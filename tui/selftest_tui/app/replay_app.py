@@ -12,9 +12,8 @@ from selftest_tui.app.hangup import ending_with_the_terminal
 from selftest_tui.app.palette import Actions
 from selftest_tui.replay.screen import ReplayScreen
 from selftest_tui.shared import problems
-from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.dialogs.help import Page, help_page
-from selftest_tui.shared.keys import APP, BY_APP_ACTION
+from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -32,9 +32,8 @@ from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.fleet.keys import FLEET
 from selftest_tui.fleet.line_painter import BACKGROUNDS, PARTS, LinePainter, Look
 from selftest_tui.fleet.messages import LineVanished, NameChanged
-from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.cursor_table import HEADING, PREFIX, CursorTable
 from selftest_tui.shared.widgets.table_messages import LineOpened, MarksChanged
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -124,3 +125,11 @@ def place_of(folder: Path, environ: Mapping[str, str]) -> str:
     if done.exit_status != 0 or len(lines) != 2:
         return folder.name
     return f"{Path(lines[0]).name} @ {lines[1]}"
+
+
+def without_own_session(view: FleetView, environ: Mapping[str, str]) -> FleetView:
+    """The view without the tmux session that this program runs in."""
+    socket, _, rest = environ.get("TMUX", "").partition(",")
+    session_id = f"${rest.rpartition(',')[2]}"
+    others = tuple(one for one in view.sessions if (one.ref.socket, one.session_id) != (socket, session_id))
+    return view if len(others) == len(view.sessions) else replace(view, sessions=others)

@@ -17,15 +17,13 @@ from selftest_tui.fleet import feed
 from selftest_tui.fleet.actions import FleetActions
 from selftest_tui.fleet.agent_table import AgentTable
 from selftest_tui.fleet.arrangement import Group, is_same
-from selftest_tui.fleet.feed import Feed
+from selftest_tui.fleet.feed import Feed, without_own_session
 from selftest_tui.fleet.keys import FLEET
 from selftest_tui.fleet.pane.side_pane import SidePane
 from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.fleet.status_bar import StatusBar
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.keys import Where
-from selftest_tui.shared.own_session import without_own_session
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, get_character_cell_size
 
-from selftest_tui.shared.control_chars import drawn
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,18 +30,37 @@ _PAPER, _INK = "#121212", "#e0e0e0"
 _CELL_WIDTH, _CELL_HEIGHT, _MARGIN = 8.4, 18, 10
 
 
+# Control characters become pictures. Joiners, selectors and characters that change the direction of writing are
+# dropped: one of them would shift the border of everything to its right.
+_NO_WIDTH = "\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+_SELECTORS = (*range(0xFE00, 0xFE10), *range(0xE0000, 0xE0FFF + 1))
+_ON_SCREEN: dict[int, str] = {
+    **{code: chr(0x2400 + code) for code in range(0x20)},
+    0x7F: "␡",
+    **dict.fromkeys(range(0x80, 0xA0), "�"),
+    0x2028: "�",
+    0x2029: "�",
+    **dict.fromkeys(map(ord, _NO_WIDTH), ""),
+    **dict.fromkeys(_SELECTORS, ""),
+    **dict.fromkeys(range(0xD800, 0xE000), "�"),
+    # Two letters make a flag and a tone changes the hand before it, in some terminals: here each is for itself.
+    **{0x1F1E6 + number: chr(ord("A") + number) for number in range(26)},
+    **dict.fromkeys(range(0x1F3FB, 0x1F400), ""),
+}
+
+
 @lru_cache(8192)
 def safe(text: str, cells: int) -> str:
     """The characters of one run in exactly `cells` cells, none of which a terminal would obey."""
     if text.isascii() and text.isprintable():
         return text if len(text) == cells else text.ljust(cells)[:cells]
-    shown = drawn(text)
+    shown = _drawn(text)
     if len(shown) == len(text) and cell_len(shown) == cells:
         return shown
     if not len(text) or cells % len(text) or cells // len(text) > 2 or _is_one_with_marks(text, cells):
         return _fitted(shown, cells)
     each = cells // len(text)
-    return "".join(_fitted(drawn(one), each) for one in text)
+    return "".join(_fitted(_drawn(one), each) for one in text)
 
 
 def _is_one_with_marks(text: str, cells: int) -> bool:
@@ -100,7 +117,7 @@ def svg(rows: Sequence[Row], columns: int, title: str = "") -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" '
         f'height="{height}">',
-        f"<title>{escape(drawn(title))}</title>",
+        f"<title>{escape(_drawn(title))}</title>",
         f'<rect width="100%" height="100%" rx="6" fill="{_PAPER}"/>',
         '<g font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="14">',
     ]
@@ -174,3 +191,8 @@ def rgb_of(colour: Colour, default: tuple[int, int, int]) -> tuple[int, int, int
 
 def _levels(index: int) -> tuple[int, int, int]:
     return index // 36, index // 6 % 6, index % 6
+
+
+def _drawn(text: str) -> str:
+    """Replace characters that a terminal would obey, or whose width terminals disagree on."""
+    return text if text.isascii() and text.isprintable() else text.translate(_ON_SCREEN)

@@ -19,10 +19,9 @@ from selftest_tui.replay.player import Player
 from selftest_tui.replay.playhead import clock_text, time_of
 from selftest_tui.replay.seek_bar import HERE, HIT, MARK
 from selftest_tui.shared import present
-from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.dialogs.help import problems_page
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
 

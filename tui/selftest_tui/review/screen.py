@@ -25,9 +25,8 @@ from selftest_tui.review.pane import ReviewPane
 from selftest_tui.review.table import LineTable
 from selftest_tui.review.words import instead_of_lines, review_problems
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt

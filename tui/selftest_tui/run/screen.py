@@ -24,9 +24,8 @@ from selftest_tui.run.pane import RunPane
 from selftest_tui.run.table import RunTable
 from selftest_tui.run.words import run_problems, run_way_back, state_of
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.filter import Finder
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.banner import Banner
 from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt

@@ -20,9 +20,8 @@ from selftest_core.errors import SelftestError
 from selftest_core.run.plan.offer import offer_parts
 from selftest_tui.run.keys import START
 from selftest_tui.shared import present, problems
-from selftest_tui.shared.bindings import bindings_of
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.key_bar import KeyBar
 
 if TYPE_CHECKING:

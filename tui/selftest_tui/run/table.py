@@ -16,8 +16,7 @@ from selftest_tui.run import words as run_words
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import RunGroup, RunLine, RunLines, changed_places, how_of, key_of
 from selftest_tui.shared import present
-from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.grouped_table import FOLDED, OPEN, GroupedTable
 
 if TYPE_CHECKING:

@@ -12,10 +12,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from textual.binding import Binding
+
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 type Reason = Callable[[Any], str | None]
 """Returns the reason why a key is disabled, given the screen's `situation()`; None where the key works."""
@@ -109,6 +111,25 @@ class KeyTable:
         """Its own rows under their headings, in the order in which they come."""
         topics = dict.fromkeys(key.topic for key in self.own)
         return tuple((str(topic), tuple(key for key in self.own if key.topic == topic)) for topic in topics)
+
+
+def bindings_of(rows: Iterable[Key]) -> list[Binding]:
+    """The BINDINGS of a widget, a screen or the app for these rows.
+
+    Every key runs one action, `press`, with the name of its row: so one place checks whether the key is disabled.
+    """
+    return [
+        Binding(
+            name,
+            f"{'app' if key.where is Where.APP else 'screen'}.press('{key.action}')",
+            key.label,
+            show=False,
+            priority=key.priority,
+            tooltip=key.help,
+        )
+        for key in rows
+        for name in key.keys
+    ]
 
 
 class HasProblems(Protocol):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.keys import Where
+from selftest_tui.shared.keys import Where, bindings_of
 from selftest_tui.shared.widgets.cursor_table import PREFIX, CursorTable
 from selftest_tui.shared.widgets.table_messages import LineOpened
 from selftest_tui.tutorial.keys import TUTORIAL

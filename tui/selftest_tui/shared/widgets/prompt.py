@@ -13,8 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from selftest_tui.shared import present
-from selftest_tui.shared.bindings import bindings_of
-from selftest_tui.shared.keys import PROMPT, SCROLLBACK
+from selftest_tui.shared.keys import PROMPT, SCROLLBACK, bindings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

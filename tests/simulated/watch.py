@@ -1,4 +1,4 @@
-"""A watch over a fleet that stands still: for screenshots, and for whoever drives the screen without agents."""
+"""A watch that publishes given views, for screens without agents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StillWatch:
-    """A `selftest_tui.fleet.feed.Watch` that publishes the view it was given, and any that `show` gives later.
+    """A `selftest_tui.fleet.feed.Watch` of one view, and of those that `show` gets later.
 
     `refreshed` counts how often a refresh was asked for.
     """
@@ -24,7 +24,7 @@ class StillWatch:
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Publish once, then stand still until stopped."""
+        """Publish once, then wait until stopped."""
         self._publish(self.view)
         self._ended.wait()
 
@@ -38,6 +38,6 @@ class StillWatch:
         self._publish(self.view)
 
     def show(self, view: FleetView) -> None:
-        """Go over to another view."""
+        """Publish another view."""
         self.view = view
         self._publish(view)
