@@ -68,7 +68,7 @@ def test_what_a_run_would_be(e2e: EndToEnd, shop: World) -> None:
         selftest-tui run --dry-run --agent-command ./agent.sh
     """)
     shown = done(block, shop).stdout
-    assert "4 tests, and an agent of its own for each" in shown
+    assert "4 tests, one agent for each" in shown
     assert "Nothing was started" in shown
     assert not (shop.repository / ".selftest").exists()
     assert list((shop.host_dir / "agents").glob("*")) == []

@@ -1,6 +1,6 @@
-"""A run told in words, one line at a time: for a terminal that scrolls, such as stderr or a conductor's own pane.
+"""Log lines of a run: one sentence for each line of the journal, for stderr and the conductor's pane.
 
-Pure. All that an agent or a test wrote is made one harmless line first.
+Pure. Text of agents and tests is untrusted, and is reduced to one printable line.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _LONGEST = 160
 
 
-def tell(run: Run, entry: Entry) -> str:
-    """What a line of the journal says, `run` being the run after it; empty where it is not worth a line."""
+def log_line(run: Run, entry: Entry) -> str:
+    """Describe a line of the journal, `run` being the run after it; empty for lines that are not logged."""
     try:
         event = Event(entry.event)
     except ValueError:
@@ -31,11 +31,11 @@ def tell(run: Run, entry: Entry) -> str:
 
 
 def summary_lines(run: Run) -> list[str]:
-    """How a run stands: a line of counts, then each kind of end that is there."""
+    """Summarize a run: a line of counts, then one line for each end that occurs."""
     ends = run.ends()
     open_ = sum(row.phase is not Phase.ENDED for row in run.rows.values())
     head = f"run {run.plan.run}: {_plural(len(run.rows), 'test')}"
-    lines = [f"{head}, {open_} not at their end yet" if open_ else head]
+    lines = [f"{head}, {open_} not ended yet" if open_ else head]
     lines += [f"  {count:>5}  {end.replace('_', ' ')}" for end, count in ends.items() if count]
     spent = spending(run)
     if spent.usage is not None:
@@ -45,7 +45,7 @@ def summary_lines(run: Run) -> list[str]:
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
-    """One line that any terminal can show: nothing in it is obeyed."""
+    """Reduce a text to one line of printable characters."""
     line = " ".join(text[: 4 * longest].split())
     line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
@@ -54,36 +54,36 @@ def plain(text: str, longest: int = _LONGEST) -> str:
 def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
     match event:
         case Event.CONDUCTING:
-            begun = "begun" if run.conductors == 1 else f"taken up again (conductor {run.conductors})"
+            begun = "started" if run.conductors == 1 else f"resumed (conductor {run.conductors})"
             return f"run {run.plan.run} of {_plural(len(run.rows), 'test')} {begun}"
         case Event.PAUSED:
             return f"paused: {_text(entry, 'reason')}"
         case Event.RESUMED:
-            return "goes on"
+            return "resumed"
         case Event.SLOWED if _text(entry, "reason"):
             return f"launches slowly: {_text(entry, 'reason')}"
         case Event.SLOWED:
-            return "launches as usual again"
+            return "launches at normal speed again"
         case Event.CALLED if _text(entry, "says"):
-            return f"you could not be called: {_text(entry, 'says')}"
+            return f"notification failed: {_text(entry, 'says')}"
         case Event.DECLINED:
             about = run.rows.get(_text(entry, "test"))
             whom = f" {about.planned.node_id}" if about is not None else ""
             return f"cannot {_text(entry, 'wish').replace('_', ' ')}{whom}: {_text(entry, 'says')}"
         case Event.SMOKING:
-            return f"a smoke agent ({_text(entry, 'type')}) goes ahead on {_text(entry, 'place')}"
+            return f"smoke agent ({_text(entry, 'type')}) starts on {_text(entry, 'place')}"
         case Event.SMOKED if entry.fields.get("ok") is True:
-            return f"the smoke agent on {_text(entry, 'place')} worked ({entry.fields.get('seconds'):.0f} s)"
+            return f"smoke agent on {_text(entry, 'place')} succeeded ({entry.fields.get('seconds'):.0f} s)"
         case Event.SMOKED:
-            return f"the smoke agent on {_text(entry, 'place')} failed: {_text(entry, 'says')}"
+            return f"smoke agent on {_text(entry, 'place')} failed: {_text(entry, 'says')}"
         case Event.ERROR:
             about = run.rows.get(_text(entry, "test"))
             whom = f" {about.planned.node_id}" if about is not None else ""
             return f"unexpected error while {_text(entry, 'step')}{whom}: {_text(entry, 'says')}"
         case Event.HALTED:
-            return "stopping: no more launches, what runs is ended"
+            return "stopping: no more launches, and running agents are stopped"
         case Event.LEFT:
-            return f"left: {_text(entry, 'why')}"
+            return f"conductor ended: {_text(entry, 'why')}"
         case _:
             return ""
 
@@ -92,27 +92,27 @@ def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
     test = row.planned.node_id
     match event:
         case Event.MADE if _text(entry, "says"):
-            return f"{test} has an agent, but mngr says: {_text(entry, 'says')}"
+            return f"{test} has an agent, but mngr reported: {_text(entry, 'says')}"
         case Event.PROMPTING if _text(entry, "says"):
-            return f"{test} did not get its prompt, which is sent again: {_text(entry, 'says')}"
+            return f"{test} did not receive its prompt, sending it again: {_text(entry, 'says')}"
         case Event.LAUNCHED if _text(entry, "unsure"):
-            return f"{test} started, but may not have its prompt: {_text(entry, 'unsure')}"
+            return f"{test} started, but may not have received its prompt: {_text(entry, 'unsure')}"
         case Event.LAUNCHED:
             found = " was found running" if entry.fields.get("adopted") is True else " started"
             return f"{test}{found}{f' (attempt {row.attempt})' if row.attempt > 1 else ''}"
         case Event.NOTICED if _text(entry, "reason"):
             return f"{test} needs you: {_text(entry, 'reason')}"
         case Event.LIMITED if _text(entry, "reason"):
-            return f"{test} is held up: {_text(entry, 'reason')}"
+            return f"{test} is rate limited: {_text(entry, 'reason')}"
         case Event.REMINDING:
             return f"{test} ended its turn without an outcome: reminded"
         case Event.RETRYING:
-            return f"{test} is tried again ({_text(entry, 'reason')}): {_text(entry, 'text')}"
+            return f"{test} is retried ({_text(entry, 'reason')}): {_text(entry, 'text')}"
         case Event.ENDED:
             why = f": {_last_line(row.text)}" if row.end is not None and row.end.group.is_open and row.text else ""
             return f"[{_ended(run)}/{len(run.rows)}] {test} {end_of(row).sentence}{why}"
         case Event.STOPPED if _text(entry, "says"):
-            return f"{test}: its agent could not be stopped: {_text(entry, 'says')}"
+            return f"{test}: the agent could not be stopped: {_text(entry, 'says')}"
         case _:
             return ""
 

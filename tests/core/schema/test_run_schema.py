@@ -12,7 +12,7 @@ from core.run.rehearsals import RUN, a_plan, a_rehearsal
 from selftest_core.journal import Entry, Journal
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.events import Event
-from selftest_core.run.log_lines import summary_lines, tell
+from selftest_core.run.log_lines import log_line, summary_lines
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.run.overview import glance, glances
 from selftest_core.run.store import make_run_folder
@@ -113,19 +113,19 @@ def test_an_event_of_a_later_version_is_printed_and_told_as_nothing(tmp_path: Pa
         "well",
         "1970-01-01T00:00:05.000Z",
     )
-    assert tell(rehearsal.run, later) == ""
+    assert log_line(rehearsal.run, later) == ""
     assert told
 
 
 def test_what_is_told_is_one_harmless_line(everything: tuple[Rehearsal, list[tuple[Run, Entry]]]) -> None:
     rehearsal, told = everything
-    said = [tell(run, entry) for run, entry in told]
+    said = [log_line(run, entry) for run, entry in told]
     assert all(line.isprintable() and len(line) <= 200 for line in said)
     assert any("blocked" in line for line in said)
     assert said[0] == f"run {RUN} of {len(Role)} tests begun"
     run, entry = next((run, entry) for run, entry in told if entry.event == Event.ENDED)
     hostile = Entry(entry.number, entry.at, "paused", {"reason": "\x1b[2J\u202egone\nline [bold]x[/]", "by": "cluster"})
-    assert tell(run, hostile) == "paused: \ufffd[2J\ufffdgone line [bold]x[/]"
+    assert log_line(run, hostile) == "paused: \ufffd[2J\ufffdgone line [bold]x[/]"
     assert summary_lines(rehearsal.run)[0] == f"run {RUN}: {len(Role)} tests"
 
 

@@ -137,9 +137,9 @@ def _stop_here(folder: RunFolder, call: Call) -> Run:
 
 def _report(run: Run, entry: Entry) -> None:
     """Print one entry of the journal on stderr."""
-    from selftest_core.run.log_lines import tell
+    from selftest_core.run.log_lines import log_line
 
-    said = tell(run, entry)
+    said = log_line(run, entry)
     if said:
         sys.stderr.write(f"{said}\n")
         sys.stderr.flush()

@@ -291,11 +291,11 @@ def _review_undecided(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDo
 
 def _show_change(run: Run, entry: Entry) -> None:
     """Print one entry of the journal: for programs on stdout, for people on stderr."""
-    from selftest_core.run.log_lines import tell as sentence_of
+    from selftest_core.run.log_lines import log_line
     from selftest_core.schema.run import run_line
 
     write_line(run_line(run, entry))
-    said = sentence_of(run, entry)
+    said = log_line(run, entry)
     if said:
         sys.stderr.write(f"{said}\n")
         sys.stderr.flush()

@@ -33,7 +33,7 @@ from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.crew.mngr_crew import MngrCrew
 from selftest_core.run.crew.trusted_folders import remove_trust
 from selftest_core.run.fetch.bundles import GitBundles
-from selftest_core.run.log_lines import plain, summary_lines, tell
+from selftest_core.run.log_lines import log_line, plain, summary_lines
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import RunFolder
@@ -281,7 +281,7 @@ def starter_message(environ: Mapping[str, str], policy: Policy | None) -> bytes:
 
 
 def _show(run: Run, entry: Entry) -> None:
-    line = tell(run, entry)
+    line = log_line(run, entry)
     if line:
         _say(f"{time.strftime('%H:%M:%S', time.localtime(entry.at))}  {line}")
 

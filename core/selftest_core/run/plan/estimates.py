@@ -1,7 +1,6 @@
-"""What a run will take, told before it starts: time, money, disk, and what leaves this machine and to whom.
+"""Estimates of a run before it starts: time, money, disk, and the data that leaves this machine.
 
-Each number comes with its basis, since none is a measurement of this run. What cannot be known is None and said so,
-never a guess that looks like knowledge.
+Each number names its basis: an earlier run, a setting or a first guess. Unknown values are None.
 """
 
 from __future__ import annotations
@@ -29,25 +28,27 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.source import Size
 
 FIRST_GUESS = 600.0
-"""Seconds that an agent takes where nothing was measured: the order of magnitude, no more."""
+"""Seconds of an agent where nothing was measured: the order of magnitude only."""
 _MOST_RUNS = 10
 """Earlier runs that are read for an estimate."""
 _LEAST_LAUNCHES = 3
 """Launches of a run from which the time between launches is measured."""
 MAKING_COMMAND = 1.0
-"""Seconds in which mngr makes one command agent, however many at once: it takes a lock and a second of CPU."""
+"""Seconds for launching one command agent: mngr takes a lock and a second of CPU for each."""
 MAKING_OTHERS = 6.0
-"""Seconds for one agent with a program of its own that gets its prompt: 5 to 9 were measured with Claude Code."""
+"""Seconds for launching one interactive agent and sending its prompt: 5 to 9 were measured with Claude Code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """How long one agent takes, in seconds, and where that is from, such as `the median of run …`; and what it costs,
-    where earlier runs metered that. `making`: seconds from one agent's launch to the next's,
-    and `making_run` the run that tells, None where none does."""
+    """The usual duration and cost of one agent. `basis`: the source of `seconds`, such as `the median of run …`.
+
+    `usd`: metered by earlier runs. `making`: seconds from one launch to the next, measured in the run `making_run`;
+    None where that is unknown.
+    """
 
     seconds: float = FIRST_GUESS
-    basis: str = "a first guess; nothing was measured here yet"
+    basis: str = "a first guess; no earlier run to measure"
     usd: float | None = None
     usd_basis: str = ""
     making: float | None = None
@@ -56,7 +57,7 @@ class Typical:
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """One thing that leaves this machine, or reaches a program that could send it on."""
+    """Data that leaves this machine, or goes to a program that may send it on."""
 
     what: str
     to: str
@@ -64,10 +65,10 @@ class Leaves:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """The answers. `seconds` in all, `longest` if every agent needs its whole timeout; `usd` for all agents, None
-    where nobody said what one costs; `affordable`: how many agents the budget pays for, None without a budget.
+    """All estimates. `seconds`: the whole run; `longest`: if every agent runs to its timeout. `usd`: all agents, None
+    where the cost of one is unknown; `affordable`: number of agents that the budget pays for, None without a budget.
 
-    `disk`: bytes on this machine, `disk_each` on each remote host, None where the size is not known.
+    `disk`: bytes on this machine, `disk_each` on each remote host, None where the size is unknown.
     """
 
     tests: int
@@ -92,10 +93,10 @@ def estimate(
     along: Sequence[str] = (),
     service: str = "",
 ) -> Estimates:
-    """Estimate a run. `size` is the source's at the base; `tests`: how many get an agent, None for all of the plan.
+    """Estimate a run. `size`: of the source at the base; `tests`: number that get an agent, None for all of the plan.
 
-    `along`: files of the agents' command that only this machine has (`crew.mngr_commands.files_to_upload`). `service`:
-    who answers the agents' model requests, empty for whom their type talks to by itself.
+    `along`: local files that the agents' command names (`crew.mngr_commands.files_to_upload`). `service`: the service
+    that answers the agents' model requests, empty for the default of their type.
     """
     one = typical or Typical()
     count = len(plan.tests) if tests is None else tests
@@ -107,7 +108,7 @@ def estimate(
         longest=_duration(plan, plan.timeout, count, _spacing(plan, one)),
         time_basis=(
             f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
-            f"({one.basis}); one made every {span(_spacing(plan, one))}"
+            f"({one.basis}); one launched every {span(_spacing(plan, one))}"
             + ("" if one.making is None else f", as in run {one.making_run}")
         ),
         usd=usd,
@@ -121,7 +122,7 @@ def estimate(
 
 
 def span(seconds: float) -> str:
-    """A span of time in words, as exact as an estimate is: `40 s`, `12 min`, `2 h 5 min`."""
+    """Format seconds roughly: `40 s`, `12 min`, `2 h 5 min`."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
@@ -132,12 +133,12 @@ def span(seconds: float) -> str:
 
 
 def dollars(usd: float) -> str:
-    """An amount in words, exact enough to tell small ones apart: `0.0043 USD`, `0.29 USD`, `12.00 USD`."""
+    """Format dollars, small amounts with two significant digits: `0.0043 USD`, `0.29 USD`, `12.00 USD`."""
     return f"{usd:.2f} USD" if usd >= 0.1 or usd == 0 else f"{usd:.2g} USD"
 
 
 def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tuple[Leaves, ...]:
-    """What leaves this machine by this run, and to whom; `along` and `service` as for `estimate`."""
+    """List the data that leaves this machine, with its recipient; `along` and `service` as for `estimate`."""
     elsewhere = [place for place in places(plan.provider) if place != LOCAL_PROVIDER]
     contents = f"the repository at {plan.base[:12]}"
     found: list[Leaves] = []
@@ -145,14 +146,14 @@ def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tupl
         where = ", ".join(elsewhere)
         found.append(Leaves(f"{contents}, with its history, and the prompts", f"{where}, where the agents run"))
         if along:
-            found.append(Leaves(f"{', '.join(along)}, which the command names", f"{where}, beside each prompt"))
+            found.append(Leaves(f"{', '.join(along)}, which the command names", f"{where}, with each prompt"))
         found += [Leaves(thing, where) for thing in leaves_with(plan.agent_type, plan.agent_settings)]
     if plan.agent_command is not None:
         program = plan.agent_command[0]
-        found.append(Leaves(f"{contents} and the prompts", f"`{program}`, and whoever it sends them to"))
+        found.append(Leaves(f"{contents} and the prompts", f"`{program}`, which may send them on"))
     else:
         model = service or service_of(plan.agent_type, (), {})
-        found.append(Leaves(f"what agents read of {contents}, the prompts and what their commands print", model))
+        found.append(Leaves(f"what agents read of {contents}, the prompts and the output of commands", model))
     if plan.env_names:
         names = ", ".join(plan.env_names)
         where = f"the agents on {plan.provider.replace(',', ', ')}" if elsewhere else "the agents on this machine"
@@ -161,13 +162,13 @@ def leaving(plan: RunPlan, along: Sequence[str] = (), service: str = "") -> tupl
 
 
 def _spacing(plan: RunPlan, one: Typical) -> float:
-    """Seconds from one launch to the next."""
+    """Return the seconds from one launch to the next."""
     usual = MAKING_COMMAND if plan.agent_type == "command" else MAKING_OTHERS
     return max(1.0 / plan.launch_rate, usual if one.making is None else one.making)
 
 
 def _duration(plan: RunPlan, each: float, count: int, spacing: float) -> float:
-    """Whichever is longer: working through them in rounds, or making them one after another."""
+    """Return the longer of two bounds: working in rounds, or launching one after another."""
     rounds = math.ceil(count / plan.max_running) * each
     making = count * spacing
     return max(rounds, making + each) if count else 0.0
@@ -176,12 +177,12 @@ def _duration(plan: RunPlan, each: float, count: int, spacing: float) -> float:
 def _money(plan: RunPlan, count: int, one: Typical) -> tuple[float | None, str, int | None]:
     each = plan.usd_per_agent if one.usd is None else one.usd
     if each is None:
-        return None, "unknown: nothing was metered here yet; set usd_per_agent to have an estimate", None
+        return None, "unknown: no earlier run was metered; set usd_per_agent for an estimate", None
     at = f"{_counted(count, 'agent')} at {dollars(each)}"
     basis = f"estimated: {at} (usd_per_agent)" if one.usd is None else f"{at} ({one.usd_basis})"
     if plan.budget_usd is None:
         return count * each, basis, None
-    # The same rounding as where the conductor decides.
+    # Rounded as in `spending.affordable`.
     affordable = count if each == 0 else min(count, math.floor((plan.budget_usd + 1e-9) / each))
     if affordable < count:
         basis += f"; launching stops after {affordable}, at the budget of {plan.budget_usd:.2f} USD"
@@ -190,7 +191,7 @@ def _money(plan: RunPlan, count: int, one: Typical) -> tuple[float | None, str, 
 
 def _disk(plan: RunPlan, size: Size, count: int) -> tuple[int | None, int | None, str]:
     if plan.transfer == "worktree":
-        # The clone's objects are shared by all.
+        # All work trees share the clone's objects.
         clone = size.checkout + (size.history or 0)
         return (
             clone + count * size.checkout,
@@ -212,9 +213,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 def typical(repository: Path, plan: RunPlan) -> Typical | None:
-    """Look at the newest earlier runs with agents of this type and place; None where there is none.
+    """Measure the newest earlier runs with agents of this type and place; None where there is none.
 
-    The time is the median of the newest, the dollars are the average of the newest that has metered any.
+    The time is the median of the newest run, the dollars are the average of the newest run that metered any.
     """
     found: Typical | None = None
     folders = sorted(runs_folder(repository).glob("*/plan.json"), reverse=True)
@@ -259,7 +260,7 @@ def _spans(run: Run) -> list[float]:
 
 
 def _spacing_of(run: Run) -> float | None:
-    """Seconds from one launch to the next, while no agent had to wait for the end of another."""
+    """Measure the seconds from one launch to the next, while no agent had to wait for the end of another."""
     rows = sorted(
         (row for row in run.rows.values() if row.launched_at is not None and not row.retries),
         key=lambda row: row.launching_at or 0.0,

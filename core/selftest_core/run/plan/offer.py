@@ -1,9 +1,9 @@
-"""What a person is shown before they say yes: which tests and why, who works where, what it may take, what leaves.
+"""The preview of a run: its tests, agents, limits, estimates, and the data that leaves this machine.
 
-One value for the first screen, for `run --dry-run` and for its JSON, so that all three promise the same. Everything in
-it was looked up or comes with its basis; what is not known is said to be unknown. Pure.
+The start screen, `run --dry-run` and its JSON show this one value. Everything in it was looked up or names its basis;
+unknown values are marked as unknown. Pure.
 
-Names of tests, paths and messages come from the repository and its tests: whoever shows them makes them harmless.
+Names of tests, paths and messages are untrusted: who shows them must sanitize them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import RunPlan
 
 _MOST_TESTS = 200
-"""Tests that are listed one by one when a reason is told with each."""
+"""Tests that are listed one by one, each with its reasons."""
 _MOST_FILES = 30
 _MOST_PATHS = 10
 _MOST_NAMES = 20
@@ -32,7 +32,7 @@ _MOST_NAMES = 20
 
 @dataclass(frozen=True, slots=True)
 class OfferedTest:
-    """One test: its node id, why it was picked (empty where all are), and how many tutorial blocks it cites."""
+    """One test. `reasons`: why it was selected, empty where all tests run. `blocks`: number of blocks that it cites."""
 
     node_id: str
     reasons: tuple[str, ...]
@@ -41,7 +41,7 @@ class OfferedTest:
 
 @dataclass(frozen=True, slots=True)
 class Uncollected:
-    """A file of tests that cannot be collected, so that no agent starts for it; its row tells why."""
+    """A file of tests that pytest cannot collect, so it gets no agent."""
 
     path: str
     message: str
@@ -49,12 +49,11 @@ class Uncollected:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A run that is ready to begin. Times in seconds, disk in bytes; None is unknown.
+    """The preview of a run that is ready to start. Times in seconds, disk in bytes; None is unknown.
 
-    `base_name`: the word that the person used for the base. `affected_by`: likewise, empty where all tests run.
-    `found`: how many tests there are, of which `tests` were picked. `deselected`: how many the arguments left out.
-    `free`: bytes that are free where the copies will be. `withheld`: variables of the person that agents would inherit
-    and are not given.
+    `base_name`: the user's name of the base. `affected_by`: the user's name of that commit, empty where all tests run.
+    `found`: number of tests, of which `tests` were selected. `deselected`: number that pytest's arguments deselected.
+    `free`: free bytes where the copies will be. `withheld`: variables of the user that are hidden from agents.
     """
 
     plan: RunPlan
@@ -71,32 +70,32 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some lines under one word."""
+    """Lines with a title."""
 
     word: str
     lines: tuple[str, ...]
 
 
 def offered_tests(plan: RunPlan, picked: Mapping[str, Sequence[str]]) -> tuple[OfferedTest, ...]:
-    """The tests that agents will start for; `picked`: reasons by node id."""
+    """Return the tests that get an agent; `picked`: reasons by node id."""
     return tuple(
         OfferedTest(test.node_id, tuple(picked.get(test.node_id, ())), len(test.blocks)) for test in plan.tests
     )
 
 
 def offer_parts(offer: Offer) -> tuple[Part, ...]:
-    """The offer part by part, in the order in which a person asks."""
+    """Describe the offer in titled parts."""
     plan, estimates = offer.plan, offer.estimates
     parts = [
         Part("from", (f"{plan.repository} at {_base(offer)}",)),
-        *([Part("first", tuple(_smoke(plan)))] if plan.smoke else []),
+        *([Part("smoke", tuple(_smoke(plan)))] if plan.smoke else []),
         Part("tests", tuple(_tests(offer))),
         Part("agents", tuple(_agents(plan))),
         Part("limits", tuple(_limits(plan))),
         Part("time", (f"about {span(estimates.seconds)}, {span(estimates.longest)} at most", estimates.time_basis)),
-        Part("money", tuple(_money(offer))),
+        Part("cost", tuple(_money(offer))),
         Part("disk", tuple(_disk(offer))),
-        Part("leaves", tuple(f"{one.what} → {one.to}" for one in estimates.leaves)),
+        Part("sent out", tuple(f"{one.what} → {one.to}" for one in estimates.leaves)),
         Part("env", tuple(_env(offer))),
     ]
     if offer.uncollected:
@@ -109,7 +108,7 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
 
 
 def amount(size: float) -> str:
-    """Bytes in the largest unit that fits: `640 kB`, `1.2 GB`."""
+    """Format bytes in the largest unit that fits: `640 kB`, `1.2 GB`."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -124,9 +123,9 @@ def _base(offer: Offer) -> str:
 
 def _tests(offer: Offer) -> list[str]:
     count = len(offer.tests)
-    lines = [f"{_counted(count, 'test')}, and an agent of its own for each" if count > 1 else "1 test, and one agent"]
+    lines = [f"{_counted(count, 'test')}, one agent for each" if count > 1 else "1 test, one agent"]
     if offer.affected_by:
-        lines[0] = f"{count} of {_counted(offer.found, 'test')}: what changed since {offer.affected_by} concerns them"
+        lines[0] = f"{count} of {_counted(offer.found, 'test')}: affected by changes since {offer.affected_by}"
         for test in offer.tests[:_MOST_TESTS]:
             lines += [f"  {test.node_id}", *(f"    {reason}" for reason in test.reasons)]
         if count > _MOST_TESTS:
@@ -136,18 +135,18 @@ def _tests(offer: Offer) -> list[str]:
         longest = max(len(f"{number}") for number in files.values())
         lines += _cut([f"  {number:>{longest}}  {path}" for path, number in files.items()], _MOST_FILES, " files")
     if offer.deselected:
-        lines.append(f"{_counted(offer.deselected, 'test')} left out by the arguments of pytest")
+        lines.append(f"{_counted(offer.deselected, 'test')} deselected by pytest's arguments")
     citing = sum(test.blocks > 0 for test in offer.tests)
     if citing:
-        lines.append(f"{_counted(citing, 'agent')} shown the blocks of the tutorial that the test cites")
+        lines.append(f"{_counted(citing, 'prompt')} with the tutorial blocks that the test cites")
     return lines
 
 
 def _smoke(plan: RunPlan) -> list[str]:
     where = ", ".join("this machine" if place == LOCAL_PROVIDER else place for place in plan.smoke)
     return [
-        f"{_counted(len(plan.smoke), 'smoke agent')} ({plan.agent_type}) on {where}: gets a tiny prompt, writes a file",
-        "where that fails nothing else starts (--no-smoke leaves it out)",
+        f"{_counted(len(plan.smoke), 'smoke agent')} ({plan.agent_type}) on {where}: a tiny prompt, one file to write",
+        "if it fails, nothing else starts there (--no-smoke skips it)",
     ]
 
 
@@ -157,27 +156,29 @@ def _agents(plan: RunPlan) -> list[str]:
     copy = "a copy of the repository" if plan.transfer == "mirror" else "a work tree of one private clone"
     lines = [
         f"{what} {where}, each in {copy}",
-        f"tests run by `{shlex.join((*plan.pytest_command, *plan.pytest_args))}`",
+        f"tests run with `{shlex.join((*plan.pytest_command, *plan.pytest_args))}`",
     ]
     if plan.setup_command:
-        lines.append(f"each copy is set up by `{plan.setup_command}` first; only uv's cache is shared (setup_command)")
+        lines.append(
+            f"setup of each copy: `{plan.setup_command}`; copies share only uv's cache (setting setup_command)"
+        )
     if plan.create_args:
         lines.append(f"mngr create … {shlex.join(plan.create_args)}")
     lines += meanings(plan.agent_type, plan.agent_settings)
     if plan.prompt_template:
-        lines.append("told by a prompt template of yours")
+        lines.append("the prompt is your template (setting prompt)")
     return lines
 
 
 def _limits(plan: RunPlan) -> list[str]:
     many = {
-        "ask": "launching rests and you are asked",
-        "pause": "launching rests",
-        "go": "launching goes on",
+        "ask": "launching is paused and you are asked",
+        "pause": "launching is paused",
+        "go": "launching continues",
     }[plan.on_cluster]
     return [
-        f"{plan.max_running} at once, at most {plan.launch_rate:g} made in a second, {span(plan.timeout)} for each",
-        f"when many fail alike: {many}",
+        f"{plan.max_running} at once, at most {plan.launch_rate:g} launched per second, {span(plan.timeout)} each",
+        f"when many fail with the same error: {many}",
     ]
 
 
@@ -204,21 +205,21 @@ def _disk(offer: Offer) -> list[str]:
 
 def _env(offer: Offer) -> list[str]:
     plan = offer.plan
-    lines = ["no variable of yours is handed to agents (--env NAME does)"]
+    lines = ["agents get none of your variables (--env NAME passes one)"]
     if plan.env_names:
         names = ", ".join(plan.env_names)
-        lines = [f"{names}: the values go to each agent and into mngr's files of it, and into no file of a run"]
+        lines = [f"{names}: the values go to each agent and into mngr's files about it, not into files of the run"]
     if plan.agent_env:
-        lines.append(f"{', '.join(plan.agent_env)} is set for each agent")
+        lines.append(f"set for each agent: {', '.join(plan.agent_env)}")
     if offer.withheld:
         shown = ", ".join(offer.withheld[:_MOST_NAMES])
         more = f" and {len(offer.withheld) - _MOST_NAMES} more" if len(offer.withheld) > _MOST_NAMES else ""
-        lines.append(f"withheld, since nobody named them: {shown}{more}")
+        lines.append(f"hidden from agents, since --env does not name them: {shown}{more}")
     return lines
 
 
 def _uncollected(offer: Offer) -> list[str]:
-    lines = [f"{_counted(len(offer.uncollected), 'file')} cannot be collected, so no agent starts for them"]
+    lines = [f"{_counted(len(offer.uncollected), 'file')} cannot be collected and get no agent"]
     for one in offer.uncollected[:_MOST_PATHS]:
         lines += [f"  {one.path}", f"    {one.message}"]
     if len(offer.uncollected) > _MOST_PATHS:
@@ -228,7 +229,7 @@ def _uncollected(offer: Offer) -> list[str]:
 
 def _left_out(plan: RunPlan) -> list[str]:
     count = len(plan.left_out)
-    lines = [f"{_counted(count, 'path')} changed or untracked here, so not in the base"]
+    lines = [f"{_counted(count, 'path')} changed or untracked, so not in the base"]
     return [*lines, *_cut([f"  {path}" for path in plan.left_out], _MOST_PATHS, "")]
 
 

@@ -1,12 +1,11 @@
-"""What an agent is told: one Markdown text, made from a template that a person may replace or extend.
+"""The prompts of agents: Markdown, rendered from a template that the user may replace or extend.
 
-The template that ships is `prompts/tester.j2`. A person's own is any jinja2 text: it stands alone, or it begins with
-`{% extends "tester.j2" %}` and fills the blocks that it wants otherwise (`NAMES` and the shipped file say what there
-is). It runs in a sandbox and a name that does not exist is an error, so a template that would tell an agent nonsense
-is refused when the run is planned, not read by a hundred agents.
+The default template is `prompts/tester.j2`. The user's own is any jinja2 text: it stands alone, or it begins with
+`{% extends "tester.j2" %}` and overrides blocks of it. It may use the names in `NAMES`. It is rendered in a sandbox
+when the run is planned, and an unknown name is an error, so a broken template is refused before the first agent.
 
-Names of tests and texts of blocks only ever go in as values: what stands in them is never taken for template code,
-and no fence that they contain ends the one around them.
+Names of tests and texts of blocks are passed as values: they are never template code, and no fence in them ends the
+fence around them.
 """
 
 from __future__ import annotations
@@ -27,45 +26,45 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import PlannedTest, RunPlan
 
 SHIPPED = "tester.j2"
-"""What a person's template extends."""
+"""The template that a user's template may extend."""
 SMOKE_TEMPLATE = "smoke.j2"
 PROMPT_FILE = ".selftest/prompt.md"
 """Path of the prompt in an agent's copy of the repository."""
 PROMPT_LINE = f"Read {PROMPT_FILE} and do what it says."
-"""First message to an LLM agent. Its program wraps longer ones as pasted text, which models are told to distrust."""
+"""First message to an LLM agent. Longer ones are wrapped as pasted text, which models are told to distrust."""
 OUTCOME_NAME = "outcome.json"
 BUNDLE_NAME = "branch.bundle"
 
 NAMES = {
     "run": "the id of the run",
     "test": "the node id of the test",
-    "base": "the full id of the commit that the agent begins at",
+    "base": "the full id of the commit that the agent starts from",
     "run_command": "the shell command that runs the test",
     "cited_blocks": "the tutorial blocks that the test cites, word for word",
-    "minutes": "how many minutes the agent has, as text",
-    "end_time": "the time of day at which the agent's time is over, with its zone, as text",
+    "minutes": "the agent's time in minutes, as text",
+    "end_time": "the time of day when the agent's time is over, with its zone, as text",
     "kinds": "pairs of a kind of change and its meaning",
     "environment": "pairs of a variable's name and its meaning",
     "outcome_schema": "the JSON Schema of the outcome, as text",
-    "outcome_example": "an outcome, as text",
+    "outcome_example": "an example of an outcome, as text",
     "outcome_name": "the name of the outcome file",
     "bundle_name": "the name of the bundle",
 }
-"""Every name that a template may use. The filter `fenced` puts a text between fences that it does not contain."""
+"""The names that a template may use. The filter `fenced` puts a text between fences that it does not contain."""
 
 KINDS = {
-    ChangeKind.IMPROVE_TEST: "the test was right and proves more now, or the same with less",
+    ChangeKind.IMPROVE_TEST: "the test was right; now it proves more, or the same with less code",
     ChangeKind.FIX_TEST: "the test was wrong",
     ChangeKind.FIX_IMPL: "the program was wrong",
     ChangeKind.FIX_TUTORIAL: "the block of the tutorial was wrong",
-    ChangeKind.CREATE_TEST: "a path of the block that no test covered has a test",
+    ChangeKind.CREATE_TEST: "a new test for a case of the block that no test covered",
 }
 ENVIRONMENT = {
     "SELFTEST_RUN": "the id of this run",
     "SELFTEST_TEST": "the id of your test",
-    "SELFTEST_BASE": "the commit that your branch began at",
-    "SELFTEST_OUT": "the folder for what you give back, as an absolute path",
-    "SELFTEST_PROMPT_FILE": "a file with this text",
+    "SELFTEST_BASE": "the commit that your branch started from",
+    "SELFTEST_OUT": "the folder for your results, as an absolute path",
+    "SELFTEST_PROMPT_FILE": "a file with this prompt",
 }
 _EXAMPLE = {
     "errored": False,
@@ -89,9 +88,9 @@ _EXAMPLE = {
 
 
 def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
-    """The prompt of one test's agent, whose time begins at `at` (seconds since the epoch).
+    """Render the prompt of one test's agent, whose time starts at `at` (seconds since the epoch).
 
-    Raises ConfigError where the person's template cannot be used.
+    Raises ConfigError if the user's template cannot be used.
     """
     values = {
         "run": plan.run,
@@ -112,7 +111,7 @@ def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
 
 
 def render_smoke_prompt(agent_id: str) -> str:
-    """The prompt of a smoke agent: it writes the outcome that proves it."""
+    """Render the prompt of a smoke agent: it writes an outcome with a nonce."""
     out = f'"$SELFTEST_OUT/{OUTCOME_NAME}'
     command = f'printf \'%s\\n\' {shlex.quote(report_of(agent_id))} > {out}.draft"\nmv {out}.draft" {out}"'
     template = (resources.files("selftest_core.run.plan") / "prompts" / SMOKE_TEMPLATE).read_text(encoding="utf-8")
@@ -120,17 +119,17 @@ def render_smoke_prompt(agent_id: str) -> str:
 
 
 def run_command(plan: RunPlan, test: PlannedTest) -> str:
-    """The shell command that runs one test, from the top of the repository."""
+    """Make the shell command that runs one test, from the top of the repository."""
     return shlex.join((*plan.pytest_command, *plan.pytest_args, test.node_id))
 
 
 def shipped_template() -> str:
-    """The text of the template that ships."""
+    """Read the template that is part of the package."""
     return (resources.files("selftest_core.run.plan") / "prompts" / SHIPPED).read_text(encoding="utf-8")
 
 
 def fenced(text: str, language: str = "") -> str:
-    """The text between Markdown fences longer than any that it has."""
+    """Put a text between Markdown fences that are longer than any in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.removesuffix('\n')}\n{fence}"
@@ -149,7 +148,7 @@ def _render(template: str, values: dict[str, Any]) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["fenced"] = fenced
-    hint = f'It may use {", ".join(sorted(NAMES))}; `{{% extends "{SHIPPED}" %}}` begins with the one that ships.'
+    hint = f'It may use {", ".join(sorted(NAMES))}; `{{% extends "{SHIPPED}" %}}` extends the default template.'
     try:
         made = environment.from_string(template).render(values)
     except TemplateSyntaxError as error:
@@ -161,12 +160,12 @@ def _render(template: str, values: dict[str, Any]) -> str:
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
         raise ConfigError("The prompt template cannot be used", f"{type(error).__name__}: {error}", hint) from error
     if not made.strip():
-        raise ConfigError("The prompt template says nothing", "It came out empty.", hint)
+        raise ConfigError("The prompt template is empty", "It renders an empty text.", hint)
     return made
 
 
 def without_deprecated(schema: Any) -> Any:
-    """The schema without the fields that are read for old runs alone: an agent would fill them in."""
+    """Remove the fields that are only read from old runs: an agent would fill them in."""
     if isinstance(schema, list):
         return [without_deprecated(one) for one in schema]
     if not isinstance(schema, dict):
@@ -176,6 +175,6 @@ def without_deprecated(schema: Any) -> Any:
 
 
 def _schema_text(schema: dict[str, Any]) -> str:
-    """The schema with small objects on one line: agents read it, and each line of it is paid for a hundred times."""
+    """Print the schema with small objects on one line: agents read it, and pay for each line."""
     text = json.dumps(schema, indent=2)
     return re.sub(r"[\[{]\n\s+[^\[\]{}]{0,160}[\]}]", lambda small: re.sub(r"\n\s*", " ", small[0]), text)

@@ -16,7 +16,7 @@ from selftest_core.run.conduct.smoke_agents import ASKED_TO_STOP
 from selftest_core.run.crew.mngr_commands import place_of
 from selftest_core.run.events import Event
 from selftest_core.run.fold import Member
-from selftest_core.run.log_lines import tell
+from selftest_core.run.log_lines import log_line
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.run.plan.plan import plan_from_json, plan_json
 from selftest_core.run.plan.prompt import render_smoke_prompt
@@ -75,7 +75,7 @@ def test_each_place_has_one_and_one_that_fails_lets_nothing_start(tmp_path: Path
     said: list[str] = []
 
     def listen(run: Run, entry: Entry) -> None:
-        said.append(tell(run, entry))
+        said.append(log_line(run, entry))
 
     assert rehearsal.conduct(on_change=listen) == "smoke"
     assert Event.LAUNCHING not in events(rehearsal)

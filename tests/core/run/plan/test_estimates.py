@@ -130,7 +130,7 @@ def test_what_leaves_and_to_whom_depends_on_where_agents_run_and_what_they_are()
     assert "-> OpenAI" in remote
     assert "TOKEN -> the agents on modal" in remote
     along = estimate(dataclasses.replace(PLAN, provider="modal"), SIZE, along=("/home/ann/agent.sh",)).leaves
-    assert ("/home/ann/agent.sh, which the command names", "modal, beside each prompt") in [
+    assert ("/home/ann/agent.sh, which the command names", "modal, with each prompt") in [
         (one.what, one.to) for one in along
     ]
     command = leaves(agent_type="command", agent_command=("./agent.sh",), env_names=())

@@ -66,29 +66,29 @@ def test_it_says_who_works_where_on_what_and_for_how_much() -> None:
     assert "3  tests/test_all.py" in parts["tests"]
     assert "claude on modal" in parts["agents"]
     assert "mngr create … -b timeout=900" in parts["agents"]
-    assert "2 at once, at most 1 made in a second, 4 min for each" in parts["limits"]
-    assert "launching goes on" in parts["limits"]
+    assert "2 at once, at most 1 launched per second, 4 min each" in parts["limits"]
+    assert "launching continues" in parts["limits"]
     assert "about 10 min" in parts["time"]
     assert "the median of 9 agents of run r" in parts["time"]
-    assert "about 4.00 USD" in parts["money"]
-    assert "launching stops after 2, at the budget of 5.00 USD" in parts["money"]
+    assert "about 4.00 USD" in parts["cost"]
+    assert "launching stops after 2, at the budget of 5.00 USD" in parts["cost"]
     assert "12 GB are free" in parts["disk"]
     assert "on each host" in parts["disk"]
-    assert "with its history, and the prompts → modal" in parts["leaves"]
-    assert "→ Anthropic" in parts["leaves"]
-    assert "the values of TOKEN → the agents on modal" in parts["leaves"]
-    assert parts["env"].startswith("TOKEN: the values go to each agent and into mngr's files of it")
+    assert "with its history, and the prompts → modal" in parts["sent out"]
+    assert "→ Anthropic" in parts["sent out"]
+    assert "the values of TOKEN → the agents on modal" in parts["sent out"]
+    assert parts["env"].startswith("TOKEN: the values go to each agent and into mngr's files about it")
     assert "1 file cannot be collected" in parts["broken"]
     assert "ImportError: no x" in parts["broken"]
-    assert "2 paths changed or untracked here" in parts["left out"]
+    assert "2 paths changed or untracked" in parts["left out"]
     assert parts["note"] == "this is a shallow clone"
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
     offer = an_offer()
 
-    assert said(offer)["money"].startswith("unknown")
-    assert "no variable of yours" in said(offer)["env"]
+    assert said(offer)["cost"].startswith("unknown")
+    assert "none of your variables" in said(offer)["env"]
     assert "are free" not in said(dataclasses.replace(offer, free=None))["disk"]
 
 
@@ -98,7 +98,7 @@ def test_each_picked_test_is_shown_with_its_reasons() -> None:
 
     tests = said(offer)["tests"]
 
-    assert tests.startswith("2 of 40 tests: what changed since main concerns them")
+    assert tests.startswith("2 of 40 tests: affected by changes since main")
     assert f"  {names[0]}\n    a.py changed\n    it cites a block" in tests
 
 
@@ -203,9 +203,9 @@ def test_a_path_of_the_persons_checkout_in_the_environment_is_told(tmp_path: Pat
 def test_a_smoke_agent_is_the_first_step_of_the_plan() -> None:
     offer = an_offer(provider="local,modal", agent_type="claude", agent_command=None, smoke=("local", "modal"))
     words = [part.word for part in offer_parts(offer)]
-    assert words.index("first") < words.index("tests")
-    assert "2 smoke agents (claude) on this machine, modal" in said(offer)["first"]
-    assert "--no-smoke" in said(offer)["first"]
+    assert words.index("smoke") < words.index("tests")
+    assert "2 smoke agents (claude) on this machine, modal" in said(offer)["smoke"]
+    assert "--no-smoke" in said(offer)["smoke"]
     document = offer_document(offer).model_dump(mode="json")
     assert document["smoke"] == [{"provider": "local", "type": "claude"}, {"provider": "modal", "type": "claude"}]
-    assert "first" not in said(an_offer())
+    assert "smoke" not in said(an_offer())

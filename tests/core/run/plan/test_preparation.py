@@ -223,7 +223,7 @@ def test_a_file_of_the_command_that_goes_along_is_offered_by_name(shop: World, t
         made = prepared(shop, provider=provider, agent_command=f"{script} --all", tests=("tests/test_tax.py",))
         return [one.to for one in made.offer.estimates.leaves if str(script) in one.what]
 
-    assert goes_along("boxes") == ["boxes, beside each prompt"]
+    assert goes_along("boxes") == ["boxes, with each prompt"]
     assert goes_along("local") == []
 
 
