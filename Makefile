@@ -3,13 +3,13 @@
 
 PYTHON_BIN := .venv/bin/python
 ARGS :=
-# Files of tests that run side by side; most of a test's time is spent waiting for real programs.
-JOBS := 3
+# Files of tests that run side by side: more than cores, as most of a test's time is spent waiting for real programs.
+JOBS := 5
 
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test agents chaos fuzz check check-static bench screenshots generate format lock
+.PHONY: help venv demo test quick agents chaos fuzz check check-static bench screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -24,6 +24,9 @@ demo: venv ## scripted agents in a private world, live on the screen
 
 test: venv ## all tests
 	@$(PYTHON_BIN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+quick: venv ## tests that need no private world, so no agent and no terminal: for the inner loop
+	@$(PYTHON_BIN) -m pytest -q -n 2 --dist loadfile --durations=0 --durations-min=5 -m "not real and not world and not agents" $(ARGS)
 
 agents: venv ## tests with the real Claude Code and Codex on the scripted model; npm installs both into .agents
 	@scripts/agents $(ARGS)

@@ -13,6 +13,10 @@ from worlds import World, a_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+WORLDS = {"world", "shared_world", "a_world", "e2e"}
+"""Fixtures and imports of the tests that start programs in a private world."""
 
 # A build server starts us in the background, where shells ignore SIGINT and SIGQUIT, and nohup ignores SIGHUP;
 # ignored signals are inherited by every program that a test starts.
@@ -52,8 +56,22 @@ def shared_world() -> Iterator[World]:
         yield made
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests that need a private world: they start programs, and `make quick` leaves them out."""
+    assert isinstance(item, pytest.Function)
+    if WORLDS.intersection(item.fixturenames) or WORLDS.intersection(vars(item.module)):
+        item.add_marker("world")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that drive real agents come first: side by side, a slow one that began last would keep all waiting."""
-    slow = {item.path for item in items if item.get_closest_marker("real")}
-    items.sort(key=lambda item: item.path not in slow)
+    """Put the slowest files first: side by side, one that began last would keep all waiting.
+
+    Files that drive real agents are slower than others, and among them a deadline shows how long a test may take.
+    """
+    seconds: dict[Path, float] = {}
+    for item in items:
+        if item.get_closest_marker("real"):
+            mark = item.get_closest_marker("timeout")
+            seconds[item.path] = max(seconds.get(item.path, 0.0), mark.args[0] if mark else 60.0)
+    items.sort(key=lambda item: -seconds.get(item.path, 0.0))

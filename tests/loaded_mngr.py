@@ -1,9 +1,12 @@
-"""The real mngr with its modules loaded once: for what tests only set up or look up, call after call.
+"""The real mngr with its modules loaded once: for tests in which how our program starts and ends it is not the subject.
 
-Loading takes an mngr most of its time, three seconds of a slow machine's processor for each call. Here one process
-beside the tests loads it, and forks for every call: the same program, in the environment, folder and session of its own
-that a started one has, ended like one. What is tested itself (how our program runs mngr, ends it, finds it among the
-processes) is never run by this, but by starting the installed program.
+Loading takes an mngr most of its time, more than a second of processor for each call. Here one process beside the
+tests loads it, and forks for every call: the same program, with the environment, folder, files and session of its own
+that a started one has. `call` runs it from a test. `install` writes a program `mngr` for our program to run: it hands
+its files and its environment to such a fork, passes signals on, and ends as that ends; when it is killed, the fork is.
+
+Tests of starting, ending and finding mngr itself use the installed program instead, and so do those that teach mngr a
+type of agent: it learns them while it loads.
 """
 
 from __future__ import annotations
@@ -12,23 +15,60 @@ import atexit
 import contextlib
 import gc
 import importlib
-import json
+import marshal
 import os
 import random
+import selectors
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_one_call = threading.Lock()
-_server: list[subprocess.Popen[str]] = []
+_LENGTH = 4
+"""Bytes of a number: the length of a request, and the status that answers it."""
+_starting = threading.Lock()
+_server: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+LAUNCHER = '''#!{python}
+"""The mngr of imbue.mngr, loaded by another process: this one gives it its files, and waits for it."""
+
+import marshal, os, signal, socket, sys
+
+server = socket.socket(socket.AF_UNIX)
+server.connect({socket!r})
+request = marshal.dumps({{"argv": [{program!r}, *sys.argv[1:]], "env": dict(os.environ), "cwd": os.getcwd()}})
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, lambda number, frame: server.send(bytes([number])))
+socket.send_fds(server, [len(request).to_bytes({length}, "big")], [0, 1, 2])
+server.sendall(request)
+status = int.from_bytes(server.recv({length}), "big", signed=True)
+if status < 0:
+    signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+os._exit(status)
+'''
+
+
+def install(folder: Path, program: Path) -> Path:
+    """Write a program `mngr` into this folder that is `program`, loaded once for all calls; return it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    launcher = folder / "mngr"
+    address = str(_address())
+    launcher.write_text(
+        LAUNCHER.format(python=sys.executable, socket=address, program=str(program), length=_LENGTH), encoding="utf-8"
+    )
+    launcher.chmod(0o755)
+    return launcher
 
 
 def call(
@@ -36,46 +76,60 @@ def call(
 ) -> subprocess.CompletedProcess[str]:
     """Run mngr to its end as `program`, its input closed. Raises TimeoutExpired, when it has been ended."""
     argv = [str(program), *arguments]
-    with _one_call, tempfile.TemporaryDirectory(prefix="mngr-") as folder:
-        out, errors = Path(folder) / "out", Path(folder) / "errors"
-        asked = {"argv": argv, "env": dict(env), "cwd": str(cwd), "out": str(out), "errors": str(errors)}
-        status = _ask(json.dumps({**asked, "timeout": timeout}))
-        said = out.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")
-    if status is None:
-        raise subprocess.TimeoutExpired(argv, timeout, *said)
-    return subprocess.CompletedProcess(argv, status, *said)
+    request = marshal.dumps({"argv": argv, "env": dict(env), "cwd": str(cwd)})
+    with (
+        socket.socket(socket.AF_UNIX) as server,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as errors,
+        Path(os.devnull).open("rb") as nothing,
+    ):
+        server.settimeout(timeout)
+        server.connect(str(_address()))
+        socket.send_fds(
+            server, [len(request).to_bytes(_LENGTH, "big")], [nothing.fileno(), out.fileno(), errors.fileno()]
+        )
+        server.sendall(request)
+        is_late = False
+        try:
+            answer = server.recv(_LENGTH)
+        except TimeoutError:
+            is_late = True
+            server.settimeout(None)
+            server.shutdown(socket.SHUT_WR)  # it is killed then
+            answer = server.recv(_LENGTH)
+        texts = []
+        for file in (out, errors):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+    if is_late:
+        raise subprocess.TimeoutExpired(argv, timeout, *texts)
+    assert answer, "the process that has mngr loaded has ended"
+    return subprocess.CompletedProcess(argv, int.from_bytes(answer, "big", signed=True), *texts)
 
 
-def _ask(line: str) -> int | None:
-    """The exit status of the call, None where it was ended at its deadline."""
-    if not _server or _server[0].poll() is not None:
-        _server[:] = [_started()]
-    pipes = _server[0]
-    assert pipes.stdin is not None
-    assert pipes.stdout is not None
-    try:
-        pipes.stdin.write(f"{line}\n")
-        pipes.stdin.flush()
-        answer = pipes.stdout.readline()
-    except BaseException:
-        _end()  # nobody would read the answer but who asks next
-        raise
-    assert answer, f"the loaded mngr ended with {pipes.wait()}"
-    status: int | None = json.loads(answer)["status"]
-    return status
+def _address() -> Path:
+    """The socket of the process that has mngr loaded, which is started when there is none."""
+    with _starting:
+        if not _server or _server[0][0].poll() is not None:
+            _end()
+            folder = Path(tempfile.mkdtemp(prefix="mngr-", dir="/tmp"))
+            _server[:] = [(_started(folder / "socket"), folder)]
+        process, folder = _server[0]
+        while not (folder / "socket").exists():
+            assert process.poll() is None, f"the process that loads mngr ended with {process.returncode}"
+            time.sleep(0.02)  # a program of its own, which offers no event
+        return folder / "socket"
 
 
-def _started() -> subprocess.Popen[str]:
-    """It ends when we do: its input is at its end then. What mngr would read while it loads is not there."""
+def _started(address: Path) -> subprocess.Popen[bytes]:
+    """Start it. It ends when we do: its input is at its end then. What mngr would read while it loads is not there."""
     nowhere = f"{os.devnull}-not-there"
     plain = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     return subprocess.Popen(
-        [sys.executable, __file__],
+        [sys.executable, __file__, str(address)],
         env={**plain, "HOME": nowhere, "MNGR_HOST_DIR": f"{nowhere}/m"},
         cwd="/",
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
         start_new_session=True,
     )
 
@@ -83,67 +137,111 @@ def _started() -> subprocess.Popen[str]:
 @atexit.register
 def _end() -> None:
     while _server:
-        server = _server.pop()
-        server.kill()
-        server.communicate()
+        process, folder = _server.pop()
+        process.kill()
+        process.communicate()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 # In the process that has mngr loaded
 
 
-def _serve() -> None:
+def _serve(address: str) -> None:
     """Answer calls until there are no more. Returns in a process of each call, which is to be mngr then."""
-    while line := sys.stdin.readline():
-        asked = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            _become(asked)
-            return
-        print(json.dumps({"status": _end_of(pid, asked["timeout"])}), flush=True)
-    os._exit(0)
+    wake, waken = socket.socketpair()
+    for end in (wake, waken):
+        end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(waken.fileno())
+    listening = socket.socket(socket.AF_UNIX)
+    # Under its name only once it listens: who sees it can connect.
+    listening.bind(f"{address}.new")
+    listening.listen(64)
+    Path(f"{address}.new").rename(address)
+    ready = selectors.DefaultSelector()
+    for file, name in ((listening, "call"), (wake, "end of a child"), (sys.stdin, "end of the tests")):
+        ready.register(file, selectors.EVENT_READ, name)
+    callers: dict[int, socket.socket] = {}
+    while True:
+        for key, _ in ready.select():
+            match key.data:
+                case "end of the tests":
+                    for pid in callers:
+                        _kill(pid, signal.SIGKILL)
+                    os._exit(0)
+                case "call":
+                    caller, _ = listening.accept()
+                    asked, files = _request(caller)
+                    pid = os.fork()
+                    if pid == 0:
+                        signal.set_wakeup_fd(-1)
+                        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                        for file in (wake, waken, listening, caller, *callers.values()):
+                            file.close()
+                        ready.close()
+                        _become(asked, files)
+                        return
+                    for number in files:
+                        os.close(number)
+                    callers[pid] = caller
+                    ready.register(caller, selectors.EVENT_READ, pid)
+                case "end of a child":
+                    with contextlib.suppress(BlockingIOError):
+                        wake.recv(4096)
+                    for pid in [*callers]:
+                        done, status = os.waitpid(pid, os.WNOHANG)
+                        if done:
+                            caller = callers.pop(pid)
+                            with contextlib.suppress(KeyError):
+                                ready.unregister(caller)
+                            with contextlib.suppress(OSError):
+                                caller.send(os.waitstatus_to_exitcode(status).to_bytes(_LENGTH, "big", signed=True))
+                            caller.close()
+                case pid if pid in callers:
+                    with contextlib.suppress(ConnectionError):
+                        if numbers := callers[pid].recv(64):
+                            for number in numbers:
+                                _kill(pid, number)
+                            continue
+                    ready.unregister(callers[pid])  # the caller was killed, or waits no longer
+                    _kill(pid, signal.SIGKILL)
 
 
-def _become(asked: Mapping[str, object]) -> None:
+def _request(caller: socket.socket) -> tuple[Mapping[str, Any], list[int]]:
+    """What a caller asks for, and its input, output and error files."""
+    length, files, _, _ = socket.recv_fds(caller, _LENGTH, 3)
+    data = bytearray()
+    while len(data) < int.from_bytes(length, "big"):
+        data += caller.recv(1 << 20)
+    asked: Mapping[str, Any] = marshal.loads(data)
+    return asked, files
+
+
+def _kill(pid: int, number: int) -> None:
+    """Send a signal to a call and all that it started in its session."""
+    with contextlib.suppress(ProcessLookupError):
+        try:
+            os.killpg(pid, number)
+        except ProcessLookupError:  # it has no session of its own yet
+            os.kill(pid, number)
+
+
+def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
     """Take over what a program that was started with this would have found."""
     os.setsid()
-    for number, (path, flags) in enumerate(
-        (
-            (os.devnull, os.O_RDONLY),
-            (asked["out"], os.O_WRONLY | os.O_CREAT),
-            (asked["errors"], os.O_WRONLY | os.O_CREAT),
-        )
-    ):
-        file = os.open(str(path), flags, 0o600)
+    for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    env, argv = asked["env"], asked["argv"]
-    assert isinstance(env, dict)
-    assert isinstance(argv, list)
     os.environ.clear()
-    os.environ.update(env)
+    os.environ.update(asked["env"])
     time.tzset()
-    os.chdir(str(asked["cwd"]))
-    sys.argv = argv
+    os.chdir(asked["cwd"])
+    sys.argv = asked["argv"]
     random.seed()
-
-
-def _end_of(pid: int, timeout: float) -> int | None:
-    """Wait for the end of a call; at the deadline end it with all that it started in its session."""
-    deadline, step = time.monotonic() + timeout, 0.001
-    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        if time.monotonic() > deadline:
-            with contextlib.suppress(ProcessLookupError):  # it has no session of its own yet
-                os.killpg(pid, signal.SIGKILL)
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            return None
-        time.sleep(step)  # a call has no event that comes with a deadline
-        step = min(2 * step, 0.02)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 if __name__ == "__main__":
     cli = importlib.import_module("imbue.mngr.main").cli
     gc.freeze()  # or each call would look through all of it for garbage, and so copy it
-    _serve()
+    _serve(sys.argv[1])
     sys.exit(cli())

@@ -116,6 +116,13 @@ class World:
             raise AssertionError(f"mngr {words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done.stdout
 
+    def load_mngr(self) -> None:
+        """Let our program find an mngr that is loaded already: for tests that are not about how it is run."""
+        folder = self.root / "loaded"
+        if not folder.is_dir():
+            loaded_mngr.install(folder, BIN / "mngr")
+            self.extra["PATH"] = f"{folder}{os.pathsep}{self.environment['PATH']}"
+
     def tmux(self, *arguments: str, check: bool = True) -> str:
         """What the world's own tmux server answers."""
         return self.run(["tmux", *arguments], check=check).stdout

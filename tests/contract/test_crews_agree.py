@@ -356,6 +356,7 @@ def test_and_so_does_that_of_the_real_mngr(world: World, tmp_path: Path) -> None
 def real_stage(world: World) -> tuple[RealStage, RunPlan]:
     """A crew of the real mngr, with agents that wait for their gates."""
     repository = world.make_repository()
+    world.load_mngr()
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     gate = world.root / "gate"
     script = world.script("agent", AGENT.replace("@GATE@", str(gate)))

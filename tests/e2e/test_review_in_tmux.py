@@ -65,6 +65,7 @@ def dropped(screen: str) -> list[str]:
 def test_three_agents_are_reviewed_through_a_kill_to_a_published_branch() -> None:
     # The screen would ask for all providers too, which are none here; that costs as much again.
     with a_world(SELFTEST_TUI_REMOTE="false") as world:
+        world.load_mngr()
         work = world.script("work", WORK)
         for name in NAMES:
             more = ["--transfer", "git-worktree", "--id", f"agent-{uuid.uuid4().hex}"]

@@ -35,6 +35,7 @@ def fleet() -> Iterator[World]:
         temporary = world.root / "d"
         temporary.mkdir()
         world.extra["TMPDIR"] = str(temporary)
+        world.load_mngr()
         world.create(NAME, "sleep", "100000", labels={"selftest_test": "tests/test_cart.py::test_tax"})
         shown = ("list-panes", "-a", "-F", "#{pane_current_command}")
         eventually(lambda: world.tmux(*shown).strip() == "sleep", "its program, behind the shell that starts it")

@@ -302,6 +302,7 @@ async def test_destroying_what_is_gone_is_no_failure(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)  # some twenty calls of mngr, on a machine that may be busy
 async def test_real_agents_are_steered_on_the_server_that_has_them(world: World) -> None:
     world.make_repository()
+    world.load_mngr()
     eater = world.script("eater", EATER)
     socket = str(world.socket.with_name("other"))
     world.create("here", eater, world.root / "here.txt")

@@ -103,6 +103,7 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
         # Their run as lines of JSON, until all have ended. Its status is 1, since work for a person is left by design.
         selftest-tui demo --batch > run.jsonl || test $? = 1
     """)
+    world.load_mngr()
     temporary = world.root / "d"
     temporary.mkdir()
     environment = {**world.environment, "TMPDIR": str(temporary), "SELFTEST_DEMO_SPEED": "20"}

@@ -216,6 +216,7 @@ def begin(world: World, *told: str, timeout: float = TIMEOUT, is_held: bool = Fa
     """
     stories = [story for story in STORIES if not told or story[0] in told]
     repository = world.make_repository()
+    world.load_mngr()
     (repository / "dirty").write_text("not committed\n")
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     (world.root / "tmp").mkdir(exist_ok=True)

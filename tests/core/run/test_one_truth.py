@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 def test_a_command_agent_at_a_dialog_needs_a_person_everywhere_and_one_that_waits_nowhere(world: World) -> None:
     repository = world.make_repository()
+    world.load_mngr()
     environ = world.environment
     plan = replace(a_plan(1, is_real=True, repository=str(repository)), agent_command=("sleep", "100000"))
     agent_id = world.create("asks", "sleep", "100000")

@@ -36,6 +36,7 @@ class Zoo:
 @pytest.fixture(scope="module")
 def zoo(shared_world: World) -> Zoo:
     world = shared_world
+    world.load_mngr()
     work = world.script("work", "#!/bin/sh\nwhile :; do sleep 1000; done\n")
     end = world.script("end", "#!/bin/sh\nexit 3\n")
     world.create("waits", work, labels={"selftest_run": "r1", "selftest_test": "tests/test_a.py::one"})

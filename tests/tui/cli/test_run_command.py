@@ -123,6 +123,7 @@ def test_the_real_mngr_is_asked_what_it_knows(world: World, arguments: list[str]
 @pytest.mark.parametrize(("on_cluster", "status"), [("go", 1), ("ask", 3)])
 def test_arguments_that_mngr_refuses_cost_rows_and_leave_no_agent(world: World, on_cluster: str, status: int) -> None:
     repository = world.make_repository()
+    world.load_mngr()
     tests = 20 if on_cluster == "ask" else 6
     (repository / "test_all.py").write_text("".join(f"def test_{n}():\n    assert False\n" for n in range(tests)))
     world.run(["git", "add", "."])

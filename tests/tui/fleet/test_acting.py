@@ -140,6 +140,7 @@ async def test_enter_in_the_question_does_nothing(world: World, key: str) -> Non
 def agents() -> Iterator[World]:
     """A world with real agents that read lines."""
     with a_world() as made:
+        made.load_mngr()
         for name in ("one", "two"):
             made.create(name, reader(made, name)[1])
         yield made

@@ -108,6 +108,7 @@ def test_a_machine_that_dies_costs_its_own_test_alone_which_goes_to_the_other_wh
     with far_hosts(world) as far:
         stays, goes = far.add("one"), far.add("two")
         repository = world.make_repository()
+        world.load_mngr()
         base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
         plan = a_plan(
             2, is_real=True, repository=str(repository), base=base, timeout=1e9, launch_rate=100.0,
