@@ -45,6 +45,9 @@ _PICTURES = re.compile(r"[\u2500-\u259f\u25a0-\u25ff\u2800-\u28ff\u2190-\u21ff]+
 # The most significant line: pytest's own marks first, then a line that begins with the name of an error, then any line
 # that mentions one.
 _PYTEST = re.compile(r"E {2,}\S")
+_PYTEST_GOES_ON = re.compile(r"E(?: {2,}|\s*$)")
+_LONGEST_BLOCK = 50
+"""Lines of pytest's own marks that are looked at."""
 _NAMED = re.compile(r"(?:[\w.]+\.)?[A-Za-z_]\w*(?:Error|Exception|Refused|Timeout|Expired|Interrupt|Exit)\b")
 _SPOKEN = re.compile(
     r"\b(?:errors?|fatal|failed|failure|refused|denied|panic|traceback|not found|no such|cannot|could not|unable"
@@ -137,6 +140,11 @@ def signature(text: str) -> str:
     return joined if len(joined) <= LONGEST else joined[: LONGEST - 1].rstrip() + "\u2026"
 
 
+def telling(text: str) -> str:
+    """The lines of a text that its signature is made of, with their numbers, ids and paths. One line, untrusted."""
+    return " / ".join(line.strip() for line in _telling(_lines(text)) if line.strip())
+
+
 def without_shell(screen: str) -> str:
     """Return the text of a program's screen: without escapes, its frame, and the lines of the shell around it."""
     lines = _lines(without_chrome(screen))
@@ -201,8 +209,9 @@ def _significant(lines: list[str]) -> list[str]:
     if marked and not (named and summed and marked[-1] < summed[-1] < named[-1]):
         # The first line of the last block names the failure; the others explain it.
         first = marked[-1]
-        while first - 1 in marked[-50:]:
+        while first > 0 and _PYTEST_GOES_ON.match(lines[first - 1]):
             first -= 1
+        first = next((number for number in range(first, marked[-1]) if number in marked[-_LONGEST_BLOCK:]), marked[-1])
         return [lines[first][1:].strip()]
     if named:
         return [lines[named[-1]]]

@@ -41,7 +41,7 @@ class Row:
     `source`: whose state it is ("probe", "mngr", "remembered"). `attention`: why it needs a person, None where it does
     not; FAILED rows need one too. `stale_since`: the time of the last good answer, None while its provider answers.
     `condition`: its activity or what it waits for, None where only the state is known. `usage`: None where it is not
-    metered.
+    metered. `outcome`: how its test ended in its run, in words, empty where no run is read.
     """
 
     agent: Agent
@@ -56,6 +56,7 @@ class Row:
     exit_status: int | None = None
     usage: Usage | None = None
     condition: Condition | None = None
+    outcome: str = ""
 
     @property
     def key(self) -> AgentKey:

@@ -9,6 +9,7 @@ from textual.widgets import OptionList, Static
 import scenes
 from selftest_tui.fleet.arrangement import Group, GroupBy, SortBy
 from selftest_tui.shared.dialogs.choose import Choose
+from selftest_tui.shared.preferences import PreferenceStore
 from tui.key_checks import does
 
 if TYPE_CHECKING:
@@ -200,3 +201,13 @@ async def _(one: Driven, key: str) -> None:
     assert not one.table.marks
     await one.press(key)
     assert "Nothing to clear" in one.toasts
+
+
+@does("hide_old")
+async def _(one: Driven, key: str) -> None:
+    hides = []
+    for _ in range(2):
+        hides.append(one.table.arrangement.hides_old)
+        await one.press(key)
+        assert PreferenceStore(one.screen.environ).now.hides_old_agents is not hides[-1]
+    assert hides == [True, False]

@@ -280,7 +280,7 @@ def test_only_what_looks_different_is_painted_again(tmp_path: Path) -> None:
         (run_scenes.RED, "tests fail: AssertionError: assert 107.00 == 106.99"),
         ("E   ValueError: no\nE   \nE   Use -v to get more diff\n1 failed", "tests fail: ValueError: no"),
         ("Segmentation fault\n\n", "tests fail: Segmentation fault"),
-        ("\x1b[31mE   [red]evil", "tests fail: E   [red]evil"),
+        ("\x1b[31mE   [red]evil", "tests fail: [red]evil"),
         ("", "tests fail"),
     ],
 )

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.offer import Offer
     from selftest_core.run.plan.preparation import Prepared
     from selftest_core.run.store import RunFolder
-    from selftest_tui.fleet.feed import MakeWatch, Watch
+    from selftest_tui.fleet.feed import MakeWatch, OutcomesOf, Watch
     from selftest_tui.fleet.messages import ReplayWanted, ReviewFailed, ReviewWanted, RunWanted
     from selftest_tui.review.screen import ReviewScreen
+    from selftest_tui.run.feed import OutcomeReader
     from selftest_tui.run.screen import RunScreen
     from selftest_tui.run.start import StartScreen
 
@@ -73,7 +74,10 @@ class FleetApp(ColouredApp):
         self._start = start
         self._runs: dict[Path, RunScreen] = {}
         notices = Notices(notify, notify_command, environ, folder, self.write_to_terminal, self._say_from_thread)
-        self.fleet = FleetScreen(make_watch, environ, folder=folder, clock=clock, place=place, notices=notices)
+        self.fleet = FleetScreen(
+            make_watch, environ, folder=folder, clock=clock, place=place, notices=notices,
+            outcomes_of=_outcomes_of(environ),
+        )  # fmt: skip
         self._wanted_theme = theme
         self._was_warned = False
 
@@ -225,6 +229,20 @@ class FleetApp(ColouredApp):
         """How many changes of the review that was asked for on the command line still need a person."""
         screen = self._reviews.get(self._first_review) if self._first_review is not None else None
         return screen.state.open if screen is not None and screen.state is not None else 0
+
+
+def _outcomes_of(environ: Mapping[str, str]) -> OutcomesOf:
+    """Read outcomes for the fleet. What reads runs is loaded with the first of them, in the thread."""
+    made: list[OutcomeReader] = []
+
+    def read(runs: frozenset[str]) -> Mapping[str, str]:
+        from selftest_tui.run.feed import OutcomeReader
+
+        if not made:
+            made.append(OutcomeReader(environ))
+        return made[0].read(runs)
+
+    return read
 
 
 type Begin = Callable[[Callable[[str], None]], RunFolder]

@@ -15,6 +15,7 @@ from selftest_core.tools.tmux import default_socket
 from selftest_tui.fleet.arrangement import FILTER, Arrangement, Group, GroupBy, SortBy, labels_of
 from selftest_tui.fleet.keys import Situation
 from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted, RunWanted
+from selftest_tui.shared import present
 from selftest_tui.shared.filter import help_lines
 from selftest_tui.shared.keys import Topic
 from selftest_tui.shared.present import clean
@@ -74,6 +75,7 @@ class FleetActions(SplitScreen):
             is_searchable=bool(self.view.sessions) or any(map(_is_searchable, self.view.rows)),
             pane_is_open=self.pane_is_open,
             is_filtered=bool(how.query or how.only_me),
+            hidden=table.arranged.hidden,
         )
 
     def before_press(self, key: Key) -> None:
@@ -196,6 +198,15 @@ class FleetActions(SplitScreen):
         """Show only what needs a person, or all again."""
         how = self.table.arrangement
         self._arrange(replace(how, only_me=not how.only_me))
+
+    def do_hide_old(self) -> None:
+        """Hide agents of runs that ended more than a day ago, or show them."""
+        how = self.table.arrangement
+        self._arrange(replace(how, hides_old=not how.hides_old))
+        self.keep_hiding(not how.hides_old)
+        hidden = present.plural(self.table.arranged.hidden, "agent")
+        what = "Agents of old runs are shown." if how.hides_old else f"{hidden} of runs that ended more than a day ago."
+        self.say(what, "Shown" if how.hides_old else "Hidden")
 
     def do_group(self) -> None:
         """Choose how to group."""

@@ -8,6 +8,7 @@ It knows no key, no watch, no mngr: the screen calls it, and it posts what becam
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.geometry import Region
@@ -151,10 +152,12 @@ class AgentTable(CursorTable["Line"]):
         super().cursor_went()
 
     def go_to_key(self, key: LineKey) -> bool:
-        """Put the cursor on a line by identity, opening its group; False where it is not shown."""
+        """Put the cursor on a line by identity: open its group, show old agents. False where it is not shown."""
         group = self.arranged.group_of.get(key)
         if key not in self.arranged.places and group is not None:
             self.fold(group, False)
+        elif group is None and self.arranged.hidden and key in self._view.by_key:
+            self.arrange_by(replace(self.arrangement, hides_old=False))
         place = self.arranged.places.get(key)
         if place is not None:
             self.go_to(place)

@@ -17,6 +17,7 @@ from selftest_core.fleet.view import Category, FleetView, Row
 from selftest_core.frozen import dataclass
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts, hyphenated
+from selftest_tui.shared.present import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from selftest_core.tools.tmux import SessionRef
     from selftest_tui.shared.filter import Facts
 
+OLD_AFTER = 24 * 3_600.0
+"""Seconds after its end from which an agent of a run is old."""
 OTHER_SESSIONS = "other tmux sessions"
 NONE_OF_IT = "none"
 _OWN_LABELS = ("selftest_", "project")
@@ -53,13 +56,14 @@ class SortBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """All choices of layout. `folded`: keys of the groups that are closed."""
+    """All choices of layout. `hides_old`: without agents of old runs. `folded`: keys of the groups that are closed."""
 
     group: GroupBy = GroupBy.ATTENTION
     label: str = ""
     sort: SortBy = SortBy.URGENCY
     query: str = ""
     only_me: bool = False
+    hides_old: bool = False
     folded: frozenset[str] = frozenset()
 
     def fold(self, group: str, closed: bool) -> Arrangement:
@@ -98,12 +102,16 @@ type LineKey = AgentKey | SessionRef | str
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """The lines in order. `needing`: the keys of the agents that need a person, folded ones too, in that order."""
+    """The lines in order. `needing`: the keys of the agents that need a person, folded ones too, in that order.
+
+    `hidden`: how many agents of old runs are left out.
+    """
 
     lines: tuple[Line, ...] = ()
     needing: tuple[AgentKey, ...] = ()
     shown: int = 0
     agents: int = 0
+    hidden: int = 0
     places: dict[LineKey, int] = field(default_factory=dict, compare=False)
     group_of: dict[LineKey, str] = field(default_factory=dict, compare=False)
 
@@ -121,11 +129,15 @@ def labels_of(view: FleetView) -> tuple[str, ...]:
 def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | None = None) -> Arranged:
     """The lines of `view`. `matching`: the keys that the filter lets through, None for all.
 
-    With a filter no group is folded: a hit must never be invisible.
+    With a filter no group is folded and no old agent is hidden: a hit must never be invisible.
     """
     rows = [(row.key, row) for row in view.rows if not how.only_me or row.attention is not None]
     if matching is not None:
         rows = [pair for pair in rows if pair[0] in matching]
+    hidden = 0
+    if how.hides_old and matching is None:
+        recent = [pair for pair in rows if not is_old(pair[1], view.at)]
+        hidden, rows = len(rows) - len(recent), recent
     sorting = _sorting(how.sort)
     rows.sort(key=lambda pair: sorting(pair[1]))
     laid = _Layout(how, may_fold=matching is None)
@@ -142,8 +154,18 @@ def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | N
     if sessions:
         laid.add(OTHER_SESSIONS, [(one.ref, one) for one in sorted(sessions, key=lambda one: one.ref[::-1])])
     return Arranged(
-        tuple(laid.lines), tuple(laid.needing), len(rows), len(view.rows), laid.places, laid.group_of
-    )  # fmt: skip
+        tuple(laid.lines), tuple(laid.needing), len(rows), len(view.rows), hidden, laid.places, laid.group_of
+    )
+
+
+def is_old(row: Row, now: float) -> bool:
+    """True for an agent of a run that ended more than a day ago, and needs nobody but for its failure."""
+    if row.category not in ENDED or not row.agent.run or row.stale_since is not None:
+        return False
+    agent = row.agent
+    moments = (row.idle_since, agent.agent_activity_at, agent.user_activity_at, agent.started_at, agent.created_at)
+    known = [moment for moment in moments if moment is not None]
+    return bool(known) and now - max(known) > OLD_AFTER
 
 
 class _Layout:
@@ -197,6 +219,7 @@ def facts_of(line: Row | TmuxSession) -> Facts:
     states += ["stale"] if line.stale_since is not None else []
     test, branch = agent.test or "", agent.branch or ""
     parts = [agent.name, test, branch, agent.host.name, agent.host.provider, agent.type]
+    parts += [line.outcome] if line.outcome else []
     parts += [f"{name}={value}" for name, value in agent.labels.items() if name != "selftest_test"]
     fields = {
         "name": (agent.name,), "test": (test,), "branch": (branch,), "host": (agent.host.name,),

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import SelftestError
 from selftest_tui.fleet.messages import FleetSeen, PlaceFound, WatchEnded
+from selftest_tui.shared.present import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from textual.message import Message
 
-    from selftest_core.fleet.view import FleetView
+    from selftest_core.agents import AgentKey
+    from selftest_core.fleet.view import FleetView, Row
 
 SECONDS_TO_END = 5.0
 SECONDS_FOR_GIT = 5.0
@@ -101,6 +103,38 @@ class Feed:
             detail = "".join(traceback.format_exception(error))
             title = f"The watch over the fleet broke: {error}"
             self._post(WatchEnded(SelftestError(title, detail, "What is shown is old now: quit (q) and start again.")))
+
+
+type OutcomesOf = Callable[[frozenset[str]], Mapping[str, str]]
+"""Reads the outcomes of the tests of some runs, by the id of the agent. Called in a thread."""
+
+
+class Outcomes:
+    """The outcomes of tests, put into the rows of their agents. Unchanged rows stay the same objects."""
+
+    def __init__(self) -> None:
+        self._texts: Mapping[str, str] = {}
+        self._made: dict[AgentKey, tuple[Row, Row]] = {}
+
+    def learn(self, outcomes: Mapping[str, str]) -> bool:
+        """Go over to newer outcomes; False where they are the same."""
+        if outcomes == self._texts:
+            return False
+        self._texts = dict(outcomes)
+        return True
+
+    def applied_to(self, view: FleetView) -> FleetView:
+        """The view with an outcome in each row that has one."""
+        return replace(view, rows=tuple(map(self._row, view.rows))) if self._texts else view
+
+    def _row(self, row: Row) -> Row:
+        text = self._texts.get(row.agent.id, "") if row.category in ENDED else ""
+        if text == row.outcome:
+            return row
+        known = self._made.get(row.key)
+        if known is None or known[0] is not row or known[1].outcome != text:
+            known = self._made[row.key] = (row, replace(row, outcome=text))
+        return known[1]
 
 
 def find_place(folder: Path, environ: Mapping[str, str], post: Callable[[Message], object]) -> None:

@@ -34,12 +34,15 @@ class Situation:
     is_searchable: bool = False
     pane_is_open: bool = True
     is_filtered: bool = False
+    hidden: int = 0
 
 
 def mark_disabled_reason(now: Situation) -> str | None:
     """There must be something to act on."""
     if now.shown or now.session is not None:
         return None
+    if now.hidden and not now.is_filtered:
+        return "All agents are of runs that ended more than a day ago: ^e shows them."
     if now.agents:
         return "No agent is shown: escape clears the filter."
     return "There is no agent yet."
@@ -155,6 +158,8 @@ FIND = (
         "search all terminals (^r: their scrollback too) and conversations; agents with matches become the marked ones",
         Topic.FIND, line=7, disabled_reason=search_disabled_reason),
     Key(("a",), "a", "only_needing", "only ◆", "show only agents that need you, or all again", Topic.FIND, line=6),
+    Key(("ctrl+e",), "^e", "hide_old", "hide old runs",
+        "hide agents of runs that ended more than a day ago, or show them; remembered", Topic.FIND),
     Key(("g",), "g", "group", "group", "group by attention, state, host, project, run or a label",
         Topic.FIND, line=11, opens=True),
     Key(("o",), "o", "sort", "sort", "sort by urgency, name, running time, idle time or newest",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from selftest_core.errors import SelftestError
@@ -60,6 +61,14 @@ class NameChanged(Message):
         super().__init__()
         self.before = before
         self.after = after
+
+
+class OutcomesRead(Message):
+    """Outcomes of tests were read from their runs, by the id of the agent."""
+
+    def __init__(self, outcomes: Mapping[str, str]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
 
 
 class RunSeen(Message):

@@ -6,6 +6,7 @@ This wires the feed to the table, and the cursor to the right pane. What keys do
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,8 +18,9 @@ from selftest_tui.fleet import feed
 from selftest_tui.fleet.actions import FleetActions
 from selftest_tui.fleet.agent_table import AgentTable
 from selftest_tui.fleet.arrangement import Group, is_same
-from selftest_tui.fleet.feed import Feed, without_own_session
+from selftest_tui.fleet.feed import Feed, Outcomes, without_own_session
 from selftest_tui.fleet.keys import FLEET
+from selftest_tui.fleet.messages import OutcomesRead
 from selftest_tui.fleet.pane.side_pane import SidePane
 from selftest_tui.fleet.pane.typist import TYPING
 from selftest_tui.fleet.status_bar import StatusBar
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from selftest_tui.fleet.arrangement import Line
-    from selftest_tui.fleet.feed import MakeWatch
+    from selftest_tui.fleet.feed import MakeWatch, OutcomesOf
     from selftest_tui.fleet.messages import LineVanished, NameChanged, PlaceFound, WatchEnded
     from selftest_tui.shared.notices import Notices
 
@@ -72,6 +74,7 @@ class FleetScreen(FleetActions):
         clock: Callable[[], float] = time.time,
         place: str | None = None,
         notices: Notices | None = None,
+        outcomes_of: OutcomesOf | None = None,
     ) -> None:
         super().__init__()
         self.environ = environ
@@ -82,6 +85,9 @@ class FleetScreen(FleetActions):
         self._place = place
         self._notices = notices
         self._feed = Feed(make_watch, self.post_message)
+        self._outcomes = Outcomes()
+        self._outcomes_of = outcomes_of
+        self._is_reading = False
         self._own_problems: tuple[Problem, ...] = ()
         self._frame_words = ("", "")
         self._rest: Timer | None = None
@@ -102,6 +108,7 @@ class FleetScreen(FleetActions):
     def on_mount(self) -> None:
         """Show what is known, which is nothing yet; ask for more once that is on the screen."""
         self._find_parts()
+        self.table.arrangement = replace(self.table.arrangement, hides_old=self.hides_old_agents)
         self._show_state()
         self.show_frame()
         if self._place is not None:
@@ -148,7 +155,7 @@ class FleetScreen(FleetActions):
         view = self._feed.take()
         if view is None:
             return
-        view = without_own_session(view, self.environ)
+        view = self._outcomes.applied_to(without_own_session(view, self.environ))
         before, self.view, self.has_view = self.view, view, True
         if self._notices is not None:
             self._notices.see(view)
@@ -156,6 +163,24 @@ class FleetScreen(FleetActions):
         self.table.show(view, self.clock())  # which posts CursorMoved, and so the frame and the key line follow
         if view.sessions != before.sessions or view.servers != before.servers or view.lanes != before.lanes:
             self._shown_in_pane = None
+        self._read_outcomes()
+
+    def _read_outcomes(self) -> None:
+        """Read the outcomes of the runs whose agents have ended, in a thread, unless that is under way."""
+        runs = frozenset(row.agent.run for row in self.view.rows if row.agent.run and row.category in present.ENDED)
+        if self._outcomes_of is not None and runs and not self._is_reading:
+            self._is_reading = True
+            self.run_worker(partial(self._post_outcomes, self._outcomes_of, runs), thread=True, group="outcomes")
+
+    def _post_outcomes(self, outcomes_of: OutcomesOf, runs: frozenset[str]) -> None:
+        self.post_message(OutcomesRead(outcomes_of(runs)))
+
+    def on_outcomes_read(self, event: OutcomesRead) -> None:
+        """Show the outcomes of tests in the rows of their agents."""
+        self._is_reading = False
+        if self._outcomes.learn(event.outcomes):
+            self.view = self._outcomes.applied_to(self.view)
+            self.table.show(self.view, self.clock())
 
     def on_watch_ended(self, event: WatchEnded) -> None:
         """Nothing is live any more: say so for good."""
@@ -187,7 +212,8 @@ class FleetScreen(FleetActions):
         """Say in the frame how things are laid out, and in the key line what works now."""
         table, how = self.table, self.table.arrangement
         shown, agents = table.arranged.shown, table.arranged.agents
-        subtitle = f"{shown} of {present.plural(agents, 'agent')}" if shown != agents else ""
+        is_part = shown + table.arranged.hidden != agents
+        subtitle = f"{shown} of {present.plural(agents, 'agent')}" if is_part else ""
         if table.marks:
             hidden = sum(1 for key in table.marks if not table.is_let_through(key))
             marks = f"{len(table.marks)} marked" + (f" ({hidden} not shown)" if hidden else "")
@@ -196,6 +222,7 @@ class FleetScreen(FleetActions):
         if words != self._frame_words:  # setting them paints the whole frame again
             self._frame_words = words
             self._frame.border_title, self._frame.border_subtitle = map(Content, words)
+        self._bar.show_hidden(table.arranged.hidden)
         view = self.view if self.has_view else None
         table.show_placeholder(problems.instead_of_rows(view, table.arranged, how, self.problems))
         self._show_keys()

@@ -48,6 +48,7 @@ class StatusBar(PiecesWidget):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self.place = ""
+        self._hidden = 0
         self._view = FleetView(at=0.0)
         self._now = 0.0
 
@@ -55,6 +56,12 @@ class StatusBar(PiecesWidget):
         """Go over to a newer view, or a later moment."""
         self._view, self._now = view, now
         self.repaint()
+
+    def show_hidden(self, hidden: int) -> None:
+        """Go over to another number of hidden agents."""
+        if hidden != self._hidden:
+            self._hidden = hidden
+            self.repaint()
 
     def show_place(self, place: str) -> None:
         """Go over to another place."""
@@ -74,13 +81,19 @@ class StatusBar(PiecesWidget):
         room = width - width_of(counts) - width_of(tail)
         head: list[Piece] = [(" selftest ", "bold")]
         news = on_their_way(self._view)
-        place_room = room - cell_len(" selftest ") - (cell_len(news) + 2 if news else 0) - 1
+        told = (cell_len(news) + 2 if news else 0) + (len(f"  {self._hidden} hidden") if self._hidden else 0)
+        place_room = room - cell_len(" selftest ") - told - 1
         if place_room >= 4:
             place = present.clean(self.place)
             shown = place if cell_len(place) <= place_room else present.fit(place, place_room)
             head.append((f" {shown}", ""))
         if news and width_of(head) + cell_len(news) + 2 <= room:
             head.append((f"  {news}", "italic $foreground-muted"))
+        hidden = f"{self._hidden} of old runs hidden (^e)" if self._hidden else ""
+        if hidden and width_of(head) + cell_len(hidden) + 2 > room:
+            hidden = f"{self._hidden} hidden"
+        if hidden and width_of(head) + cell_len(hidden) + 2 <= room:
+            head.append((f"  {hidden}", "$foreground-muted"))
         used = used_by_all(self._view)
         if used and width_of(head) + cell_len(used) + 2 <= room:
             head.append((f"  {used}", "$foreground-muted"))

@@ -6,6 +6,7 @@ message is pending: a slow terminal gets fewer frames, never a queue.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import traceback
 from typing import TYPE_CHECKING
@@ -14,10 +15,12 @@ from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import Event
 from selftest_core.run.follower import RunFollower
+from selftest_core.run.store import run_folders
 from selftest_tui.fleet.messages import RunSeen, WatchEnded
+from selftest_tui.run.lines import outcome_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from textual.message import Message
 
@@ -37,6 +40,33 @@ class RunNews:
     run: Run
     is_live: bool
     declined: tuple[str, ...] = ()
+
+
+class OutcomeReader:
+    """Reads how the tests of runs ended, for the fleet. A journal that has not changed is not read again."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._known: dict[str, tuple[object, dict[str, str]]] = {}
+
+    def read(self, runs: frozenset[str]) -> dict[str, str]:
+        """The outcomes of the tests of these runs, by the id of the agent. Runs that cannot be read are left out."""
+        found: dict[str, str] = {}
+        for folder in run_folders(self._environ):
+            if folder.run in runs:
+                with contextlib.suppress(SelftestError, OSError, ValueError):
+                    found |= self._outcomes(folder)
+        return found
+
+    def _outcomes(self, folder: RunFolder) -> dict[str, str]:
+        stat = folder.journal.stat()
+        stamp = (folder.path, stat.st_mtime_ns, stat.st_size)
+        known = self._known.get(folder.run)
+        if known is None or known[0] != stamp:
+            rows = folder.read().rows.values()
+            known = (stamp, {row.member.agent_id: outcome_of(row) for row in rows if row.member and row.end})
+            self._known[folder.run] = known
+        return known[1]
 
 
 class RunFeed:

@@ -5,10 +5,11 @@ Every test is in exactly one group. Rows are the run's own objects, so unchanged
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from selftest_core.fleet.clusters import telling
 from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
 from selftest_core.run.events import Phase
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 type RunLine = RunGroup | RunRow
 
 _TAIL = 8_000
-_PYTEST = re.compile(r"^E\s+")
-_PYTEST_MORE = re.compile(r"^E\s+(?:\+|Use -v )")
-"""Lines of an error in pytest's output, and those of them that only explain it."""
-
 _OF_STATE: dict[Phase | Group, run_words.Look] = {
     Phase.WORKING: run_words.look_of(Phase.WORKING),
     Phase.WAITING: run_words.look_of(Phase.WAITING),
@@ -186,13 +183,21 @@ def said_of(row: RunRow) -> str:
     return present.clean(f"{word}: {more}" if more else word)
 
 
+def outcome_of(row: RunRow) -> str:
+    """The outcome of a test that has ended, with its symbol, in one harmless line; empty before its end."""
+    return f"{run_words.look_of(row.end).symbol} {said_of(row)}" if row.end is not None else ""
+
+
 def _gist(row: RunRow) -> str:
-    """Return the most telling line of an end: the last error line of a failure, else the number of commits."""
+    """Return the line of a failure that its cluster is named after, else the number of commits."""
     if row.end is not None and not row.end.group.is_open:
         return present.plural(row.commits, "commit") if row.commits else ""
-    lines = [line.strip() for line in row.text[-_TAIL:].splitlines() if line.strip()]
-    marked = [line for line in lines if _PYTEST.match(line) and not _PYTEST_MORE.match(line)]
-    return _PYTEST.sub("", (marked or lines or [""])[-1])
+    return _telling(row.text[-_TAIL:])
+
+
+@lru_cache(maxsize=2_048)
+def _telling(text: str) -> str:
+    return telling(text)
 
 
 def changed_places(before: RunLines, after: RunLines) -> Iterator[int]:

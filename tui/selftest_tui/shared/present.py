@@ -200,9 +200,15 @@ def idle_for(row: Row, now: float) -> str:
     return duration(now - row.idle_since)
 
 
+ENDED = (Category.DONE, Category.FAILED, Category.STOPPED)
+"""The categories of agents whose program has ended."""
+
+
 def reason(row: Row, now: float) -> str:
     """Why it needs a person, or that it retries or compacts; how old the news is where its provider is silent."""
     says = row.attention or ""
+    if row.outcome and row.category in ENDED:
+        says = row.outcome
     if not says and row.condition is not None and row.condition.kind in (Kind.RETRYING, Kind.COMPACTING):
         says = condition_reason(row.condition)
     if row.stale_since is None:

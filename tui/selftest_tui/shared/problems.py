@@ -70,6 +70,8 @@ def instead_of_rows(
         return (f"Nothing matches “{how.query}”", "", "esc clears the filter")
     if how.only_me and arranged.agents:
         return ("Nothing needs you", "", f"a shows all {present.plural(arranged.agents, 'agent')} again")
+    if arranged.hidden and arranged.hidden == arranged.agents:
+        return ("All agents are of runs that ended more than a day ago", "", "^e shows them")
     grave = next((problem for problem in in_order(problems) if problem.key in _GRAVEST), None)
     if grave is not None:
         words = [grave.title, "", *grave.detail.splitlines()[:_DETAIL_LINES], *grave.hint.splitlines()]

@@ -168,6 +168,18 @@ class SplitScreen(KeyedScreen):
             store.choose_columns(self.table.columns.columns.table, choices)
             self._tell_of_preferences(store)
 
+    @property
+    def hides_old_agents(self) -> bool:
+        """The person's choice: agents of old runs are hidden."""
+        store = self._preferences
+        return store.now.hides_old_agents if store is not None else False
+
+    def keep_hiding(self, hides: bool) -> None:
+        """Remember whether agents of old runs are hidden."""
+        if (store := self._preferences) is not None:
+            store.hide_old_agents(hides)
+            self._tell_of_preferences(store)
+
     def _tell_of_preferences(self, store: PreferenceStore) -> None:
         if store.notice:
             self.say(store.notice, "Preferences", "warning")

@@ -58,6 +58,7 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
     agent, host = row.agent, row.agent.host
     yield Fact("state", f"{symbol(row)} {row.category.value}  ({agent.state_word or agent.state}, says {row.source})")
     yield Fact("why", row.attention or "")
+    yield Fact("outcome", row.outcome)
     if row.stale_since is not None:
         yield Fact("as of", when(row.stale_since, now))
     yield Fact("waits for", agent.waiting_reason or "")
