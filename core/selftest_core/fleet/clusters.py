@@ -140,9 +140,9 @@ def signature(text: str) -> str:
     return joined if len(joined) <= LONGEST else joined[: LONGEST - 1].rstrip() + "\u2026"
 
 
-def telling(text: str) -> str:
-    """The lines of a text that its signature is made of, with their numbers, ids and paths. One line, untrusted."""
-    return " / ".join(line.strip() for line in _telling(_lines(text)) if line.strip())
+def significant(text: str) -> str:
+    """Return the lines that the signature of a text is made of, with their numbers, ids and paths, as one line."""
+    return " / ".join(line.strip() for line in _significant(_lines(text)) if line.strip())
 
 
 def without_shell(screen: str) -> str:

@@ -11,6 +11,7 @@ from selftest_core.fleet.view import Category
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import register
 from selftest_tui.fleet.arrangement import OLD_AFTER, is_old
+from selftest_tui.run import words as run_words
 from selftest_tui.run.feed import OutcomeReader
 from selftest_tui.shared.preferences import PreferenceStore
 from tui.driving import ENVIRONMENT, driven
@@ -107,7 +108,7 @@ async def test_ended_agents_of_a_run_show_how_their_test_ended(tmp_path: Path) -
 
     async with driven(replace(view, rows=tuple(map(of_story, view.rows))), environ=environ, size=(200, 50)) as one:
         await one.until(lambda: any("✓ succeeded" in line for line in one.lines), "an outcome")
-        assert any(NAME in line and "✗ tests fail" in line for line in one.lines)
+        assert any(NAME in line and f"✗ {run_words.WORDS[End.RED]}" in line for line in one.lines)
         await one.press("slash", *"succeeded", "enter")
         assert {row.agent.name for row in one.table.shown_rows()} == {"st-7f-pay-refund"}, "the filter finds outcomes"
 

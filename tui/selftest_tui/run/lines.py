@@ -9,7 +9,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from selftest_core.fleet.clusters import telling
+from selftest_core.fleet.clusters import significant
 from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
 from selftest_core.run.events import Phase
@@ -184,7 +184,7 @@ def said_of(row: RunRow) -> str:
 
 
 def outcome_of(row: RunRow) -> str:
-    """The outcome of a test that has ended, with its symbol, in one harmless line; empty before its end."""
+    """Return the outcome of a test that has ended, with its symbol, in one harmless line; empty before its end."""
     return f"{run_words.look_of(row.end).symbol} {said_of(row)}" if row.end is not None else ""
 
 
@@ -192,12 +192,12 @@ def _gist(row: RunRow) -> str:
     """Return the line of a failure that its cluster is named after, else the number of commits."""
     if row.end is not None and not row.end.group.is_open:
         return present.plural(row.commits, "commit") if row.commits else ""
-    return _telling(row.text[-_TAIL:])
+    return _significant(row.text[-_TAIL:])
 
 
 @lru_cache(maxsize=2_048)
-def _telling(text: str) -> str:
-    return telling(text)
+def _significant(text: str) -> str:
+    return significant(text)
 
 
 def changed_places(before: RunLines, after: RunLines) -> Iterator[int]:
