@@ -106,7 +106,8 @@ async def test_ended_agents_of_a_run_show_how_their_test_ended(tmp_path: Path) -
         labels = {**row.agent.labels, "selftest_run": story.plan.run}
         return replace(row, agent=replace(row.agent, id=member.agent_id, labels=labels))
 
-    async with driven(replace(view, rows=tuple(map(of_story, view.rows))), environ=environ, size=(200, 50)) as one:
+    rows = tuple(of_story(row) for row in view.rows if row.agent.name in numbers)
+    async with driven(replace(view, rows=rows), environ=environ, size=(200, 50)) as one:
         await one.until(lambda: any("✓ succeeded" in line for line in one.lines), "an outcome")
         assert any(NAME in line and f"✗ {run_words.WORDS[End.RED]}" in line for line in one.lines)
         await one.press("slash", *"succeeded", "enter")
