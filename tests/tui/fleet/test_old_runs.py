@@ -13,6 +13,7 @@ from selftest_core.run.store import register
 from selftest_tui.fleet.arrangement import OLD_AFTER, is_old
 from selftest_tui.run import words as run_words
 from selftest_tui.run.feed import OutcomeReader
+from selftest_tui.run.lines import outcome_of
 from selftest_tui.shared.preferences import PreferenceStore
 from tui.driving import ENVIRONMENT, driven
 
@@ -120,7 +121,7 @@ def test_a_journal_is_read_again_only_when_it_has_grown(tmp_path: Path) -> None:
     story.launch(0, 1.0)
     folder = story.write()
     register(folder, environ)
-    reader, runs = OutcomeReader(environ), frozenset({story.plan.run})
+    reader, runs = OutcomeReader(environ, outcome_of), frozenset({story.plan.run})
     assert reader.read(runs) == {}
     story.end(0, 60.0, End.UNCHANGED)
     story.write()

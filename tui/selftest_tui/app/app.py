@@ -237,9 +237,10 @@ def _outcomes_of(environ: Mapping[str, str]) -> OutcomesOf:
 
     def read(runs: frozenset[str]) -> Mapping[str, str]:
         from selftest_tui.run.feed import OutcomeReader
+        from selftest_tui.run.lines import outcome_of
 
         if not made:
-            made.append(OutcomeReader(environ))
+            made.append(OutcomeReader(environ, outcome_of))
         return made[0].read(runs)
 
     return read

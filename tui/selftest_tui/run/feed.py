@@ -17,7 +17,6 @@ from selftest_core.run.events import Event
 from selftest_core.run.follower import RunFollower
 from selftest_core.run.store import run_folders
 from selftest_tui.fleet.messages import RunSeen, WatchEnded
-from selftest_tui.run.lines import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from selftest_core.journal import Entry
-    from selftest_core.run.fold import Run
+    from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.store import RunFolder
 
 SECONDS_BETWEEN = 0.2
@@ -43,10 +42,11 @@ class RunNews:
 
 
 class OutcomeReader:
-    """Reads how the tests of runs ended, for the fleet. A journal that has not changed is not read again."""
+    """Reads the outcomes of the tests of runs, for the fleet. A journal that has not changed is not read again."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], outcome_of: Callable[[RunRow], str]) -> None:
         self._environ = environ
+        self._outcome_of = outcome_of
         self._known: dict[str, tuple[object, dict[str, str]]] = {}
 
     def read(self, runs: frozenset[str]) -> dict[str, str]:
@@ -64,7 +64,7 @@ class OutcomeReader:
         known = self._known.get(folder.run)
         if known is None or known[0] != stamp:
             rows = folder.read().rows.values()
-            known = (stamp, {row.member.agent_id: outcome_of(row) for row in rows if row.member and row.end})
+            known = (stamp, {row.member.agent_id: self._outcome_of(row) for row in rows if row.member and row.end})
             self._known[folder.run] = known
         return known[1]
 

@@ -35,7 +35,6 @@ SPLIT_FROM = 130
 """Cells from which what was stands beside what is."""
 CHUNK = 100
 """Lines that are coloured at a time."""
-PAN = 20
 type _Chunk = tuple[Place, int]
 
 
