@@ -34,7 +34,7 @@ def config_table() -> str:
     """The settings as Markdown: key, default, meaning, environment variable."""
     lines = ["| setting | default | meaning | environment |", "| --- | --- | --- | --- |"]
     for key in (*CONFIG_KEYS, *shown_agent_keys()):
-        lines.append(f"| `{key.name}` | `{key.default_text}` | {key.says} | `{key.environment_name}` |")
+        lines.append(f"| `{key.name}` | `{key.default_text}` | {key.help} | `{key.environment_name}` |")
     return "\n".join(lines) + "\n"
 
 

@@ -34,75 +34,77 @@ _NO_SETTINGS = frozenset({"DEBUG"})
 
 CONFIG_KEYS = (
     Key("theme", "text", "", "name of a Textual theme; empty: the program's own"),
-    Key("sockets", "paths", (), "more tmux sockets to look on; those in tmux's own folder are found without"),
-    Key("remote", "switch", True, "ask remote providers too; false asks mngr about this machine alone"),
-    Key("poll_probe", "seconds", 2.0, "seconds between two looks at the local agents when nothing happens", 0.2),
-    Key("poll_local", "seconds", 5.0, "least seconds between two `mngr list --provider local`", 1.0),
-    Key("poll_remote", "seconds", 15.0, "least seconds between two `mngr list` of one remote provider", 1.0),
-    Key("poll_all", "seconds", 30.0, "least seconds between two `mngr list` of every provider", 1.0),
-    Key("list_deadline", "seconds", 60.0, "seconds after which a `mngr list` is ended; a local one after half", 1.0),
+    Key("sockets", "paths", (), "more tmux sockets; those in tmux's own folder are found without this"),
+    Key("remote", "switch", True, "ask remote providers too; false: only this machine"),
+    Key("poll_probe", "seconds", 2.0, "seconds between two probes of the local agents while nothing changes", 0.2),
+    Key("poll_local", "seconds", 5.0, "minimum seconds between two `mngr list --provider local`", 1.0),
+    Key("poll_remote", "seconds", 15.0, "minimum seconds between two `mngr list` of one remote provider", 1.0),
+    Key("poll_all", "seconds", 30.0, "minimum seconds between two `mngr list` of all providers", 1.0),
+    Key("list_deadline", "seconds", 60.0, "timeout of `mngr list` in seconds; half of it for a local one", 1.0),
     Key("agent", "text", "claude", "the type of a run's agents: any that mngr knows, or command"),
-    Key("agent_command", "words", (), "what a command agent runs; a path in it is relative to the repository"),
-    Key("on", "text", "local", "where a run's agents work: local, modal, or another provider that mngr knows"),
+    Key("agent_command", "words", (), "the command of a command agent; a path in it is relative to the repository"),
+    Key("on", "text", "local", "provider of a run's agents: local, modal, or another one of mngr"),
     Key(
         "transfer", "choice", "mirror", "how an agent gets its copy: mirror, or worktree on this machine",
         choices=("mirror", "worktree"),
     ),
-    Key("env", "names", (), "environment variables that agents get, by name; no other of yours reaches them"),
-    Key("create_args", "words", (), "passed to `mngr create` as they are, such as -b and -t"),
-    Key("pytest_command", "words", (), "what runs the project's pytest; empty: its .venv, else the pytest on PATH"),
+    Key("env", "names", (), "environment variables for agents, by name; they get no others of yours"),
+    Key("create_args", "words", (), "passed to `mngr create` unchanged, such as -b and -t"),
+    Key("pytest_command", "words", (), "command of the project's pytest; empty: its .venv, else the pytest on PATH"),
     Key(
-        "setup_command", "text", "auto", "runs in each agent's copy before the agent begins; empty: nothing; auto: "
-        "uv makes what uv.lock says, for agents on this machine, where both are there",
+        "setup_command", "text", "auto", "runs in each agent's copy before the agent starts; empty: nothing; auto: "
+        "uv installs uv.lock, for agents on this machine, where both exist",
     ),
-    Key("prompt", "path", "", "a template for what agents are told; empty: the program's own"),
-    Key("max_running", "count", 20, "a run's agents at once", 1),
-    Key("launch_rate", "number", 1.0, "agents that a run makes in a second", 0.001),
-    Key("timeout", "seconds", 3600.0, "seconds that one agent of a run may take", 1.0),
-    Key("usd_per_agent", "money", None, "what an agent costs, as an estimate where nothing is metered; empty: unknown"),
-    Key("budget_usd", "money", None, "a run starts no more agents once what they spend reaches this; empty: no end"),
+    Key("prompt", "path", "", "template of the prompt; empty: the program's own"),
+    Key("max_running", "count", 20, "maximum of a run's agents at a time", 1),
+    Key("launch_rate", "number", 1.0, "agents that a run launches per second", 0.001),
+    Key("timeout", "seconds", 3600.0, "timeout of one agent of a run in seconds", 1.0),
+    Key("usd_per_agent", "money", None, "estimated cost of an agent, where nothing is metered; empty: unknown"),
+    Key("budget_usd", "money", None, "a run launches no more agents once their cost reaches this; empty: no limit"),
     Key(
         "prices", "prices", (),
-        "prices of models that go over the known ones: a table of model → USD per million tokens of input, cached "
+        "prices of models that override the known ones: a table of model → USD per million tokens of input, cached "
         "input, cache write, output; as one text: model=4,0.2,5,20 …",
     ),
     Key(
-        "on_cluster", "choice", "ask", "when many agents fail alike: ask, pause, or go on all the same",
+        "on_cluster", "choice", "ask", "when many agents fail with one cause: ask, pause, or continue (go)",
         choices=("ask", "pause", "go"),
     ),
-    Key("smoke", "switch", True, "one agent with a tiny prompt goes ahead of a run's others, on each provider"),
+    Key("smoke", "switch", True, "launch one agent with a tiny prompt before a run's others, on each provider"),
     Key("record", "switch", True, "record the terminals of a run's agents"),
-    Key("mask_env", "names", (), "variables whose values no recording may show; those of `env` are masked anyway"),
-    Key("mask_patterns", "words", (), "patterns (Python's) that no recording may show; usual tokens are masked anyway"),
-    Key("on_pause_command", "text", "", "a shell command of yours for when a run pauses or needs a person"),
+    Key("mask_env", "names", (), "variables whose values recordings mask; those of `env` are masked anyway"),
+    Key("mask_patterns", "words", (), "patterns (Python's) that recordings mask; usual tokens are masked anyway"),
+    Key("on_pause_command", "text", "", "shell command to run when a run pauses or needs a person"),
     Key(
         "notify", "choice", "both",
-        "when an agent comes to need you, the screen's terminal: both rings and notifies (OSC 9), bell, osc9, or off",
+        "notification in the terminal when an agent needs you: both (bell and OSC 9), bell, osc9, or off",
         choices=("both", "bell", "osc9", "off"),
     ),
-    Key("notify_command", "text", "", "a shell command of yours for the same occasion, once a minute and cluster"),
+    Key("notify_command", "text", "", "shell command to run when an agent needs you, once a minute for each cluster"),
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
 
 AGENT_TABLE = "agents"
 AGENT_KEYS = (
     Key("agent_ready_timeout", "seconds", 60.0, "seconds that mngr waits for an agent to be ready for its prompt", 1.0),
-    Key("env", "names", (), "more variables that agents of this type get, by name, as soon as they are set"),
+    Key("env", "names", (), "more variables for agents of this type, by name, where they are set"),
     Key(
         "usual_env", "switch", True,
-        "hand on what the program reads (login, address, opt-outs), as soon as it is set; the plan lists it",
+        "pass on the variables that the program reads (login, address, opt-outs), where set; the plan lists them",
         types=("claude", "codex"),
     ),
     Key(
-        "auto_allow_permissions", "switch", True, "agents in copies of their own, or elsewhere, ask for no permission",
+        "auto_allow_permissions", "switch", True,
+        "agents in copies of their own, or on other machines, ask for no permission",
         types=("claude", "codex"),
     ),
     Key(
-        "auto_disable_questions", "switch", True, "agents in copies of their own, or elsewhere, ask no questions",
+        "auto_disable_questions", "switch", True,
+        "agents in copies of their own, or on other machines, ask no questions",
         types=("claude",),
     ),
     Key(
-        "sync_claude_credentials", "switch", False, "copy your login of Claude Code to the other machines of agents",
+        "sync_claude_credentials", "switch", False, "copy your login of Claude Code to the machines of agents",
         types=("claude",),
     ),
 )  # fmt: skip

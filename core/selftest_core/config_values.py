@@ -48,7 +48,7 @@ class Key:
     name: str
     kind: Kind
     default: Value
-    says: str
+    help: str
     least: float = 0.0
     choices: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -159,7 +159,7 @@ def _toml_list(text: str) -> list[str] | None:
 def wrong(key: Key, shown: str, rule: str, where: str) -> ConfigError:
     """Make the error for a wrong value."""
     return ConfigError(
-        f"{where}: {key.name} {rule}, not {shown}", "", f"{key.name}: {key.says} (default {key.default_text})."
+        f"{where}: {key.name} {rule}, not {shown}", "", f"{key.name}: {key.help} (default {key.default_text})."
     )
 
 

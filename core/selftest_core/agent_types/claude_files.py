@@ -97,7 +97,7 @@ class ClaudeFiles:
         return known[1]
 
     def progress_at(self, agent_dir: str) -> float | None:
-        """When the conversation last grew, seconds since the epoch; None where it is not known."""
+        """Time of the last growth of the conversation, seconds since the epoch; None where it is not known."""
         read = self._read.get(agent_dir)
         return read.progress_at if read is not None else None
 
@@ -210,7 +210,7 @@ def _variable(agent_dir: Path, name: str) -> str:
 
 def _stamp(path: str) -> _Stamp | None:
     try:
-        told = os.stat(path, follow_symlinks=False)
+        status = os.stat(path, follow_symlinks=False)
     except (OSError, ValueError):
         return None
-    return told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

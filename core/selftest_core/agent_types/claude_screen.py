@@ -49,11 +49,11 @@ _TURNED_AWAY = re.compile(
 
 def without_chrome(screen: str) -> str:
     """Remove the frame from a screen of Claude Code; return any other screen unchanged."""
-    lines = _said(screen)
+    lines = _content_lines(screen)
     if lines is None:
         return screen
-    said = (line for line in lines if not _is_spinner(line) or _RETRYING.search(line))
-    return "\n".join(_MARKED.sub("", line) for line in said)
+    content = (line for line in lines if not _is_spinner(line) or _RETRYING.search(line))
+    return "\n".join(_MARKED.sub("", line) for line in content)
 
 
 def turned_away_line(screen: str) -> str | None:
@@ -61,7 +61,7 @@ def turned_away_line(screen: str) -> str | None:
 
     Only the last entry on the screen counts: text about limits is no limit, and neither is one that is over.
     """
-    lines = _said(screen)
+    lines = _content_lines(screen)
     if lines is None:
         return None
     heads = [line for line in lines if _HEAD.match(line)]
@@ -73,7 +73,7 @@ def turned_away_line(screen: str) -> str | None:
     return last.strip(_MARKS) if _TURNED_AWAY.match(last) else ""
 
 
-def _said(screen: str) -> list[str] | None:
+def _content_lines(screen: str) -> list[str] | None:
     """Return the lines above the input box, without banner and the person's messages; None for another program."""
     lines = [line.rstrip() for line in _ESCAPES.sub("", screen[-_END:]).split("\n")]
     box = _box(lines)

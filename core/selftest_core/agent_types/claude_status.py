@@ -43,26 +43,26 @@ class ClaudeSession:
 def parse_session(text: bytes) -> ClaudeSession:
     """Parse a sessions file. Raises ValueError where it is incomplete, or of another form."""
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise ValueError("not an object")
-    pid, session_id = said.get("pid"), said.get("sessionId")
+    pid, session_id = document.get("pid"), document.get("sessionId")
     if not isinstance(pid, int) or isinstance(pid, bool):
         raise ValueError("without a process")
     if not isinstance(session_id, str) or not _SESSION_ID.fullmatch(session_id):
         raise ValueError("without a session")
-    status = _text(said, "status")
+    status = _text(document, "status")
     return ClaudeSession(
         pid=pid,
         session_id=session_id,
-        cwd=_text(said, "cwd"),
+        cwd=_text(document, "cwd"),
         status=status if status in STATUSES else "",
-        waiting_for=_text(said, "waitingFor")[:_LONGEST],
-        since=_seconds(said.get("statusUpdatedAt")),
-        started_at=_seconds(said.get("startedAt")) or -math.inf,
-        process_start=_text(said, "procStart"),
+        waiting_for=_text(document, "waitingFor")[:_LONGEST],
+        since=_seconds(document.get("statusUpdatedAt")),
+        started_at=_seconds(document.get("startedAt")) or -math.inf,
+        process_start=_text(document, "procStart"),
     )
 
 
@@ -84,8 +84,8 @@ def transcript_name(session: ClaudeSession) -> tuple[str, str]:
     return re.sub(r"[^A-Za-z0-9]", "-", session.cwd), f"{session.session_id}.jsonl"
 
 
-def _text(said: dict[str, Any], key: str) -> str:
-    value = said.get(key)
+def _text(document: dict[str, Any], key: str) -> str:
+    value = document.get(key)
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 

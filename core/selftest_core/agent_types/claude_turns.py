@@ -15,7 +15,7 @@ from selftest_core.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_NOT_SAID_BY_A_PERSON = ("<command-", "<local-command-", "<bash-", "Caveat: ")
+_NOT_BY_A_PERSON = ("<command-", "<local-command-", "<bash-", "Caveat: ")
 _MOST_LINES = 400
 
 
@@ -44,13 +44,13 @@ def last_turn(tail: bytes, *, is_whole: bool) -> LastTurn:
     answered: set[str] = set()
     asked: dict[str, Any] | None = None
     last: Mapping[str, Any] | None = None
-    for said in _said(tail, is_whole=is_whole):
-        content = said["message"].get("content")
+    for record in _messages(tail, is_whole=is_whole):
+        content = record["message"].get("content")
         parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-        if said["type"] == "user" and not any(part.get("type") == "tool_result" for part in parts):
-            last = last or said
+        if record["type"] == "user" and not any(part.get("type") == "tool_result" for part in parts):
+            last = last or record
             break
-        last = last or said
+        last = last or record
         answered.update(str(part.get("tool_use_id")) for part in parts if part.get("type") == "tool_result")
         for part in parts:
             if part.get("type") == "tool_use" and str(part.get("id")) not in answered:
@@ -91,26 +91,26 @@ def asked_words(call: Mapping[str, Any]) -> str:
     return name
 
 
-def _said(tail: bytes, *, is_whole: bool) -> Iterator[dict[str, Any]]:
+def _messages(tail: bytes, *, is_whole: bool) -> Iterator[dict[str, Any]]:
     """Iterate over the messages of the person and the model, last first."""
     lines = tail.split(b"\n")
     for line in reversed((lines if is_whole else lines[1:])[-_MOST_LINES:]):
         if b'"message"' not in line:
             continue
         try:
-            said = json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             continue  # cut off at its beginning, or not written to its end yet
-        if not isinstance(said, dict) or said.get("type") not in ("user", "assistant"):
+        if not isinstance(record, dict) or record.get("type") not in ("user", "assistant"):
             continue
-        if said.get("isSidechain") is True or said.get("isMeta") is True or said.get("isCompactSummary") is True:
+        if record.get("isSidechain") is True or record.get("isMeta") is True or record.get("isCompactSummary") is True:
             continue
-        message = said.get("message")
+        message = record.get("message")
         if not isinstance(message, dict):
             continue
-        if said["type"] == "user" and _words(message.get("content")).startswith(_NOT_SAID_BY_A_PERSON):
+        if record["type"] == "user" and _words(message.get("content")).startswith(_NOT_BY_A_PERSON):
             continue
-        yield said
+        yield record
 
 
 def _words(content: object) -> str:
@@ -121,9 +121,9 @@ def _words(content: object) -> str:
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-def _error(text: str, said: Mapping[str, Any]) -> str:
+def _error(text: str, record: Mapping[str, Any]) -> str:
     """Return the text of the error, with its status where the text lacks it."""
-    status, name = said.get("apiErrorStatus"), said.get("error")
+    status, name = record.get("apiErrorStatus"), record.get("error")
     words = text.strip() or (name.replace("_", " ") if isinstance(name, str) else "") or "API error"
     if not words.lower().startswith("api error"):
         words = f"API error: {words}"

@@ -48,14 +48,14 @@ class CodexFiles:
         """Read the condition of the agent of this folder; None where its rollout has none."""
         try:
             relative = _rollout(Path(agent_dir))
-            told = os.stat(f"{agent_dir}/{relative}", follow_symlinks=False)
+            status = os.stat(f"{agent_dir}/{relative}", follow_symlinks=False)
         except (OSError, ValueError):
             self._read.pop(agent_dir, None)
             return None
-        stamp = (told.st_ino, told.st_size, told.st_mtime_ns)
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
         read = self._read.get(agent_dir)
         if read is None or read.stamp != stamp:
-            read = self._read[agent_dir] = _Read(stamp, _condition(Path(agent_dir), relative, told.st_size))
+            read = self._read[agent_dir] = _Read(stamp, _condition(Path(agent_dir), relative, status.st_size))
         return read.condition
 
     def folder(self, agent_dir: str) -> str:
@@ -72,14 +72,14 @@ def last_event(tail: bytes) -> Condition | None:
         if b'"event_msg"' not in line:
             continue
         try:
-            said: Any = json.loads(line)
-            payload = said["payload"]
+            record: Any = json.loads(line)
+            payload = record["payload"]
             kind = _KINDS.get(payload["type"])
         except (ValueError, RecursionError, KeyError, TypeError):
             continue  # cut off at its beginning, or not written to its end yet
         if kind is None:
             continue
-        at = _instant(said.get("timestamp"))
+        at = _instant(record.get("timestamp"))
         error = payload.get("error")
         if kind is Kind.TURN_ENDED and isinstance(error, dict):
             text = one_line(_error(error.get("message")))

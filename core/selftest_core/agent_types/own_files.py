@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from selftest_core.tools.tmux import SessionRef
 
 _QUIET = 1.0
-"""Seconds without a new line in its conversation after which the screen of a busy Claude Code is looked at."""
+"""Seconds without a new line in its conversation after which the screen of a busy Claude Code is captured."""
 _SCREENS_APART = 1.0
 _SCREEN_TIMEOUT = 2.0
 _WRITTEN = ("stderr.log", "logs/claude_transcript/events.jsonl")
@@ -65,14 +65,14 @@ class OwnFiles:
         return started_at is None or began >= started_at
 
     def acted_at(self, agent_dir: str) -> float | None:
-        """When mngr's hooks last marked activity, seconds since the epoch."""
+        """Time of the last activity by mngr's hooks, seconds since the epoch."""
         try:
             return os.stat(f"{agent_dir}/activity/agent", follow_symlinks=False).st_mtime
         except OSError:
             return None
 
     def wrote_at(self, agent_dir: str) -> float | None:
-        """When its program or the shell around it last wrote, seconds since the epoch: about when it ended.
+        """Time of the last output of its program or shell, seconds since the epoch: about the time of its end.
 
         mngr's own marker is no use: it is renewed while `active` exists, after a crash too.
         """

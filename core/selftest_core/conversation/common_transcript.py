@@ -71,7 +71,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of the tool call with the id `call_id`. `text` is whole, as long as it is."""
+    """The result of the tool call with the id `call_id`. `text` is not shortened."""
 
     call_id: str
     text: str
@@ -141,7 +141,7 @@ def read_transcript(agent_folder: Path, relative: str, place: Place = BEGINNING)
 
 
 def parse_lines(lines: Iterable[bytes]) -> tuple[tuple[Step, ...], int]:
-    """Parse whole lines; the number is of those that could not be read."""
+    """Parse complete lines, and count those that cannot be read."""
     steps = []
     skipped = 0
     for line in lines:
@@ -168,17 +168,17 @@ def parse_object(line: bytes) -> dict[str, object] | None:
 
 
 def count(value: object) -> int:
-    """Return a token count as it is where it can be one, else 0."""
+    """Check a token count; 0 for an invalid one."""
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
 
 def text_of(value: object) -> str:
-    """Return a text as it is, and "" for anything else."""
+    """Check a text; "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def model_of(value: object) -> str:
-    """Return a model's name as it is where it can be one, else ""."""
+    """Check a model's name; "" for an invalid one."""
     name = text_of(value)
     return name if len(name) <= _LONGEST_MODEL else ""
 

@@ -46,7 +46,7 @@ class Check:
 
     name: str
     status: Status
-    says: str
+    text: str
     hint: str = ""
 
 
@@ -81,10 +81,10 @@ async def _single(check: Awaitable[Check]) -> tuple[Check, ...]:
 
 
 async def _python() -> Check:
-    says = f"{platform.python_version()} at {sys.executable}"
+    text = f"{platform.python_version()} at {sys.executable}"
     if sys.version_info[:2] < PYTHON_NEEDED:
-        return Check("python", "failed", f"{says}; 3.12 or newer is needed", "`uv python install 3.13`")
-    return Check("python", "ok", says)
+        return Check("python", "failed", f"{text}; 3.12 or newer is needed", "`uv python install 3.13`")
+    return Check("python", "ok", text)
 
 
 async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[Check, ...]:
@@ -96,11 +96,11 @@ async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[
     except ToolError as error:
         return (_of_error("mngr", error),)
     where = "on PATH" if program.source == "PATH" else "beside our own Python; none is on PATH"
-    says = f"{version} at {program.path} ({where})"
+    text = f"{version} at {program.path} ({where})"
     if number[:2] != (0, 3):
-        known = Check("mngr", "warning", f"{says}; 0.3 is known to work", UPGRADE_HINT)
+        known = Check("mngr", "warning", f"{text}; 0.3 is known to work", UPGRADE_HINT)
     else:
-        known = Check("mngr", "ok", says)
+        known = Check("mngr", "ok", text)
     if not host_dir_of(environ).is_dir():
         return (known,)
     return (known, await _mngr_settings(mngr, timeout))
@@ -140,15 +140,15 @@ async def _tool(
         return Check(name, "failed", f"{name} ended with {done.exit_status}: {first}", install_hint(name))
     number = _NUMBER.search(first)
     at = shutil.which(name, path=environ.get("PATH", ""))
-    says = f"{number[0]} at {at}" if number is not None else f"{first}, at {at}"
+    text = f"{number[0]} at {at}" if number is not None else f"{first}, at {at}"
     if needed is None:
-        return Check(name, "ok", says)
+        return Check(name, "ok", text)
     wanted = ".".join(map(str, needed))
     if number is None:
-        return Check(name, "warning", f"{says}; {wanted} or newer is needed", install_hint(name))
+        return Check(name, "warning", f"{text}; {wanted} or newer is needed", install_hint(name))
     if (int(number[1]), int(number[2])) < needed:
-        return Check(name, "failed", f"{says}; {wanted} or newer is needed", install_hint(name))
-    return Check(name, "ok", says)
+        return Check(name, "failed", f"{text}; {wanted} or newer is needed", install_hint(name))
+    return Check(name, "ok", text)
 
 
 async def _asciinema(environ: Mapping[str, str], cwd: Path, timeout: float) -> Check:
@@ -178,12 +178,12 @@ async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -
     checks = []
     others = [socket for socket in live if socket != default]
     if others:
-        says = f"{len(live)} answer; agents of each are shown, also those of {', '.join(others)}"
+        text = f"{len(live)} answer; agents of each are shown, also those of {', '.join(others)}"
     else:
-        says = "mngr's own answers" if live else "none is running: mngr starts one with the first agent"
+        text = "mngr's own answers" if live else "none is running: mngr starts one with the first agent"
     if dead:
-        says += f"; no server behind {', '.join(dead)}"
-    checks.append(Check("tmux servers", "ok", says))
+        text += f"; no server behind {', '.join(dead)}"
+    checks.append(Check("tmux servers", "ok", text))
     own = own_server(environ)
     if own is not None and str(Path(own[0]).resolve()) != default:
         checks.append(
@@ -201,8 +201,8 @@ async def _host_folder(environ: Mapping[str, str]) -> Check:
     folder = host_dir_of(environ)
     nearest = _nearest(folder)
     if not os.access(nearest, os.W_OK | os.X_OK):
-        says = f"{folder} cannot be written: mngr keeps its settings and its agents there, and fails without"
-        return Check("agents", "failed", says, "Set HOME or MNGR_HOST_DIR to a folder of your own that can be written.")
+        text = f"{folder} cannot be written: mngr keeps its settings and its agents there, and fails without"
+        return Check("agents", "failed", text, "Set HOME or MNGR_HOST_DIR to a folder of your own that can be written.")
     if not folder.exists():
         hint = "`selftest-tui demo` shows some, or `mngr create` makes the first."
         return Check("agents", "ok", f"{folder} is not there yet: no agent was made so far", hint)
@@ -254,8 +254,8 @@ async def _configuration(environ: Mapping[str, str], cwd: Path) -> Check:
 async def _state_folder_check(environ: Mapping[str, str]) -> Check:
     folder = state_folder(environ)
     if not os.access(_nearest(folder), os.W_OK | os.X_OK):
-        says = f"{folder} cannot be written: agents of hosts that do not answer are not kept for the next start"
-        return Check("state folder", "warning", says, "Set XDG_STATE_HOME to a folder of your own.")
+        text = f"{folder} cannot be written: agents of hosts that do not answer are not kept for the next start"
+        return Check("state folder", "warning", text, "Set XDG_STATE_HOME to a folder of your own.")
     return Check("state folder", "ok", str(folder))
 
 
@@ -281,10 +281,10 @@ async def _terminal(environ: Mapping[str, str]) -> Check:
         size = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
     except (OSError, ValueError):
         return Check("terminal", "ok", f"{term}, {colours}; this output is no terminal, so its size is not known")
-    says = f"{term}, {colours}, {size.columns}x{size.lines}"
+    text = f"{term}, {colours}, {size.columns}x{size.lines}"
     if size.columns < _SMALLEST[0] or size.lines < _SMALLEST[1]:
-        return Check("terminal", "warning", f"{says}; at 80x24 and more all is shown", "Make the window larger.")
-    return Check("terminal", "ok", says)
+        return Check("terminal", "warning", f"{text}; at 80x24 and more all is shown", "Make the window larger.")
+    return Check("terminal", "ok", text)
 
 
 def _folder(cwd: Path) -> Path:

@@ -74,8 +74,8 @@ def _of_probe(fleet: Fleet, row: Row, local: LocalAgent | None, listed: ListedAg
         )
         yield Evidence("probe", at, remark)
     if row.condition is not None and local.condition is row.condition:
-        said = f"{row.condition.kind}, by {row.condition.source} ({row.condition.quote})"
-        yield Evidence("probe", at if row.condition.since is None else min(row.condition.since, at), said, stands)
+        text = f"{row.condition.kind}, by {row.condition.source} ({row.condition.quote})"
+        yield Evidence("probe", at if row.condition.since is None else min(row.condition.since, at), text, stands)
     for other in local.other_sessions:
         yield Evidence("probe", at, f"a second session {other.name} of it is on {other.socket}")
     if row.exit_status is not None:

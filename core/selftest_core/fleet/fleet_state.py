@@ -34,7 +34,7 @@ class ListedAgent:
 
 
 class RowContext(NamedTuple):
-    """All that a row depends on beside mngr's and the probe's values of the agent.
+    """Facts on which a row depends beside mngr's and the probe's values of the agent.
 
     `list_is_newer`: mngr was asked after the probe looked, and they disagree. `on_default_server`: mngr sees its tmux
     server too. `stale_since`: the time of the last good answer, None while it is fresh. `host_problem`: why the answer
@@ -75,7 +75,7 @@ class StateChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All that is known. `Fleet()` is empty.
+    """State of the fleet. `Fleet()` is empty.
 
     `listed`: each agent in mngr's newest answer. `local`: agents of the probe, by id. `unreadable_since`: local agents
     whose file cannot be read now, and when it last could. `complete`: when each provider was last asked for all its

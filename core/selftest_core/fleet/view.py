@@ -102,7 +102,7 @@ def _no_evidence(key: AgentKey) -> tuple[Evidence, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """All that a screen, a JSON line or a report needs, at one moment.
+    """The fleet at one moment, for screens, JSON lines and reports.
 
     `rows` in order of creation; `sessions`: tmux sessions without an agent; `explain(key)`: the evidence for a row,
     newest first; `expecting`: providers, or "remote", whose first answer has not come yet.

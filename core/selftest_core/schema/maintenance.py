@@ -38,7 +38,7 @@ class DoctorLine(Line, DoctorDocument):
 
 def doctor_document(checks: Iterable[Check]) -> DoctorDocument:
     """Convert the doctor's checks."""
-    items = [CheckItem(name=check.name, status=check.status, says=check.says, hint=check.hint) for check in checks]
+    items = [CheckItem(name=check.name, status=check.status, says=check.text, hint=check.hint) for check in checks]
     return DoctorDocument(ok=all(item.status != "failed" for item in items), checks=items)
 
 

@@ -122,12 +122,12 @@ def parse_data(agent_id: str, text: bytes) -> AgentFile:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is not whole JSON ({error})" if text.strip() else "it is empty") from error
+        raise ValueError(f"it is not complete JSON ({error})" if text.strip() else "it is empty") from error
     if not isinstance(document, dict):
-        raise ValueError("it holds no object")
+        raise ValueError("it is not an object")
     name = document.get("name")
     if not isinstance(name, str) or not name:
-        raise ValueError("it names no agent")
+        raise ValueError("it has no name")
     labels = document.get("labels")
     return AgentFile(
         id=agent_id,
@@ -283,8 +283,8 @@ class AgentFiles:
         return self._host_id[1]
 
 
-def _stamp(told: os.stat_result) -> _Stamp:
-    return _Stamp(told.st_ino, told.st_size, told.st_ctime_ns, told.st_mtime_ns)
+def _stamp(status: os.stat_result) -> _Stamp:
+    return _Stamp(status.st_ino, status.st_size, status.st_ctime_ns, status.st_mtime_ns)
 
 
 def _exists(path: str) -> bool:
@@ -306,11 +306,11 @@ def _read(path: str, limit: int) -> bytes:
     """Read a plain file. Raises OSError, or ValueError where it is no plain file or longer than `limit` bytes."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
-        told = os.fstat(file)
-        if not stat.S_ISREG(told.st_mode):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError("it is no plain file")
-        if told.st_size > limit:
-            raise ValueError(f"it has {told.st_size:,} bytes")
+        if status.st_size > limit:
+            raise ValueError(f"it has {status.st_size:,} bytes")
         with open(file, "rb", closefd=False) as stream:
             return stream.read(limit)
     finally:

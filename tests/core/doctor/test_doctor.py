@@ -22,7 +22,7 @@ async def checks(environ: Mapping[str, str], cwd: Path) -> dict[str, Check]:
     told = await diagnose(environ, cwd, mngr_timeout=PATIENCE, timeout=PATIENCE)
     found = {check.name: check for check in told}
     # Whatever else is said: what is not well comes with what to do.
-    assert all(check.says for check in found.values())
+    assert all(check.text for check in found.values())
     assert all(check.hint for check in found.values() if check.status != "ok")
     return found
 
@@ -40,13 +40,13 @@ async def test_a_whole_world_is_found_well(world: World) -> None:
     found = await checks(world.environment, world.root)
     ill = {name: check for name, check in found.items() if check.status == "failed"}
     assert ill == {}
-    assert found["mngr"].says.startswith("0.3.")
-    assert str(BIN / "mngr") in found["mngr"].says
-    assert "on PATH" in found["mngr"].says
+    assert found["mngr"].text.startswith("0.3.")
+    assert str(BIN / "mngr") in found["mngr"].text
+    assert "on PATH" in found["mngr"].text
     assert found["mngr settings"].status == "ok"
-    assert found["tmux servers"].says == "mngr's own answers"
-    assert found["agents"].says == f"1 in {world.host_dir}"
-    assert "16 million colours" in found["terminal"].says
+    assert found["tmux servers"].text == "mngr's own answers"
+    assert found["agents"].text == f"1 in {world.host_dir}"
+    assert "16 million colours" in found["terminal"].text
 
 
 async def test_without_any_program_each_one_is_named(world: World, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_without_any_program_each_one_is_named(world: World, tmp_path: Pat
         assert f"apt install {name}" in found[name].hint
     assert found["asciinema"].status == "warning"
     # mngr needs no PATH: the one beside us is taken, and said to be.
-    assert "beside our own Python" in found["mngr"].says
+    assert "beside our own Python" in found["mngr"].text
     assert found["terminal"].status == "warning"
 
 
@@ -81,14 +81,14 @@ async def test_versions_are_judged(tmp_path: Path, name: str, says: str, status:
     found = await checks({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(home)}, tmp_path)
     assert found[name].status == status
     (number,) = re.findall(r"[0-9.]+[a-z]?$|[0-9.]{4,}(?= )|master", says)
-    assert number in found[name].says
+    assert number in found[name].text
 
 
 async def test_a_program_that_fails_is_no_healthy_one(tmp_path: Path) -> None:
     program(tmp_path / "bin", "git", "dyld: library not loaded", 134)
     found = await checks({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
     assert found["git"].status == "failed"
-    assert "dyld" in found["git"].says
+    assert "dyld" in found["git"].text
     assert found["tmux"].status == "ok"
 
 
@@ -97,9 +97,9 @@ async def test_settings_that_cannot_be_read_are_named_theirs_and_ours(world: Wor
     (world.root / "selftest-tui.toml").write_text("no_such_key = 1\n")
     found = await checks(world.environment, world.root)
     assert found["mngr settings"].status == "failed"
-    assert "config" in found["mngr settings"].says
+    assert "config" in found["mngr settings"].text
     assert found["settings"].status == "failed"
-    assert "no_such_key" in found["settings"].says
+    assert "no_such_key" in found["settings"].text
 
 
 async def test_a_tmux_that_is_not_mngrs_is_warned_of(world: World) -> None:
@@ -110,7 +110,7 @@ async def test_a_tmux_that_is_not_mngrs_is_warned_of(world: World) -> None:
     environ = {**world.environment, "MNGR_HOST_DIR": str(world.root / "none")}
     inside = {**environ, "TMUX": f"{other},1,0"}
     found = await checks(inside, world.root)
-    assert other in found["tmux servers"].says
+    assert other in found["tmux servers"].text
     assert found["TMUX"].status == "warning"
     assert "env -u TMUX mngr" in found["TMUX"].hint
     assert "TMUX" not in await checks({**environ, "TMUX": f"{world.socket},1,0"}, world.root)
@@ -121,11 +121,11 @@ async def test_a_folder_of_agents_that_is_no_folder_is_told(tmp_path: Path) -> N
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "MNGR_HOST_DIR": str(tmp_path / "m")}
     found = await checks(environ, tmp_path / "gone")
     assert found["agents"].status == "failed"
-    assert str(tmp_path / "m") in found["agents"].says
+    assert str(tmp_path / "m") in found["agents"].text
     environ["MNGR_HOST_DIR"] = str(tmp_path / "none")
     found = await checks(environ, tmp_path)
     assert found["agents"].status == "ok"
-    assert "no agent was made so far" in found["agents"].says
+    assert "no agent was made so far" in found["agents"].text
     assert not (tmp_path / "none").exists()
 
 
@@ -135,7 +135,7 @@ async def test_an_mngr_that_hangs_is_named_with_the_way_to_look_into_it(world: W
     found = {check.name: check for check in await diagnose(world.environment, world.root, mngr_timeout=0.5)}
     settings = found["mngr settings"]
     assert settings.status == "failed"
-    assert "did not answer" in settings.says
+    assert "did not answer" in settings.text
     assert "`mngr list --hosts" in settings.hint
     assert "Mend what it names" not in settings.hint
 
@@ -159,12 +159,12 @@ async def test_an_agent_type_is_told_whole_without_its_login_being_shown(world: 
 
     assert found.status == "ok", found
     for part in ("2.1.330 at", str(folder / "claude"), "ANTHROPIC_API_KEY is set", "plugin 0.3", "acceptEdits"):
-        assert part in found.says
-    assert "hush" not in f"{found.says}{found.hint}"
+        assert part in found.text
+    assert "hush" not in f"{found.text}{found.hint}"
 
     (world.home / ".claude" / "settings.json").unlink()
     found = (await checks(world.environment, world.root))["claude"]
-    assert "permissions: mode not set" in found.says, "Claude Code chooses the mode then, not we"
+    assert "permissions: mode not set" in found.text, "Claude Code chooses the mode then, not we"
 
 
 @pytest.mark.parametrize(
@@ -185,14 +185,14 @@ async def test_a_login_in_files_is_found(world: World, files: dict[str, str], sa
 
     found = (await checks(world.environment, world.root))["claude"]
 
-    assert says in found.says
-    assert "hush" not in found.says
-    assert "example.org" not in found.says
+    assert says in found.text
+    assert "hush" not in found.text
+    assert "example.org" not in found.text
 
 
 async def test_a_type_that_nobody_chose_is_plainly_not_installed_and_a_chosen_one_fails(world: World) -> None:
     found = await checks(world.environment, world.root)
-    assert (found["codex"].status, found["codex"].says) == ("ok", "not installed")
+    assert (found["codex"].status, found["codex"].text) == ("ok", "not installed")
     assert found["claude"].status == "warning"  # the default, which nobody chose
     assert "npm install -g @anthropic-ai/claude-code" in found["claude"].hint
 
@@ -200,7 +200,7 @@ async def test_a_type_that_nobody_chose_is_plainly_not_installed_and_a_chosen_on
     chosen = await checks(world.environment, world.root)
     assert chosen["codex"].status == "failed"
     assert "`npm install -g @openai/codex`" in chosen["codex"].hint
-    assert (chosen["claude"].status, chosen["claude"].says) == ("ok", "not installed")
+    assert (chosen["claude"].status, chosen["claude"].text) == ("ok", "not installed")
 
 
 async def test_a_plugin_that_is_missing_is_mended_by_our_own_extra(world: World, tmp_path: Path) -> None:
@@ -210,6 +210,6 @@ async def test_a_plugin_that_is_missing_is_mended_by_our_own_extra(world: World,
     program(folder, "mngr", "mngr, version 0.3.0")  # another mngr than ours, first on PATH, with no plugin
     found = (await checks(world.environment, world.root))["claude"]
     assert found.status == "warning"
-    assert "mngr has no plugin for it" in found.says
+    assert "mngr has no plugin for it" in found.text
     assert "--with 'imbue-mngr-claude>=0.3,<0.4'" in found.hint
     assert "[mngr,claude]'`" in found.hint

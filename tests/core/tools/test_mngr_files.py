@@ -70,12 +70,12 @@ def test_a_marker_that_outlived_its_turn_counts_for_nothing(files: AgentFiles) -
     ("content", "reason"),
     [
         (b"", "empty"),
-        (b'{"name": "on', "not whole JSON"),
-        (b"\x00\xff\xfe", "not whole JSON"),
-        (b"[" * 100_000, "not whole JSON"),
-        (b"[]", "no object"),
-        (b"{}", "names no agent"),
-        (b'{"name": 7}', "names no agent"),
+        (b'{"name": "on', "not complete JSON"),
+        (b"\x00\xff\xfe", "not complete JSON"),
+        (b"[" * 100_000, "not complete JSON"),
+        (b"[]", "not an object"),
+        (b"{}", "has no name"),
+        (b'{"name": 7}', "has no name"),
         (b'{"name": "' + b"x" * 5_000_000 + b'"}', "bytes"),
     ],
 )

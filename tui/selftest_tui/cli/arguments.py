@@ -226,7 +226,7 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
 def _setting_lines(key: Key) -> str:
     import textwrap
 
-    lines = textwrap.wrap(f"{key.says} (default {key.default_text})", 62)
+    lines = textwrap.wrap(f"{key.help} (default {key.default_text})", 62)
     head = (key.name,) if len(key.name) > 14 else ()  # a long name has a line of its own
     shown = (f"  {key.name if number == 0 and not head else '':<14} {line}" for number, line in enumerate(lines))
     return "\n".join((*(f"  {name}" for name in head), *shown))

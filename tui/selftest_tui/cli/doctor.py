@@ -45,7 +45,7 @@ def doctor(call: Call) -> int:
         longest = max(len(check.name) for check in checks)
         lines = []
         for check in checks:
-            lines.append(f"{_MARKS[check.status]} {check.name:<{longest}}  {clean(check.says)}")
+            lines.append(f"{_MARKS[check.status]} {check.name:<{longest}}  {clean(check.text)}")
             if check.hint and check.status != "ok":
                 lines.append(f"  {'':<{longest}}  → {clean(check.hint)}")
         print_lines(lines)

@@ -18,7 +18,7 @@ from selftest_core.tools.mngr import LIST_TIMEOUT, answer_error, how_ended, list
 
 if TYPE_CHECKING:
     from selftest_core.agents import AgentKey
-    from selftest_core.fleet.sources.mngr_models import SaidAgent, SaidHost
+    from selftest_core.fleet.sources.mngr_models import AgentModel, HostModel
     from selftest_core.tools.mngr import Mngr
 
 _EMPTY: MappingProxyType[str, Any] = MappingProxyType({})
@@ -47,11 +47,11 @@ def parse_listing(
     Raises ToolFailedError where mngr reported why it has no answer, ToolOutputError where its answer cannot be read.
     """
     document = _document(text, stderr, exit_status)
-    said_agents, said_errors = document.get("agents"), document.get("errors")
-    if said_agents is None and said_errors:
-        said_agents = []
+    agent_entries, error_entries = document.get("agents"), document.get("errors")
+    if agent_entries is None and error_entries:
+        agent_entries = []
     is_event = "event" in document  # a line of --format jsonl, where a host has `agents` too
-    if is_event or not isinstance(said_agents, list) or not isinstance(said_errors, list | None):
+    if is_event or not isinstance(agent_entries, list) or not isinstance(error_entries, list | None):
         raise ToolOutputError(
             "mngr list printed something else than a listing",
             f"It begins with: {text.strip()[:_SHOWN]}",
@@ -59,11 +59,11 @@ def parse_listing(
             exit_status=exit_status,
             stderr=stderr,
         )
-    errors = [_listing_error(said, provider) for said in said_errors or ()]
+    errors = [_listing_error(entry, provider) for entry in error_entries or ()]
     agents: dict[AgentKey, Agent] = {}
     hosts: dict[Host, Host] = {}
-    for said in said_agents:
-        read = _agent(said, hosts, provider)
+    for entry in agent_entries:
+        read = _agent(entry, hosts, provider)
         if isinstance(read, ListingError):
             errors.append(read)
         elif read.key in agents:
@@ -114,22 +114,22 @@ def _nothing(constant: str) -> None:
     """Read NaN and the infinities, which are not JSON, as null."""
 
 
-def _agent(said: object, hosts: dict[Host, Host], provider: str | None) -> Agent | ListingError:
+def _agent(entry: object, hosts: dict[Host, Host], provider: str | None) -> Agent | ListingError:
     from pydantic import ValidationError
 
-    from selftest_core.fleet.sources.mngr_models import SaidAgent
+    from selftest_core.fleet.sources.mngr_models import AgentModel
 
     try:
-        read = SaidAgent.model_validate(said)
+        read = AgentModel.model_validate(entry)
     except ValidationError as error:
-        return _unreadable(said, error, provider)
+        return _unreadable(entry, error, provider)
     except RecursionError:
         return ListingError(provider, "An agent of the listing is nested too deep to be read")
     host = _host(read.host)
     return _made(read, hosts.setdefault(host, host))
 
 
-def _made(read: SaidAgent, host: Host) -> Agent:
+def _made(read: AgentModel, host: Host) -> Agent:
     state = State(read.state) if read.state in State else State.UNKNOWN
     return Agent(
         id=read.id,
@@ -156,28 +156,28 @@ def _made(read: SaidAgent, host: Host) -> Agent:
     )
 
 
-def _host(said: SaidHost) -> Host:
+def _host(entry: HostModel) -> Host:
     from pydantic import ValidationError
 
-    from selftest_core.fleet.sources.mngr_models import SaidSsh
+    from selftest_core.fleet.sources.mngr_models import SshModel
 
     ssh = None
-    if said.ssh:
+    if entry.ssh:
         try:
-            read = SaidSsh.model_validate(said.ssh)
+            read = SshModel.model_validate(entry.ssh)
             ssh = Ssh(read.command, read.user, read.host, read.port, read.key_path, read.known_hosts_path)
         except ValidationError:
             ssh = None  # without a command the host cannot be reached
     return Host(
-        id=said.id,
-        name=said.name or said.id,
-        provider=said.provider,
-        state=said.state,
+        id=entry.id,
+        name=entry.name or entry.id,
+        provider=entry.provider,
+        state=entry.state,
         ssh=ssh,
-        image=said.image,
-        boot_time=said.boot_time,
-        is_locked=said.is_locked,
-        failure_reason=said.failure_reason,
+        image=entry.image,
+        boot_time=entry.boot_time,
+        is_locked=entry.is_locked,
+        failure_reason=entry.failure_reason,
     )
 
 
@@ -190,8 +190,8 @@ def _waiting_reason(plugin: dict[str, Any]) -> str | None:
     return None
 
 
-def _unreadable(said: object, error: Any, provider: str | None) -> ListingError:
-    fields: dict[str, Any] = said if isinstance(said, dict) else {}
+def _unreadable(entry: object, error: Any, provider: str | None) -> ListingError:
+    fields: dict[str, Any] = entry if isinstance(entry, dict) else {}
     host: dict[str, Any] = fields["host"] if isinstance(fields.get("host"), dict) else {}
     name = _string(fields.get("name"))
     reasons = "; ".join(
@@ -212,12 +212,12 @@ def _string(value: object) -> str | None:
     return whole_text(value) if isinstance(value, str) and value else None
 
 
-def _listing_error(said: object, provider: str | None) -> ListingError:
-    from selftest_core.fleet.sources.mngr_models import SaidError
+def _listing_error(entry: object, provider: str | None) -> ListingError:
+    from selftest_core.fleet.sources.mngr_models import ErrorModel
 
-    if not isinstance(said, dict):
-        return ListingError(provider, f"mngr reported an error of a form that is not known: {str(said)[:_SHOWN]}")
-    read = SaidError.model_validate(said)
+    if not isinstance(entry, dict):
+        return ListingError(provider, f"mngr reported an error of a form that is not known: {str(entry)[:_SHOWN]}")
+    read = ErrorModel.model_validate(entry)
     message = read.message or read.short_reason or read.exception_type or "mngr reported an error without a message"
     where = f"{read.host_id}: " if read.host_id and read.host_id not in message else ""
     return ListingError(

@@ -89,11 +89,11 @@ type Labels = Annotated[dict[str, str], BeforeValidator(_labels)]
 type AnyMapping = Annotated[dict[str, Any], BeforeValidator(_mapping)]
 
 
-class _Said(BaseModel):
+class _LenientModel(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class SaidSsh(_Said):
+class SshModel(_LenientModel):
     """`host.ssh`."""
 
     command: Name
@@ -104,7 +104,7 @@ class SaidSsh(_Said):
     known_hosts_path: OptionalText = None
 
 
-class SaidHost(_Said):
+class HostModel(_LenientModel):
     """`host`. The JSON calls the provider `provider_name`, other views of mngr `provider`."""
 
     id: Identity
@@ -118,12 +118,12 @@ class SaidHost(_Said):
     failure_reason: OptionalText = None
 
 
-class SaidAgent(_Said):
+class AgentModel(_LenientModel):
     """One of `agents`."""
 
     id: Identity
     name: Name
-    host: SaidHost
+    host: HostModel
     type: Text = ""
     state: Word = ""
     command: Text = ""
@@ -142,7 +142,7 @@ class SaidAgent(_Said):
     plugin: AnyMapping = {}
 
 
-class SaidError(_Said):
+class ErrorModel(_LenientModel):
     """One of `errors`."""
 
     exception_type: Text = ""

@@ -109,16 +109,16 @@ def _agent_to_json(remembered: RememberedAgent) -> dict[str, Any]:
     host = {name: getattr(agent.host, name) for name in _HOST_FIELDS}
     ssh = agent.host.ssh
     host["ssh"] = {name: getattr(ssh, name) for name in _SSH_FIELDS} if ssh is not None else None
-    said = {name: getattr(agent, name) for name in _AGENT_FIELDS}
-    said |= {"state": agent.state.value, "labels": dict(agent.labels), "plugin": dict(agent.plugin), "host": host}
-    return {"as_of": remembered.as_of, "agent": said}
+    values = {name: getattr(agent, name) for name in _AGENT_FIELDS}
+    values |= {"state": agent.state.value, "labels": dict(agent.labels), "plugin": dict(agent.plugin), "host": host}
+    return {"as_of": remembered.as_of, "agent": values}
 
 
-def _agent_from_json(said: Any) -> RememberedAgent:
-    as_of = _number(said["as_of"])
+def _agent_from_json(document: Any) -> RememberedAgent:
+    as_of = _number(document["as_of"])
     if as_of is None:
         raise ValueError("without a time")
-    agent = said["agent"]
+    agent = document["agent"]
     host = agent["host"]
     ssh = host.get("ssh")
     reached = None if ssh is None else Ssh(command=_text(ssh["command"]), **_values(ssh, _SSH_FIELDS[1:]))
@@ -136,11 +136,11 @@ def _agent_from_json(said: Any) -> RememberedAgent:
     )
 
 
-def _values(said: Any, names: tuple[str, ...], always: tuple[str, ...] = ()) -> dict[str, Any]:
+def _values(document: Any, names: tuple[str, ...], always: tuple[str, ...] = ()) -> dict[str, Any]:
     """Read fields, each as its type. Raises for one that is missing or of another type."""
     values: dict[str, Any] = {}
     for name in names:
-        value = said[name]
+        value = document[name]
         if name in _NUMBERS:
             values[name] = _number(value)
         elif name in _FLAGS:

@@ -229,9 +229,9 @@ class Poller:
             try:
                 probed, cost = await loop.run_in_executor(blocking, sources.look)
             except Exception as error:
-                # Whatever is found on this machine, the watch goes on.
+                # An error of one look must not end the watch.
                 failures += 1
-                self._add_problem(_internal(PROBE, "The local agents could not be looked at", error))
+                self._add_problem(_internal(PROBE, "The local agents cannot be read", error))
             else:
                 failures = 0
                 self._problems.pop(PROBE, None)
@@ -282,7 +282,7 @@ class Poller:
             try:
                 usages = await asyncio.get_running_loop().run_in_executor(metering, meters.look)
             except Exception as error:
-                self._add_problem(_internal("meter", "What the agents used could not be read", error))
+                self._add_problem(_internal("meter", "The usage of agents cannot be read", error))
             else:
                 self._problems.pop("meter", None)
                 if usages is not self._fleet.usages:
@@ -344,7 +344,7 @@ class Poller:
                         "files",
                         "Changes are seen late: files cannot be watched",
                         error,
-                        "Local agents are looked at every few seconds instead. On Linux, raise the limits\n"
+                        "Local agents are read every few seconds instead. On Linux, raise the limits\n"
                         "fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl.",
                     )
                 )
