@@ -316,9 +316,13 @@ class Acting:
             await asyncio.to_thread(key_guard.guard, socket, self._screen.environ)
         return True
 
-    async def switch_key_guard(self, socket: str) -> None:
-        """Restore mngr's own bindings on this server where they are guarded, else guard them; remember which."""
+    async def switch_key_guard(self, session: SessionRef | None) -> None:
+        """Restore mngr's own bindings where they are guarded, else guard them; remember which.
+
+        On the server of this session, without one on the default server.
+        """
         environ, answers = self._screen.environ, Answers.of(self._screen.environ)
+        socket = session.socket if session is not None else default_socket(environ)
         if await asyncio.to_thread(key_guard.unguard, socket, environ):
             await asyncio.to_thread(answers.remember, socket, Answer.LEAVE)
             self._screen.say("Ctrl-Q destroys and Ctrl-T stops at once in an agent's terminal.", "Key guard off")

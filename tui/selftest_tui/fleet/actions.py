@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
 from selftest_core.fleet.state_rules import is_plain_command
-from selftest_core.tools.tmux import default_socket
 from selftest_tui.fleet.arrangement import FILTER, Arrangement, Group, GroupBy, SortBy, labels_of
 from selftest_tui.fleet.keys import Situation
 from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted, RunWanted
@@ -386,7 +385,7 @@ class FleetActions(SplitScreen):
         session = self.table.session.ref if self.table.session is not None else None
         if self.table.row is not None:
             session = self.table.row.session
-        return self._acting.switch_key_guard(session.socket if session is not None else default_socket(self.environ))
+        return self._acting.switch_key_guard(session)
 
     def do_refresh(self) -> None:
         """Ask everyone again."""
