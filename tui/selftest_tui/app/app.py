@@ -1,24 +1,22 @@
-"""The program with a screen: one app, one fleet screen, themes, and the keys that work everywhere."""
+"""The app: the fleet at the bottom, other screens over it. It opens screens, and quits."""
 
 from __future__ import annotations
 
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from selftest_tui.app.colours import ColouredApp
 from selftest_tui.app.hangup import SECONDS_FOR_THE_SCREEN, ending_with_the_terminal
+from selftest_tui.app.keyed_app import KeyedApp
 from selftest_tui.fleet.screen import FleetScreen
 from selftest_tui.shared import problems
 from selftest_tui.shared.keyed import KeyedScreen
-from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of
 from selftest_tui.shared.notices import Notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from textual.binding import BindingType
     from textual.screen import Screen
 
     from selftest_core.config import Config, Notify
@@ -35,19 +33,12 @@ if TYPE_CHECKING:
     from selftest_tui.run.screen import RunScreen
     from selftest_tui.run.start import StartScreen
 
-TITLE = "selftest-tui"
-DARK = "textual-dark"
 
+class FleetApp(KeyedApp):
+    """Shows the fleet that the watch of `make_watch` publishes. Agents continue when it ends."""
 
-class FleetApp(ColouredApp):
-    """Shows the fleet that `make_watch`'s watch publishes. Returns when the person quits; agents go on."""
-
-    TITLE = TITLE
-    # The first screen's, read with all else: a screen that brings its own lets everything be parsed a second time.
+    # The style sheet of the first screen: one of its own would make Textual parse everything a second time.
     CSS_PATH = "../fleet/screen.tcss"
-    # The palette is opened by a row of the key table, without the priority that would take ctrl+p from an agent.
-    ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(APP)]
 
     def __init__(
         self,
@@ -67,7 +58,7 @@ class FleetApp(ColouredApp):
         super().__init__(environ, theme)
         self.review_error: SelftestError | None = None
         self.way_back = ""
-        """How to come back to the screen that was left, in words for the shell; empty where it says itself."""
+        """The command that opens the left screen again, as a sentence for the shell; empty where none is needed."""
         self._first_review = review
         self._reviews: dict[Request, ReviewScreen] = {}
         self._first_run = run
@@ -85,11 +76,11 @@ class FleetApp(ColouredApp):
         self.fleet.call_later(self.fleet.say, text, "Notification", "warning")
 
     def get_default_screen(self) -> Screen[None]:
-        """The fleet is below all else: over an empty screen of Textual's it would be laid out and painted twice."""
+        """The fleet, in place of Textual's empty screen, over which it would be laid out and painted twice."""
         return self.fleet
 
     def on_mount(self) -> None:
-        """Colours first, then what was asked for over the fleet."""
+        """Apply the theme, then open the requested screen over the fleet."""
         self.apply_theme()
         if self._start is not None:
             from selftest_tui.run.start import StartScreen
@@ -105,14 +96,8 @@ class FleetApp(ColouredApp):
         if self.preferences.notice:
             self.fleet.say(self.preferences.notice, "Preferences", "warning")
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """ctrl+c belongs to a field of text that copies with it, and to an agent that is typed into."""
-        if action == "press" and parameters == ("interrupt",):
-            return not (self.main_screen.is_typing or hasattr(self.focused, "action_copy"))
-        return super().check_action(action, parameters)
-
     def show_run(self, folder: RunFolder) -> None:
-        """Go to a run's screen. It is kept, so that it is found again as it was left."""
+        """Open a run's screen. It is kept, so that it comes back as it was left."""
         from selftest_tui.run.screen import RunScreen  # not needed for the fleet
 
         screen = self._runs.get(folder.path)
@@ -123,11 +108,11 @@ class FleetApp(ColouredApp):
             self.push_screen(screen)
 
     def on_run_wanted(self, event: RunWanted) -> None:
-        """A run was asked for."""
+        """Open a run."""
         self.show_run(event.folder)
 
     def open_review(self, request: Request) -> None:
-        """Go to a review's screen. It is kept, so that it is found again as it was left."""
+        """Open a review's screen. It is kept, so that it comes back as it was left."""
         from selftest_tui.review.screen import ReviewScreen  # not needed for the fleet
 
         screen = self._reviews.get(request)
@@ -138,11 +123,11 @@ class FleetApp(ColouredApp):
             self.push_screen(screen)
 
     def on_review_wanted(self, event: ReviewWanted) -> None:
-        """A review was asked for."""
+        """Open a review."""
         self.open_review(event.request)
 
     def on_review_failed(self, event: ReviewFailed) -> None:
-        """It could not be opened: its screen goes, and what was asked for on the command line is told there."""
+        """Close the screen of a review that cannot be opened; one of the command line ends the app with the error."""
         screen = self._reviews.pop(event.request, None)
         if event.request == self._first_review:
             self.review_error = event.error
@@ -162,59 +147,28 @@ class FleetApp(ColouredApp):
         marker: tuple[str, ...] = (),
         follows: bool = False,
     ) -> None:
-        """Play a recording over what is shown now; esc comes back. As `ReplayWanted` says."""
+        """Play a recording over the present screen; esc returns. The arguments are those of `ReplayWanted`."""
         from selftest_tui.replay.screen import ReplayScreen  # not needed for the fleet
 
         environ = self.fleet.environ
         self.push_screen(ReplayScreen(path, environ, at=at, title=title, marker=marker, follows=follows))
 
     def on_replay_wanted(self, event: ReplayWanted) -> None:
-        """A recording was asked for."""
+        """Play a recording."""
         self.open_replay(event.path, event.at, event.title, marker=event.marker, follows=event.follows)
 
     def on_start_screen_begun(self, event: StartScreen.Begun) -> None:
-        """What was offered has begun: the question goes, its run comes."""
+        """Replace the question before a run by the run."""
         self.pop_screen()
         self.show_run(event.folder)
 
     @property
     def main_screen(self) -> KeyedScreen:
-        """The screen on top that is no dialog."""
+        """The topmost screen that is not a dialog."""
         return next((one for one in reversed(self.screen_stack) if isinstance(one, KeyedScreen)), self.fleet)
 
-    def action_press(self, action: str) -> None:
-        """A key that works everywhere was pressed."""
-        main, top = self.main_screen, self.screen
-        if action == "leave" or (action == "interrupt" and self.screen is main):
-            self._leave()
-        elif action == "interrupt":
-            self.screen.dismiss(None)
-        elif action == "help":
-            self._help(main)
-        elif action == "palette":
-            self._palette()
-        elif action == "theme":
-            self.action_change_theme()
-        elif action == "no_quit":
-            main.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
-        if BY_APP_ACTION[action].opens and self.screen is not top:
-            self.hold_keys(top, None, top.focused)
-
-    def _help(self, main: KeyedScreen) -> None:
-        from selftest_tui.shared.dialogs.help import Page, help_page  # not needed for the first frame
-
-        if not isinstance(self.screen, Page):
-            self.push_screen(help_page(main.KEYS, main.symbols(), main.filter_forms()))
-
-    def _palette(self) -> None:
-        from textual.command import CommandPalette
-
-        from selftest_tui.app.palette import Actions
-
-        self.push_screen(CommandPalette(providers=[Actions], placeholder="What shall be done?"))
-
-    def _leave(self) -> None:
-        """Quit; while an act is under way only when asked twice."""
+    def leave(self) -> None:
+        """Quit; while an action runs, only when asked twice."""
         under_way = [words for one in self.screen_stack if isinstance(one, KeyedScreen) for words in one.under_way]
         if under_way and not self._was_warned:
             self._was_warned = True
@@ -226,7 +180,7 @@ class FleetApp(ColouredApp):
 
     @property
     def open_changes(self) -> int:
-        """How many changes of the review that was asked for on the command line still need a person."""
+        """The number of undecided changes in the review of the command line."""
         screen = self._reviews.get(self._first_review) if self._first_review is not None else None
         return screen.state.open if screen is not None and screen.state is not None else 0
 
@@ -247,27 +201,11 @@ def _outcomes_of(environ: Mapping[str, str]) -> OutcomesOf:
 
 
 type Begin = Callable[[Callable[[str], None]], RunFolder]
-"""Makes a run and starts its conductor, in a thread; says what it is doing."""
-
-
-def run(
-    config: Config,
-    environ: Mapping[str, str],
-    *,
-    run: RunFolder | None = None,
-    seconds_behind: float = SECONDS_FOR_THE_SCREEN,
-    is_kept: bool = True,
-) -> int:
-    """Open the screen here, of `run` where one is given, and return the exit status once the person has quit.
-
-    `seconds_behind`: what the caller may take to end after this, where the terminal is gone. `is_kept`: the run is
-    there afterwards, so who leaves its screen is told how to come back.
-    """
-    return _run(config, environ, run=run, seconds_behind=seconds_behind, is_kept=is_kept)
+"""Makes a run and starts its conductor, in a thread; reports each step in words."""
 
 
 def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
-    """Show what a run would do. After a yes it is begun and shown; without one nothing is started."""
+    """Show the plan of a run. After a yes it is begun and shown; without one nothing is started."""
     from selftest_core.run.plan.preparation import begin
     from selftest_tui.run.conducting import start_conductor
 
@@ -281,11 +219,11 @@ def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) ->
         start_conductor(made[0], environ)
         return made[0]
 
-    return _run(config, environ, start=(prepared.offer, begin_and_conduct))
+    return run(config, environ, start=(prepared.offer, begin_and_conduct))
 
 
 def run_review(request: Request, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """Review on the screen. Returns 0 where nothing is left open, else 1; raises what hinders it from being opened."""
+    """Review on the screen. Returns 0 where nothing is left open, else 1. Raises SelftestError if it cannot open."""
     app = _make(config, environ, cwd, review=request)
     _show(app)
     if app.review_error is not None:
@@ -293,7 +231,7 @@ def run_review(request: Request, config: Config, environ: Mapping[str, str], cwd
     return app.return_code or (1 if app.open_changes else 0)
 
 
-def _run(
+def run(
     config: Config,
     environ: Mapping[str, str],
     *,
@@ -302,6 +240,11 @@ def _run(
     seconds_behind: float = SECONDS_FOR_THE_SCREEN,
     is_kept: bool = True,
 ) -> int:
+    """Open the screen in this folder, on `run` where one is given; returns the exit status once the person has quit.
+
+    `start`: the question before a run, and what begins it. `seconds_behind`: the time that the caller needs to end
+    after this, where the terminal is gone. `is_kept`: the run exists afterwards, so how to come back is printed.
+    """
     app = _make(config, environ, Path.cwd(), run=run, start=start)
     _show(app, seconds_behind)
     if is_kept and app.way_back:
@@ -310,7 +253,7 @@ def _run(
 
 
 def _show(app: FleetApp, seconds_behind: float = SECONDS_FOR_THE_SCREEN) -> None:
-    """Until the person quits; then what the watch has running ends, with no screen in the way."""
+    """Run the app until the person quits; then end the programs that the watch has started."""
     try:
         with ending_with_the_terminal(seconds_behind):
             app.run()

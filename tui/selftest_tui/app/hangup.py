@@ -1,10 +1,9 @@
-"""The end of a program whose terminal is gone.
+"""End the program when its terminal is gone.
 
 A closing terminal sends SIGHUP, which ends the app. That is not always enough: the signal may be ignored (nohup), or
-go to the leader of the session alone, or come while something waits for the terminal. So a thread waits for the
-hang-up itself, then ends the app in three steps: the signal's own way, an interrupt of the main thread, and the end
-of the process. Journals are whole after each of them, as after a kill. It must not end anything while the terminal
-is there.
+sent to the session leader alone, or arrive while something waits for the terminal. So a thread waits for the hang-up
+itself, then ends the app in three steps: the signal's handler, an interrupt of the main thread, and the end of the
+process. Journals are complete after each of them, as after a kill. Nothing is ended while the terminal exists.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ _LOOK_AGAIN = 0.5
 
 @contextlib.contextmanager
 def ending_with_the_terminal(seconds_behind: float = SECONDS_FOR_THE_SCREEN) -> Iterator[None]:
-    """Show something on the terminal of stdin; without that terminal the process ends.
+    """End the process if the terminal of stdin closes within this block.
 
-    `seconds_behind`: what the program may take between a hang-up and its end once the block was left.
+    `seconds_behind`: the time that the program may take between a hang-up and its end once the block was left.
     """
     if sys.__stdin__ is None or sys.__stdin__.closed or not os.isatty(sys.__stdin__.fileno()):
         yield
@@ -67,7 +66,7 @@ def _end_after_hangup(terminal: int, left: threading.Event, seconds_behind: floa
 
 
 def _wait_for_hangup(terminal: int) -> None:
-    """Return once nobody is at the other end of this terminal any more."""
+    """Return once the other end of this terminal is closed."""
     poller = select.poll()
     poller.register(terminal, 0)
     while os.isatty(terminal):

@@ -1,12 +1,11 @@
-"""Keys that come while a dialog or a prompt is being opened: held back, and given to it once it has the focus.
+"""Keys that are typed while a dialog or a prompt opens: queued until it has the focus.
 
-A terminal delivers what is typed fast all at once. All of it is given to the widget that has the focus then, and what
-that widget does not want comes back to the app, in its order: behind an `m` the letters of a message would be looked up
-as keys of the table. So from a key that opens a dialog on, every key is kept here: those that came back (they are the
-older ones), and those that came later. The app gives them to whoever has the focus when the dialog is there, or when
-it turned out that there is none.
+A terminal delivers fast typing all at once. Textual gives it to the widget that has the focus then, and keys that the
+widget does not handle return to the app, in order: after an `m` the letters of a message would run as keys of the table.
+So after a key that opens a dialog every key is queued here: those that returned (the older ones), and those that came
+later. The app delivers them when the dialog has the focus, or when it is clear that none opens.
 
-This holds and orders; it does not know what a key means.
+This queues and orders; it does not know what a key means.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN = 0.01
 LONGEST = 10.0
-"""Seconds after which a dialog that has not come will not: keys are let go, so that none is held for ever."""
+"""Seconds after which queued keys are delivered although no dialog has opened."""
 
 
 class HeldKeys:
-    """The keys that are held for one app."""
+    """The queue of keys of one app."""
 
     class CaughtUp(Message, bubble=True):
-        """It came by the same way as the keys: all of those that were on it have arrived."""
+        """Sent along the way of the keys: when it arrives, all keys before it have arrived."""
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
@@ -51,11 +50,11 @@ class HeldKeys:
 
     @property
     def is_holding(self) -> bool:
-        """What is typed now waits for a dialog, or for it to turn out that there is none."""
+        """Keys are queued now."""
         return self._origin is not None
 
     def begin(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None:
-        """A key of `origin` opened something, or does so in the worker: hold what follows. `way`: had the focus."""
+        """Queue what follows a key of `origin`, which opens a dialog at once or in the worker. `way`: had the focus."""
         if self._origin is not None:
             return
         self._origin, self._worker = origin, worker
@@ -64,14 +63,14 @@ class HeldKeys:
         self._timer = self._app.set_interval(_LOOK_AGAIN, self._look)
 
     def keeps(self, event: events.Event) -> bool:
-        """True where this event is a key that was kept: nobody else must see it."""
+        """Queue this event if it is a key while keys are queued; True where it was queued."""
         if self._origin is None or not isinstance(event, events.Key | events.Paste):
             return False
         (self._older if event.is_forwarded else self._newer).append(event)
         return True
 
     def release(self) -> list[events.Key | events.Paste]:
-        """Hold no longer: all that was kept, as new events in the order in which they were typed."""
+        """Stop queueing; returns the queued keys as new events, in the order of typing."""
         kept = [*self._older, *self._newer]
         self._older, self._newer = [], []
         self._origin = self._way = self._worker = None
@@ -81,7 +80,7 @@ class HeldKeys:
         ]
 
     def _look(self) -> None:
-        """Is there somebody to have them? Then what is still on its way is awaited, no longer than it takes."""
+        """Once a dialog has the focus, or none will open, wait for the keys that are still on their way."""
         if self._timer is None or not (self._is_open() or self._is_over()):
             return
         self._timer.stop()
@@ -104,7 +103,7 @@ class HeldKeys:
 
 
 class HoldingApp(App[None]):
-    """An app that gives what is typed behind a key to the dialog or the prompt which that key opens."""
+    """An app that delivers what is typed after a key to the dialog or the prompt that the key opens."""
 
     def __init__(self) -> None:
         super().__init__(driver_class=TerminalDriver)
@@ -112,24 +111,24 @@ class HoldingApp(App[None]):
 
     @property
     def holds_keys(self) -> bool:
-        """Keys wait for what one before them opens."""
+        """Keys are queued for a dialog."""
         return self._held.is_holding
 
     async def on_event(self, event: events.Event) -> None:
-        """Keys behind one that opens something wait for it."""
+        """Queue keys after one that opens a dialog."""
         if not self._held.keeps(event):
             await super().on_event(event)
 
     def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None:
-        """A key of `origin`, while `way` had the focus, opened something, or does so in the worker."""
+        """Queue keys: one of `origin`, while `way` had the focus, opens a dialog at once or in the worker."""
         self._held.begin(origin, worker, way)
 
     async def on_held_keys_caught_up(self) -> None:
-        """It is there, or there is none: each key to whoever has the focus now."""
+        """Deliver each queued key to the widget that has the focus now."""
         for key in self._held.release():
             await super().on_event(key)
 
     def write_to_terminal(self, data: str) -> None:
-        """Send control characters that change nothing on the screen, between two writes of the screen's own."""
+        """Send control characters that change nothing on the screen, between two writes of the screen."""
         if self._driver is not None and not self.is_headless:
             self._driver.write(data)

@@ -1,4 +1,4 @@
-"""The screen's table of keys in Textual's command palette: every action by name, and why it would refuse now."""
+"""The actions of a screen in Textual's command palette, each with the reason why it is disabled now."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ LEFT_OUT = (Topic.MOVE, Topic.PROMPT)
 
 
 class Actions(Provider):
-    """Offers what the keys do; choosing one presses its key, so a refusal is said the same way."""
+    """Offers the rows of the screen's key table; choosing one runs its key."""
 
     async def discover(self) -> Hits:
-        """All of them, in the table's order."""
+        """All rows, in the table's order."""
         for key, says in self._offered():
             yield DiscoveryHit(Content(title_of(key)), partial(self._press, key), title_of(key), says)
 
     async def search(self, query: str) -> Hits:
-        """Those whose label or help sounds like it."""
+        """Rows whose label or help matches."""
         matcher = self.matcher(query)
         for key, says in self._offered():
             title = title_of(key)
@@ -45,7 +45,7 @@ class Actions(Provider):
             if key.topic in LEFT_OUT and not key.line:
                 continue
             why = key.disabled_reason(situation)
-            yield key, f"not now: {why}" if why else key.help
+            yield key, f"disabled: {why}" if why else key.help
 
     async def _press(self, key: Key) -> None:
         if isinstance(self.screen, KeyedScreen):

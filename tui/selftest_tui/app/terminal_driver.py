@@ -1,8 +1,8 @@
-"""Textual's driver of our terminal, starting its input thread once.
+"""Textual's terminal driver, which starts its input thread only once.
 
 Textual starts the application mode again at every SIGCONT. A closing terminal sends SIGHUP and SIGCONT, so a second
-input thread was started, be it behind the end of the app: nobody ended that one, and a thread that reads a closed
-terminal never waits. Here a start while the mode is on, or once the app is ending, does nothing.
+input thread was started, even after the end of the app: nothing ended it, and a thread that reads a closed terminal
+uses a whole core. Here a start while the mode is on, or once the app is ending, does nothing.
 """
 
 from __future__ import annotations

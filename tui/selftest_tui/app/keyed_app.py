@@ -1,0 +1,69 @@
+"""The keys that work on every screen: help, palette, colours, quit. The base of both apps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from selftest_tui.app.colours import ColouredApp
+from selftest_tui.shared import problems
+from selftest_tui.shared.keys import APP, BY_APP_ACTION, bindings_of
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+    from selftest_tui.shared.keyed import KeyedScreen
+
+
+class KeyedApp(ColouredApp):
+    """Runs the keys of the table APP."""
+
+    TITLE = "selftest-tui"
+    # The palette is opened by a row of the key table, without the priority that would take ctrl+p from an agent.
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(APP)]
+
+    @property
+    def main_screen(self) -> KeyedScreen:
+        """The topmost screen that is not a dialog."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """Quit."""
+        self.exit()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave ctrl+c to a text field, which copies with it, and to an agent that is typed into."""
+        if action == "press" and parameters == ("interrupt",):
+            return not (self.main_screen.is_typing or hasattr(self.focused, "action_copy"))
+        return super().check_action(action, parameters)
+
+    def action_press(self, action: str) -> None:
+        """Run a key of every screen."""
+        main, top = self.main_screen, self.screen
+        if action == "leave" or (action == "interrupt" and top is main):
+            self.leave()
+        elif action == "interrupt":
+            top.dismiss(None)
+        elif action == "help":
+            self._help(main)
+        elif action == "palette":
+            self._palette()
+        elif action == "theme":
+            self.action_change_theme()
+        elif action == "no_quit":
+            main.toast(problems.refusal("ctrl+q", f"It {BY_APP_ACTION['no_quit'].help}. q quits."))
+        if BY_APP_ACTION[action].opens and self.screen is not top:
+            self.hold_keys(top, None, top.focused)
+
+    def _help(self, main: KeyedScreen) -> None:
+        from selftest_tui.shared.dialogs.help import Page, help_page  # not needed for the first frame
+
+        if not isinstance(self.screen, Page):
+            self.push_screen(help_page(main.KEYS, main.symbols(), main.filter_forms()))
+
+    def _palette(self) -> None:
+        from textual.command import CommandPalette
+
+        from selftest_tui.app.palette import Actions
+
+        self.push_screen(CommandPalette(providers=[Actions], placeholder="Search for an action"))
