@@ -1,7 +1,7 @@
 """Keys that are typed while a dialog or a prompt opens: queued until it has the focus.
 
 A terminal delivers fast typing all at once. Textual gives it to the widget that has the focus then, and keys that the
-widget does not handle return to the app, in order: after an `m` the letters of a message would run as keys of the table.
+widget does not handle return to the app, in order: after an `m` the letters of a message would run as table keys.
 So after a key that opens a dialog every key is queued here: those that returned (the older ones), and those that came
 later. The app delivers them when the dialog has the focus, or when it is clear that none opens.
 
