@@ -55,7 +55,9 @@ def select(names: Sequence[str], environ: Mapping[str, str], repository: Path | 
     run that has not ended.
     """
     if is_here and repository is None:
-        raise UsageError("This folder is in no git repository", "", "`selftest-tui sweep` without --here sweeps all.")
+        raise UsageError(
+            "This folder is not in a git repository", "", "`selftest-tui sweep` without --here sweeps all."
+        )
     if not names:
         return Selection(None, is_here)
     folders = own_folders(environ, repository) if is_here and repository else run_folders(environ, repository)

@@ -1,10 +1,8 @@
-"""What a commit changes, file by file, with lines that can be shown.
+"""Diffs of commits and trees, file by file, with lines that are safe to show.
 
-git finds the lines; it is asked for paths and for patches apart, since a hostile file name could imitate a patch where
-names are not quoted. How much is read is bounded: big files and binaries are told by their sizes, and a commit of very
-many lines says how many are left out.
-
-Nothing in here runs a filter or a driver of the person's.
+Paths and patches are read by two calls of git, since a hostile file name could imitate a patch. Sizes are bounded: big
+files and binaries have sizes instead of lines, and a huge commit has a count of the lines that are left out. No filter
+or driver of the user's runs.
 """
 
 from __future__ import annotations
@@ -23,16 +21,16 @@ if TYPE_CHECKING:
     from selftest_core.git.object_store import ObjectStore
 
 BIGGEST = 4 * 1024 * 1024
-"""Bytes of a file whose lines are compared; a bigger one is told by its sizes alone."""
+"""Bytes of a file whose lines are compared; a bigger one has only its sizes."""
 MOST = 32 * 1024 * 1024
-"""Bytes of all patches of one commit together; beyond them only the paths are told."""
+"""Bytes of all patches of one commit together; a bigger commit has only paths and sizes."""
 
 _NOTHING = "000000"
 _ABSENT = "0" * 40
 
 
 class FileStatus(StrEnum):
-    """What happened to a file."""
+    """The kind of change of a file."""
 
     ADDED = "added"
     DELETED = "deleted"
@@ -46,13 +44,11 @@ class FileStatus(StrEnum):
 class FileDiff:
     """One file of a diff. `path` and `old_path` (None unless it was renamed or copied) are safe to show.
 
-    `raw_path` is the path as git has it, bytes that are not UTF-8 as surrogates. Modes are git's (`100644`), None where
-    the file is not there; sizes are bytes, told only for a file without lines (`is_binary`, `is_too_big`). `left_out`:
-    lines of both sides that are not in `hunks`, since the commit has more than `MOST_LINES`.
+    Modes are git's (`100644`), None where the file does not exist; sizes are bytes, None for a file with lines (neither
+    `is_binary` nor `is_too_big`). `left_out`: lines of both sides beyond `MOST_LINES` of the commit.
     """
 
     path: str
-    raw_path: str
     old_path: str | None
     status: FileStatus
     old_mode: str | None
@@ -66,19 +62,19 @@ class FileDiff:
 
     @property
     def added(self) -> int:
-        """How many lines came."""
+        """The number of added lines."""
         return sum(line.kind is LineKind.ADDED for hunk in self.hunks for line in hunk.lines)
 
     @property
     def removed(self) -> int:
-        """How many lines went."""
+        """The number of removed lines."""
         return sum(line.kind is LineKind.REMOVED for hunk in self.hunks for line in hunk.lines)
 
 
 def read_diff(store: ObjectStore, oid: str) -> tuple[FileDiff, ...]:
-    """What a commit changes against its first parent; a first commit adds all its files.
+    """Read the diff of a commit against its first parent; a root commit adds all its files.
 
-    Raises KeyError where the commit is missing, ToolError where git cannot tell.
+    Raises KeyError where the commit is missing, ToolError where git fails.
     """
     commit = store.commit(oid)
     before = store.tree_of(commit.parents[0]) if commit.parents else store.empty_tree()
@@ -86,7 +82,7 @@ def read_diff(store: ObjectStore, oid: str) -> tuple[FileDiff, ...]:
 
 
 def compare_trees(store: ObjectStore, before: str, after: str) -> tuple[FileDiff, ...]:
-    """What turns one tree into another, by path (as git orders them)."""
+    """Read the diff of two trees, in git's order of paths."""
     if not (is_oid(before) and is_oid(after)):
         raise ValueError("only full object ids may reach git")
     common = ("diff-tree", "-r", "-M", "--no-textconv", "--no-ext-diff", "--full-index", "--submodule=short")
@@ -116,7 +112,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An entry with the lines that were found for it; `hunks` None: git would not show lines."""
+    """An entry with its hunks; None where git shows no lines."""
 
     entry: _Entry
     hunks: tuple[Hunk, ...] | None = None
@@ -142,22 +138,22 @@ def _entries(out: str) -> Iterator[_Entry]:
 
 
 def _parts(entries: list[_Entry], patch: str) -> list[_Part]:
-    """Each entry with its lines: patches stand in the order of the raw diff, a change of type as two of them."""
+    """Combine entries and patches, which have the same order; a change of type has two patches."""
     reader = Patch(patch)
     parts: list[_Part] = []
     for entry in entries:
         sections = [reader.section() for _ in range(2 if entry.letter == "T" else 1)]
-        told = [section for section in sections if section is not None]
-        if len(told) < len(sections):
-            raise ToolFailedError("git diff-tree said less than it promised", f"no patch for {shown(entry.path)}")
-        hunks = tuple(hunk for section in told for hunk in section.hunks)
-        is_text = all(section.is_text for section in told)
-        parts.append(_Part(entry, hunks if is_text else None, sum(section.left_out for section in told)))
+        found = [section for section in sections if section is not None]
+        if len(found) < len(sections):
+            raise ToolFailedError("git diff-tree printed too few patches", f"none for {shown(entry.path)}")
+        hunks = tuple(hunk for section in found for hunk in section.hunks)
+        is_text = all(section.is_text for section in found)
+        parts.append(_Part(entry, hunks if is_text else None, sum(section.left_out for section in found)))
     return parts
 
 
 def _sized(store: ObjectStore, parts: list[_Part]) -> tuple[FileDiff, ...]:
-    """The files, those without lines with their sizes."""
+    """Make the files, with sizes for those without lines."""
     wanted = [oid for part in parts if part.hunks is None for oid in (part.entry.old, part.entry.new) if oid != _ABSENT]
     sizes: dict[str, int] = {}
     if wanted:
@@ -174,7 +170,6 @@ def _file(part: _Part, sizes: dict[str, int]) -> FileDiff:
     old_size, new_size = sizes.get(entry.old), sizes.get(entry.new)
     return FileDiff(
         path=shown(entry.path),
-        raw_path=entry.path,
         old_path=None if entry.old_path is None else shown(entry.old_path),
         status=_STATUSES.get(entry.letter, FileStatus.MODIFIED),
         old_mode=None if entry.old_mode == _NOTHING else entry.old_mode,

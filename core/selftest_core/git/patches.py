@@ -1,10 +1,10 @@
-"""A patch of git as values: hunks, lines with their numbers, and the words that differ.
+"""A parser of git's patches: hunks, lines with their numbers, and the words that differ.
 
-Hunks are read by the counts in their heads, so no content can imitate one. What comes out is safe to show as it is:
-control characters are pictures of themselves, tabs are spaces, lines have a longest. Which words of a line differ is
-worked out when somebody looks at that line: a diff of 20,000 lines opens at once.
+Hunks are read by the counts in their headers, so no content can imitate one. All texts are safe to show: control
+characters become symbols, tabs become spaces, long lines are cut. Changed words are computed when a line is shown, so a
+diff of 20,000 lines opens at once. (Why not unidiff: docs/decisions/36-unidiff.md.)
 
-Pure: text in, values out. Nothing in here knows colours, columns or files.
+Pure: text in, values out; no colours, columns or files.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rapidfuzz.distance import LCSseq
-
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LONGEST = 2_000
-"""Characters of a line that are shown; what is behind them is replaced by an ellipsis."""
+"""Characters of a line that are shown; the rest becomes an ellipsis."""
 MOST_LINES = 100_000
-"""Lines of one commit that are kept; files say how many more there are."""
+"""Lines of one commit that are kept; the others are counted."""
 
 _HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.DOTALL)
 _WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
-# Controls, and what turns or hides text: bidi marks and overrides, zero-width characters, tags, lone surrogates.
+# Control characters, and characters that turn or hide text: bidi marks and overrides, zero-width characters, tags, lone
+# surrogates.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u3164\ufeff"
     "\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
@@ -38,7 +37,7 @@ _TAB = 4
 
 
 class LineKind(StrEnum):
-    """What a line of a hunk is."""
+    """The kind of a line in a hunk."""
 
     CONTEXT = "context"
     REMOVED = "removed"
@@ -46,15 +45,15 @@ class LineKind(StrEnum):
 
 
 type Span = tuple[int, int]
-"""First and last-but-one character of a part of a line's text, counted from 0."""
+"""Start and end of a part of a line's text, the end not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line. `old`, `new`: its number on each side, from 1, None where it is not there.
+    """One line. `old`, `new`: its number on each side, from 1, None where that side does not have it.
 
-    `text` is safe to show, without its line break. `other`: the text of the line that it stands against (the added one
-    of a removed one and the other way round), None where there is none.
+    `text` is safe to show, without its line break. `other`: the text of its counterpart (the added line of a removed
+    one and vice versa), None where there is none.
     """
 
     kind: LineKind
@@ -66,13 +65,13 @@ class DiffLine:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The parts of `text` that its other line does not have; none where the two have too little in common."""
+        """The parts of `text` that its counterpart does not have; none where the two have too little in common."""
         return () if self.other is None else changed_words(self.text, self.other)
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines that stand together. `heading`: the function or class that git found above them, safe to show."""
+    """Consecutive lines. `heading`: the function or class that git found above them, safe to show."""
 
     old_start: int
     old_count: int
@@ -82,7 +81,7 @@ class Hunk:
     lines: tuple[DiffLine, ...]
 
     def rows(self) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
-        """Its lines side by side: left what was, right what is; None where one side has nothing."""
+        """Yield its lines side by side: before and after, None where one side has nothing."""
         removed: list[DiffLine] = []
         added: list[DiffLine] = []
         for line in self.lines:
@@ -103,10 +102,13 @@ class Hunk:
 
 @lru_cache(maxsize=8192)
 def changed_words(text: str, other: str) -> tuple[Span, ...]:
-    """The parts of `text` that `other` does not have, whole words, neighbours joined.
+    """Find the parts of `text` that `other` does not have: whole words, neighbours joined.
 
-    None where more than two thirds of the line differ: a line of marks tells less than the plain line.
+    Empty where more than two thirds of the line differ: so many marks would not help.
     """
+    # Imported here: it costs 40 ms, and only screens compare words.
+    from rapidfuzz.distance import LCSseq
+
     if text == other:
         return ()
     own, theirs = _WORDS.findall(text), _WORDS.findall(other)
@@ -127,7 +129,7 @@ def changed_words(text: str, other: str) -> tuple[Span, ...]:
 
 
 def shown(text: str) -> str:
-    """Text of a commit, safe to show: one character for each, tabs as spaces, cut where it is too long."""
+    """Make text of a commit safe to show: one character for each, tabs as spaces, cut where it is too long."""
     text = text[: LONGEST + 1].replace("\t", " " * _TAB)
     if not text.isascii() or not text.isprintable():
         text = _UNSAFE.sub(_picture, text)
@@ -143,7 +145,7 @@ def _picture(found: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One file of a patch: its hunks, whether git showed lines at all, and how many lines found no room."""
+    """One file of a patch: its hunks, whether it has lines at all, and how many were left out."""
 
     hunks: tuple[Hunk, ...]
     is_text: bool
@@ -151,7 +153,7 @@ class Section:
 
 
 class Patch:
-    """Reads the sections of a patch one after the other, hunks by the counts in their heads."""
+    """Reads the sections of a patch one after the other."""
 
     def __init__(self, patch: str, room: int = MOST_LINES) -> None:
         self._lines = patch.split("\n")
@@ -159,7 +161,7 @@ class Patch:
         self._room = room
 
     def section(self) -> Section | None:
-        """The next file's, None at the end."""
+        """Read the section of the next file, None at the end."""
         while self._at < len(self._lines) and not self._lines[self._at].startswith("diff --git "):
             self._at += 1
         if self._at == len(self._lines):
@@ -182,14 +184,14 @@ class Patch:
         return Section(tuple(hunks), is_text, left_out)
 
     def _hunk(self, head: re.Match[str]) -> tuple[Hunk, int]:
-        """The hunk behind this head, and how many of its lines found no room."""
+        """Read the hunk below this header; returns it and the number of lines left out."""
         start = end = self._at
         left_out = 0
         old_left = 1 if head[2] is None else int(head[2])
         new_left = 1 if head[4] is None else int(head[4])
         counts = (int(head[1]), old_left, int(head[3]), new_left)
         lines = self._lines
-        # A line that says that there is no line break counts on neither side, and may stand behind the last.
+        # "\ No newline at end of file" counts on neither side, and may follow the last line.
         while self._at < len(lines) and (old_left > 0 or new_left > 0 or lines[self._at].startswith("\\")):
             sign = lines[self._at][:1]
             self._at += 1
@@ -203,12 +205,12 @@ class Patch:
                 end = self._at
             else:
                 left_out += 1
-        told = tuple(_numbered(lines[start:end], counts[0], counts[2]))
-        return Hunk(*counts, shown(head[5]), told), left_out
+        kept = tuple(_numbered(lines[start:end], counts[0], counts[2]))
+        return Hunk(*counts, shown(head[5]), kept), left_out
 
 
 def _numbered(lines: list[str], old: int, new: int) -> Iterator[DiffLine]:
-    """The lines of a hunk, each removed one told which added one stands in its place, and the other way round."""
+    """Number the lines of a hunk, and pair each removed line with the added line in its place."""
     at = 0
     while at < len(lines):
         removed, at = _run(lines, at, "-")
@@ -227,7 +229,7 @@ def _numbered(lines: list[str], old: int, new: int) -> Iterator[DiffLine]:
 
 
 def _run(lines: list[str], at: int, sign: str) -> tuple[list[tuple[str, bool]], int]:
-    """Lines of one sign from `at`, each with whether it ends in a line break, and where the next other one stands."""
+    """Read lines of one sign from `at`: text, whether a line break ends it; returns the next index too."""
     found: list[tuple[str, bool]] = []
     while at < len(lines):
         line = lines[at]

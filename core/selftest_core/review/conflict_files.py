@@ -1,7 +1,7 @@
-"""A conflict for a person: its three sides, and copies with diff3 markers to edit, never in their checkout.
+"""The files of a conflict: three sides of each, and copies with diff3 markers for an editor, outside any checkout.
 
-The copies stand in a folder that the caller names, under names of our own (what an agent called a file is shown, never
-used), and symbolic links are files that hold their target. What comes back is refused while it has a marker of ours.
+Copies have names of our own (names that agents chose are shown, never used), and symbolic links become files with the
+target as text. An edited copy is refused while it has conflict markers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from selftest_core.git.merges import Conflict, Side
     from selftest_core.review.engine import Engine
 
-_LABELS = ("the line so far", "base", "this change")
+_LABELS = ("the branch so far", "base", "this change")
 _MARK = 7
 
 
@@ -29,9 +29,8 @@ _MARK = 7
 class ConflictFile:
     """One path in conflict. Contents are None where a side has no file there.
 
-    `merged`: what git merged with diff3 markers around what it could not; None where there is nothing to merge (a
-    side is gone, or it is no text): then one side is chosen, or its copy edited. `path` and `messages` (of git) are
-    not yet safe to show.
+    `merged`: the merge with diff3 markers; None where a side was deleted or is not text: then one side is chosen, or
+    its copy edited. `path` and `messages` (of git) are not yet safe to show.
     """
 
     conflict: Conflict
@@ -43,7 +42,7 @@ class ConflictFile:
 
     @property
     def path(self) -> str:
-        """Where it is, bytes that are not UTF-8 as surrogates."""
+        """The path, bytes that are not UTF-8 as surrogates."""
         return self.conflict.path
 
     @property
@@ -53,12 +52,12 @@ class ConflictFile:
 
     @property
     def is_text(self) -> bool:
-        """True where all of its sides can be shown as lines."""
+        """True where all sides can be shown as lines."""
         return all(side is None or b"\0" not in side[:8000] for side in (self.base, self.ours, self.theirs))
 
     @property
     def mode(self) -> str:
-        """The mode that the result gets: the side's that changed it, the change's where both did."""
+        """The mode of the result: of the side that changed it, of the change where both did."""
         conflict = self.conflict
         sides = (conflict.base, conflict.ours, conflict.theirs)
         base, ours, theirs = (None if side is None else side.mode for side in sides)
@@ -68,15 +67,15 @@ class ConflictFile:
 
 
 def read_conflicts(engine: Engine, conflicts: Sequence[Conflict]) -> tuple[ConflictFile, ...]:
-    """The sides of each conflict. Raises RefusedError where the paths themselves clash, KeyError for a lost blob."""
-    why = unresolvable_reason(conflicts)
-    if why:
-        raise RefusedError("This conflict cannot be resolved by editing", why)
+    """Read the sides of each conflict. Raises RefusedError for a conflict of paths, KeyError for a missing blob."""
+    reason = unresolvable_reason(conflicts)
+    if reason:
+        raise RefusedError("This conflict cannot be resolved by editing", reason)
     return tuple(_read(engine, conflict) for conflict in conflicts)
 
 
 def choose(files: Sequence[ConflictFile], side: Literal["base", "ours", "theirs"]) -> Resolution:
-    """The resolution that takes one side everywhere; a side without the file takes the file away."""
+    """Resolve all conflicts with one side; a side without the file deletes it."""
     answers = []
     for file in files:
         taken: Side | None = getattr(file.conflict, side)
@@ -86,14 +85,14 @@ def choose(files: Sequence[ConflictFile], side: Literal["base", "ours", "theirs"
 
 
 def write_copies(files: Sequence[ConflictFile], folder: Path) -> tuple[Path, ...]:
-    """Put a copy of each file into a folder that is ours, to be edited, and return where they are.
+    """Write a copy of each file into a folder of ours, to be edited, and return their paths.
 
-    A copy holds what was merged with markers; where nothing can be merged, the side that is there.
+    A copy has the merge with markers; where nothing can be merged, the side that exists.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, file in enumerate(files, 1):
-        # The ending is kept for the editor's colours.
+        # The suffix is kept for the editor's highlighting.
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", PurePosixPath(file.path).name)[-60:].lstrip("._-") or "file"
         path = folder / f"{number:02}-{name}"
         content = file.merged if file.merged is not None else file.theirs if file.theirs is not None else file.ours
@@ -103,18 +102,18 @@ def write_copies(files: Sequence[ConflictFile], folder: Path) -> tuple[Path, ...
 
 
 def read_copies(files: Sequence[ConflictFile], paths: Sequence[Path]) -> Resolution:
-    """What the person made of the copies; a copy that is gone takes the file away.
+    """Read the edited copies as a resolution; a deleted copy deletes the file.
 
-    Raises UsageError where a copy has a conflict marker left, or is not a plain file any more.
+    Raises UsageError where a copy still has conflict markers, or is not a regular file.
     """
     answers = []
     for file, path in zip(files, paths, strict=True):
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise UsageError(f"{path.name} is not a plain file any more", "", "Write the resolved text into it.")
+            raise UsageError(f"{path.name} is not a regular file any more", "", "Write the resolved text into it.")
         content = path.read_bytes() if path.exists() else None
         if content is not None and file.merged is not None and _has_markers(content, file.marker):
             hint = "Edit it until no line begins with <<<<<<<, |||||||, or >>>>>>>."
-            raise UsageError(f"{path.name} has conflict markers left", "", hint)
+            raise UsageError(f"{path.name} still has conflict markers", "", hint)
         answers.append(_answer(file, content, None if content is None else file.mode))
     return Resolution(tuple(answers))
 
@@ -127,7 +126,7 @@ def _read(engine: Engine, conflict: Conflict) -> ConflictFile:
     if ours is None or theirs is None or is_link or not made.is_text:
         return made
     marker = _MARK
-    # Text about conflicts has marks of its own: ours are longer then.
+    # The text has lines like markers: ours are longer then.
     while any(re.search(rb"(?m)^[<|>]{%d}" % marker, text or b"") for text in (base, ours, theirs)):
         marker += 4
     merged = engine.merger.merge_texts(base or b"", ours, theirs, "--diff3", f"--marker-size={marker}", *_labels())

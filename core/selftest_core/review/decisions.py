@@ -1,8 +1,7 @@
-"""The decisions file: what a person decided, in a form that a re-run and a build server can repeat.
+"""The decisions file: a person's decisions, in a format that another run and a build server can repeat.
 
-It is read strictly, since a decision that is silently ignored is lost work: unknown keys, unknown words and ids that
-are not in the plan are refused and named. Any source of a change names it; a file may not decide one change twice
-in two ways.
+It is read strictly, since a silently ignored decision is lost work: unknown keys, unknown words and ids that are not in
+the plan are errors. A change may be named by any of its sources, but not be decided in two ways.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What was decided. `items`, `notes`, `resolutions` by the oid of any source; `order` lists oids, first laid first.
+    """All decisions. `items`, `notes`, `resolutions` by the oid of any source; `order` lists oids, the first first.
 
-    `resolutions`: how a change's conflicts were resolved.
+    `on_conflict`: publish without changes in conflict (`hold`), or nothing (`fail`).
     """
 
     default: Decision = Decision.UNDECIDED
@@ -47,7 +46,7 @@ class Decisions:
 
 
 def read_decisions(path: Path) -> Decisions:
-    """Read a decisions file. Raises UsageError naming what is wrong."""
+    """Read a decisions file. Raises UsageError with the mistake."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -61,7 +60,7 @@ def read_decisions(path: Path) -> Decisions:
 
 
 def parse_decisions(document: object) -> Decisions:
-    """Decisions from a JSON document. Raises UsageError."""
+    """Parse decisions from a JSON document. Raises UsageError."""
     body = _mapping(document, "the file")
     known = {"default", "on_conflict", "items", "order", "notes", "resolutions"}
     unknown = sorted(set(body) - known)
@@ -84,7 +83,7 @@ def parse_decisions(document: object) -> Decisions:
 
 
 def decisions_json(decisions: Decisions) -> dict[str, Any]:
-    """Decisions as the JSON of their file. `parse_decisions` gives the same decisions back."""
+    """Convert decisions to the JSON of their file, which `parse_decisions` reads."""
     document: dict[str, Any] = {
         "default": decisions.default.value,
         "on_conflict": decisions.on_conflict,
@@ -100,25 +99,25 @@ def decisions_json(decisions: Decisions) -> dict[str, Any]:
 
 
 def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decision]:
-    """The decision that holds for each change, by its own oid.
+    """Find the decision on each change, by its own oid.
 
-    Tests, docs and build files count as kept unless somebody decided otherwise; a `default` of revert is such a word.
-    Raises UsageError for an oid that is in no change, and for two words about one change.
+    Tests, docs and build files are kept by default, unless `default` is revert. Raises UsageError for an oid that is in
+    no change, and for two different decisions on one change.
     """
     named = {source.oid: change.oid for change in changes for source in change.sources}
     missing = [oid for oid in _named_in(decisions) if oid not in named]
     if missing:
-        detail = "The decisions name a commit that none of the branches has, or that the base has already."
-        raise UsageError(f"{missing[0]} is not in the plan", detail, "Take it out, or review the branch that has it.")
-    told: dict[str, Decision] = {}
+        detail = "No branch has this commit, or the base has it already."
+        raise UsageError(f"{missing[0]} is not in the plan", detail, "Remove it, or review the branch that has it.")
+    explicit: dict[str, Decision] = {}
     for oid, decision in decisions.items.items():
-        if told.setdefault(named[oid], decision) is not decision:
-            raise UsageError(f"Two decisions for one change: {named[oid]}", f"{oid} makes the same change.")
-    return {change.oid: told.get(change.oid, _default(change, decisions.default)) for change in changes}
+        if explicit.setdefault(named[oid], decision) is not decision:
+            raise UsageError(f"Two different decisions on one change: {named[oid]}", f"{oid} is the same change.")
+    return {change.oid: explicit.get(change.oid, _default(change, decisions.default)) for change in changes}
 
 
 def without_missing(changes: Sequence[Change], decisions: Decisions) -> tuple[Decisions, tuple[str, ...]]:
-    """The decisions that fit the changes, and the ids of the others: of commits that are not there any more."""
+    """Split decisions into those that fit the changes, and the ids of commits that do not exist any more."""
     named = {source.oid for change in changes for source in change.sources}
     gone = tuple(dict.fromkeys(oid for oid in _named_in(decisions) if oid not in named))
     if not gone:
@@ -134,7 +133,7 @@ def without_missing(changes: Sequence[Change], decisions: Decisions) -> tuple[De
 
 
 def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
-    """The changes with those that `order` lists put in its order, each in a place that one of them had."""
+    """Sort the changes that `order` lists into that order; the other changes keep their places."""
     named = {source.oid: change for change in changes for source in change.sources}
     listed = list({named[oid].oid: named[oid] for oid in decisions.order}.values())
     moved = {change.oid for change in listed}
@@ -143,7 +142,7 @@ def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
-    """Put them into a file, whole or as it was. It needs no sync: they follow from the review's log.
+    """Replace a decisions file atomically, without sync: it can be written again from the review's log.
 
     Raises JournalWriteError where the disk is full or read-only.
     """
@@ -171,7 +170,7 @@ def _decision(word: object, where: str) -> Decision:
     for decision in Decision:
         if decision == word:
             return decision
-    raise UsageError(f"{word!r} is no decision (at {where})", "A decision is keep, revert or undecided.", _HINT)
+    raise UsageError(f"{word!r} is not a decision (at {where})", "A decision is keep, revert or undecided.", _HINT)
 
 
 def _resolution(value: object, oid: str) -> Resolution:

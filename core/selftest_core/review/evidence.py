@@ -1,6 +1,6 @@
-"""What the agents of a run said and left, for whoever judges their commits: read from the run's folder, believed never.
+"""Evidence for the commits of a run: outcomes, conversations and recordings of its agents. All of it is untrusted.
 
-An outcome that cannot be read is no evidence and no error here: the run has said so at its test.
+An unreadable outcome counts as missing here; the run reports it at its test.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ _LONGEST_SAID = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an agent of a run gave back. Paths are None where there is no such file.
+    """The results of one agent of a run. Paths are None where there is no such file.
 
-    `tests`: its tests by node id, each with whether it says that it passes now, None where it does not say;
-    `turned_green`: those that it says were red before and pass now; `words`:
-    its own summary, Markdown; `said`: the end of its conversation, kept in `conversation`;
-    `end`: how its test ended, empty while it has not; `importance`: its word for it.
+    `tests`: its tests by node id, each with its claim that it passes, None without a claim; `turned_green`: tests that
+    it claims to have fixed; `words`: its summary, Markdown; `said`: the end of its conversation, which is kept in
+    `conversation`; `end`: the end of its test, empty while it runs; `importance`: as the agent states it.
     """
 
     outcome: Path | None = None
@@ -51,7 +50,7 @@ class Evidence:
 
 
 def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | None = None) -> dict[str, Evidence]:
-    """The evidence of each agent that ended with commits, by its planned name; what is `known` is not read again."""
+    """Read the evidence of each agent that ended with commits, by its planned name; `known` is not read again."""
     found: dict[str, Evidence] = {}
     for name, row in run.rows.items():
         if row.commits:
@@ -61,14 +60,14 @@ def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | N
 
 
 def _is_of(evidence: Evidence, folder: RunFolder, row: RunRow) -> bool:
-    """True where it is of the attempt that the test ended with: what that gave back stands for good."""
+    """True for evidence of the attempt that ended the test, which does not change any more."""
     if row.end is None or row.member is None or evidence.outcome is None:
         return False
     return evidence.end == row.end and evidence.outcome.parent == folder.attempt(row.member)
 
 
 def claims_of(evidence: Mapping[str, Evidence]) -> dict[str, Claims]:
-    """What its place on the line depends on of what each agent says."""
+    """The claims of each agent that the ranking uses."""
     return {agent: Claims(one.importance, one.turned_green) for agent, one in evidence.items()}
 
 

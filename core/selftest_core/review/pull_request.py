@@ -37,7 +37,7 @@ _TAG = re.compile(r"^\[[A-Za-z_]+\]\s*")
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """What is opened: a title of one line, and a body in Markdown."""
+    """A title of one line, and a body in Markdown."""
 
     title: str
     body: str
@@ -51,7 +51,10 @@ def write_pull_request(
     evidence: Mapping[str, Evidence] | None = None,
     clusters: Sequence[tuple[str, int]] = (),
 ) -> PullRequest:
-    """The text for the line of what is kept. `notes` by oid; `clusters`: what failed alike, and in how many tests."""
+    """Write the text for the branch of what is kept.
+
+    `notes` by oid; `clusters`: failures by cause, with the number of tests.
+    """
     notes, evidence = notes or {}, evidence or {}
     changes = {change.oid: change for change in reviewed.order}
     laid = [changes[one.item.oid] for one in kept.items if one.status is Status.LAID]
@@ -68,30 +71,29 @@ def write_pull_request(
     parts += _section("Fixes", [_row(change, notes) for change in fixes])
     parts += _section("Tests, docs and build files", [_row(change, notes) for change in others])
     parts += _section("Tests", _tests(agents, evidence))
-    parts += _section("What failed alike", [f"- {_code(sign)}: {_count(count, 'test')}" for sign, count in clusters])
+    parts += _section("Failures by cause", [f"- {_code(sign)}: {_count(count, 'test')}" for sign, count in clusters])
     parts += _section("Reverted", [_row(change, notes) for change in reverted])
-    parts += _section("Held: in conflict with what is laid", [_row(change, notes) for change in held])
-    parts += _section("Not decided yet, so not in here", [_row(change, notes) for change in open_still])
+    parts += _section("In conflict, so not included", [_row(change, notes) for change in held])
+    parts += _section("Undecided, so not included", [_row(change, notes) for change in open_still])
     if void:
-        parts.append(f"{_count(void, 'change')} of the agents {'is' if void == 1 else 'are'} on the base already.")
+        parts.append(f"{_count(void, 'change')} of the agents {'is' if void == 1 else 'are'} in the base already.")
     body = "\n\n".join(parts) + "\n"
     if len(body) > LONGEST_BODY:
-        body = body[:LONGEST_BODY].rpartition("\n")[0] + "\n\n… cut here: the whole is in the review.\n"
+        body = body[:LONGEST_BODY].rpartition("\n")[0] + "\n\n… shortened: the review has all of it.\n"
     return PullRequest(_title(fixes or others, agents), body)
 
 
 def open_pull_request(
     top: Path, environ: Mapping[str, str], ref: str, base: str, pull_request: PullRequest, remote: str | None = None
 ) -> str:
-    """Push the published branch and open a pull request for it with `gh`; returns what `gh` answers, its address.
+    """Push the published branch and open a pull request for it with `gh`; returns its address.
 
-    `ref` is the full ref, `base` the branch that it is meant for, as the remote names it; `remote` None takes the
-    only one, or `origin`. Raises RefusedError where there is no remote, ToolError where git or gh fails: the branch
-    may be pushed then.
+    `ref` is the full ref, `base` the target branch at the remote; `remote` None takes `origin`, else the first one.
+    Raises RefusedError where there is no remote, ToolError where git or gh fails: the branch may be pushed then.
     """
     name = ref.removeprefix("refs/heads/")
     remote = remote or _remote(top, environ)
-    # Without hooks: what is pushed was made by agents, and nothing is to be run on its account.
+    # Without hooks: agents made these commits, which must not make anything run here.
     push = ("git", "-c", "core.hooksPath=/dev/null", "push", "--no-verify", "--", remote, f"{ref}:{ref}")
     _run(push, top, environ, "The branch could not be pushed")
     argv = (
@@ -101,15 +103,15 @@ def open_pull_request(
 
 
 def _remote(top: Path, environ: Mapping[str, str]) -> str:
-    names = _run(("git", "remote"), top, environ, "git cannot tell the remotes").split()
+    names = _run(("git", "remote"), top, environ, "git cannot list the remotes").split()
     if not names:
         hint = "Add one (`git remote add origin URL`), or publish the branch and open it elsewhere."
-        raise RefusedError("There is no remote to open a pull request at", "", hint)
+        raise RefusedError("There is no remote for a pull request", "", hint)
     return "origin" if "origin" in names else names[0]
 
 
 def _run(argv: Sequence[str], top: Path, environ: Mapping[str, str], title: str, text: str | None = None) -> str:
-    # A question on the terminal would hang: they fail instead, and say what is missing.
+    # A prompt on the terminal would hang: they fail instead, and name what is missing.
     quiet = {**environ, "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
     done = run(argv, timeout=_TIMEOUT, cwd=top, env=quiet, input=text)
     if not done.ok:
@@ -120,7 +122,7 @@ def _run(argv: Sequence[str], top: Path, environ: Mapping[str, str], title: str,
 
 def _title(changes: Sequence[Change], agents: Sequence[str]) -> str:
     if not changes:
-        return "Nothing is kept yet"
+        return "No change is kept yet"
     first = _TAG.sub("", shown(changes[0].subject).strip()) or "a change"
     more = f" and {_count(len(changes) - 1, 'more change')}" if len(changes) > 1 else ""
     by = f" by {_count(len(agents), 'agent')}"
@@ -130,7 +132,7 @@ def _title(changes: Sequence[Change], agents: Sequence[str]) -> str:
 
 def _summary(laid: Sequence[Change], agents: Sequence[str]) -> str:
     if not laid:
-        return "Nothing is kept yet."
+        return "No change is kept yet."
     fixes = sum(change.kind.is_implementation for change in laid)
     parts = [
         _count(fixes, "fix", "fixes") if fixes else "",
@@ -154,17 +156,17 @@ def _row(change: Change, notes: Mapping[str, str]) -> str:
 
 
 def _tests(agents: Sequence[str], evidence: Mapping[str, Evidence]) -> list[str]:
-    """What the agents say of their tests. Claimed: nobody ran them again."""
+    """The claims of the agents about their tests."""
     rows = []
     for agent in agents:
         for test, claim in evidence[agent].tests if agent in evidence else ():
-            word = {True: "passes", False: "fails", None: "nothing is said"}[claim]
-            rows.append(f"- {_code(test)}: {word}, says {_code(agent)}")
+            word = {True: "passes", False: "fails", None: "no result"}[claim]
+            rows.append(f"- {_code(test)}: {word}, reported by {_code(agent)}")
     return [*rows, "", "Claimed by the agents; not run again."] if rows else []
 
 
 def _code(text: str) -> str:
-    """Text of an agent as a code span: nothing in it is obeyed, whatever backticks it has."""
+    """Quote text of an agent as a code span, whatever backticks it has: nothing in it is interpreted."""
     text = " ".join(shown(text[:300]).split()) or "(empty)"
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     gap = " " if text.startswith("`") or text.endswith("`") else ""
@@ -182,6 +184,6 @@ def open_for(ref: str, main: str, inputs: Inputs, environ: Mapping[str, str], te
     """
     if not main:
         detail = "None of the usual branches of this repository builds on the base of the review."
-        raise RefusedError("Nobody knows which branch the pull request is for", detail, "Open it by hand.")
+        raise RefusedError("The target branch of the pull request is unknown", detail, "Open it yourself.")
     # A remote's branch is `origin/main` here, and `main` there.
     return open_pull_request(inputs.place.top, environ, ref, main.removeprefix("origin/"), text)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from selftest_core.git.merges import Conflict
 
 type Meeting = tuple[Side | None, Side | None, Side | None]
-"""What meets at a path: base, ours (the line so far), theirs (the change); None where there is nothing."""
+"""The three contents in conflict: base, ours (the branch so far), theirs (the change); None where there is none."""
 type Author = Literal["person", "memory", "union"]
-"""Who answered: a person just now, a person in an earlier review, or the rule for changelogs."""
+"""The author of an answer: a person in this review, a person in an earlier one, or the rule for changelogs."""
 
 _FILE_MODES = ("100644", "100755", "120000")
 _WITHIN_A_PATH = frozenset({"content", "contents", "add/add", "modify/delete"})
@@ -47,9 +47,9 @@ _CHANGELOG = re.compile(r"(?i)(.*/)?(changelog|changes|news|history|release[-_]?
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What becomes of a path where these three meet. `content` None: the file goes; `mode` as git writes it.
+    """The result for one path where these three contents meet. `content` None deletes the file; `mode` is git's.
 
-    `path` is where it was first answered; it is told to people and never compared.
+    `path` is where the conflict was first resolved; it is shown, and never compared.
     """
 
     path: str
@@ -62,12 +62,12 @@ class Answer:
 
     @property
     def meeting(self) -> Meeting:
-        """What it is an answer to."""
+        """The three contents that it resolves."""
         return self.base, self.ours, self.theirs
 
     @property
     def result(self) -> Side | None:
-        """What the path has afterwards."""
+        """The content of the path afterwards, None where the file is deleted."""
         if self.content is None or self.mode is None:
             return None
         return Side(self.mode, object_id(b"blob", self.content))
@@ -75,7 +75,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The answers to all conflicts of one change, as they were when they were given."""
+    """The answers to all conflicts of one change."""
 
     answers: tuple[Answer, ...]
 
@@ -85,29 +85,29 @@ NO_ANSWERS: Answers = MappingProxyType({})
 
 
 def answers_of(resolutions: Iterable[Resolution]) -> Answers:
-    """All answers by what they answer; of two answers to the same, the later."""
+    """Index answers by the contents that they resolve; of two answers, the later counts."""
     return {answer.meeting: answer for resolution in resolutions for answer in resolution.answers}
 
 
 def unresolvable_reason(conflicts: Sequence[Conflict]) -> str:
-    """Why no answer within the paths can settle these; empty where one can."""
+    """The reason why no answers can resolve these conflicts, empty where they can."""
     for conflict in conflicts:
         kinds = {found[1] for word in conflict.messages if (found := _KIND.search(word))}
         if not kinds or kinds - _WITHIN_A_PATH:
             what = ", ".join(sorted(kinds)) or "unknown"
-            return f"The paths themselves clash ({what}): move the change, or revert one of the two."
+            return f"The conflict is between paths ({what}): move the change, or revert one of the two."
         sides = [side for side in (conflict.base, conflict.ours, conflict.theirs) if side is not None]
         if len(sides) < 2 or any(side.mode not in _FILE_MODES for side in sides):
-            return "It is not a file on both sides: move the change, or revert one of the two."
+            return "It is not a regular file on both sides: move the change, or revert one of the two."
     return "" if conflicts else "There is no conflict."
 
 
 def resolve_conflicts(
     conflicts: Sequence[Conflict], answers: Answers, union: Callable[[str, str, str], bytes | None]
 ) -> tuple[Answer, ...] | None:
-    """An answer to each conflict, or None where one has none: half an answer is none.
+    """Find an answer to every conflict; None where one has none.
 
-    `union` keeps the lines of both sides of a text (blob ids of base, ours and theirs), None where it is none.
+    `union` merges three blobs (base, ours, theirs) by keeping the lines of both sides; None for no text.
     """
     if unresolvable_reason(conflicts):
         return None
@@ -121,7 +121,7 @@ def resolve_conflicts(
 
 
 def is_changelog(path: str) -> bool:
-    """True for a file that is a list which everybody adds to: both additions are wanted, in either order."""
+    """True for a list that everybody adds to: both additions are wanted, in either order."""
     return _CHANGELOG.fullmatch(path) is not None
 
 
@@ -136,12 +136,12 @@ def _united(conflict: Conflict, union: Callable[[str, str, str], bytes | None]) 
 
 
 def resolution_json(resolution: Resolution) -> dict[str, Any]:
-    """A resolution as JSON, content included: as text where it is UTF-8, else in base64."""
+    """Convert a resolution to JSON, with content: as text where it is UTF-8, else in base64."""
     return {"answers": [_answer_json(answer) for answer in resolution.answers]}
 
 
 def resolution_from_json(value: object) -> Resolution:
-    """Read what `resolution_json` wrote. Raises ValueError that says what is wrong; nothing is believed."""
+    """Parse untrusted JSON of `resolution_json`. Raises ValueError with the mistake."""
     answers = value.get("answers") if isinstance(value, dict) else None
     if not isinstance(answers, list) or not answers:
         raise ValueError('a resolution is {"answers": […]}, with at least one')
@@ -176,14 +176,14 @@ def _answer_from_json(value: object) -> Answer:
     elif isinstance(value.get("base64"), str):
         content = base64.b64decode(value["base64"], validate=True)
     elif "base64" in value or value["text"] is not None:
-        raise ValueError("text is a string, or null where the file goes")
+        raise ValueError("text is a string, or null where the file is deleted")
     if mode not in (None, *_FILE_MODES) or (mode is None) != (content is None):
-        raise ValueError(f"the mode {mode!r} does not fit: {', '.join(_FILE_MODES)}, or null where the file goes")
+        raise ValueError(f"the mode {mode!r} does not fit: {', '.join(_FILE_MODES)}, or null where the file is deleted")
     if not isinstance(path, str) or by not in ("person", "memory", "union"):
         raise ValueError("path is a string, and by is person, memory or union")
     sides = [_side_from_json(value.get(name)) for name in ("base", "ours", "theirs")]
     if sum(side is not None for side in sides) < 2:
-        raise ValueError("at least two of base, ours and theirs must be there")
+        raise ValueError("at least two of base, ours and theirs are required")
     clean = path.encode("utf-8", "replace").decode("utf-8")
     return Answer(clean, sides[0], sides[1], sides[2], mode, content, by)
 
@@ -197,7 +197,7 @@ def _side_from_json(value: object) -> Side | None:
         return None
     mode, _, oid = value.partition(" ") if isinstance(value, str) else ("", "", "")
     if mode not in _FILE_MODES or not is_oid(oid):
-        raise ValueError(f"{value!r} is no side: it is a mode and a full oid, or null")
+        raise ValueError(f"{value!r} is not a side: a mode and a full oid, or null")
     return Side(mode, oid)
 
 
@@ -206,20 +206,20 @@ LARGEST = 4 * 1024 * 1024
 
 
 def resolution_folder(environ: Mapping[str, str]) -> Path:
-    """Where this person's answers are. Nothing is made here."""
+    """The folder of this user's answers. It is not created."""
     return state_folder(environ) / "resolutions"
 
 
 class ResolutionMemory:
-    """The answers in a folder."""
+    """Answers of earlier reviews, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        # A review asks about each held change after each act: what was read is kept as long as its file is the same.
+        # A review looks up each change in conflict after each act: a file is read again only when it changed.
         self._known: dict[Meeting, tuple[tuple[int, int, int], Answer | None]] = {}
 
     def recall(self, conflicts: Sequence[Conflict]) -> Resolution | None:
-        """What was answered when exactly these met; None where one of them was never answered."""
+        """Find the resolution of exactly these conflicts; None where one of them has no answer."""
         if unresolvable_reason(conflicts):
             return None
         found = [self._look_up((one.base, one.ours, one.theirs)) for one in conflicts]
@@ -229,7 +229,7 @@ class ResolutionMemory:
         return Resolution(answers) if len(answers) == len(found) else None
 
     def remember(self, resolution: Resolution) -> None:
-        """Keep these answers. Raises OSError where the folder cannot be written."""
+        """Store these answers. Raises OSError where the folder cannot be written."""
         for answer in resolution.answers:
             text = json.dumps(resolution_json(Resolution((answer,))), ensure_ascii=False)
             if len(text) <= LARGEST:
@@ -237,7 +237,7 @@ class ResolutionMemory:
                 self._write(self._path(answer.meeting), text)
 
     def forget(self, resolution: Resolution) -> None:
-        """Remember these answers no more."""
+        """Delete these answers."""
         for answer in resolution.answers:
             self._known.pop(answer.meeting, None)
             self._path(answer.meeting).unlink(missing_ok=True)
@@ -247,7 +247,7 @@ class ResolutionMemory:
             status = self._path(meeting).stat()
         except OSError:
             return None
-        # Two answers of one size may be written within one tick of the clock, but never into one file.
+        # Two answers of one size may be written within one tick of the clock, but not into the same inode.
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         known = self._known.get(meeting)
         if known is None or known[0] != stamp:
@@ -260,7 +260,7 @@ class ResolutionMemory:
 
     def _read(self, meeting: Meeting) -> Answer | None:
         file = self._path(meeting)
-        # Not ours, cut short or meddled with: the conflict is simply asked about again.
+        # A damaged or foreign file counts as missing.
         with contextlib.suppress(OSError, ValueError, RecursionError):
             if file.stat().st_size <= 2 * LARGEST:
                 (answer,) = resolution_from_json(json.loads(file.read_text(encoding="utf-8"))).answers

@@ -1,20 +1,21 @@
-"""What a person did in a review, as the fold of its log: each act is a line on the disk before anything obeys it.
+"""The log of a review: each act is a line on disk before it is applied, and the review is the fold of these lines.
 
-    opened      kind, key, base, base_name, branches, is_linear   what is reviewed, when it was first opened
-    arrived     base, branches, new             what is reviewed from now on, and the commits that came with it
+    opened      kind, key, base, base_name, branches, is_linear   the subject of the review
+    arrived     base, branches, new             the subject from now on, and its new commits
     decided     items, says                     keep, revert or undecided, by oid
     moved       oids, before, order, says       the whole order from then on
-    noted       oid, text, says                 an empty text takes the note away
-    resolved    oid, resolution, says           null takes the resolution away
+    noted       oid, text, says                 an empty text removes the note
+    resolved    oid, resolution, says           null removes the resolution
     recalled    oid, resolution                 a resolution of an earlier review that fits; no act
-    onto        name, oid, says                 what the line is laid on; null: its own base again
-    imported    decisions, mark, says           the decisions of a file, over what was decided before
+    onto        name, oid, says                 rebase onto a commit; null: onto the own base again
+    imported    decisions, mark, says           the decisions of a file, over earlier ones
     undone, redone                              the last act that is not undone; the first that is
-    withdrawn                                   the last act could not be obeyed, and never was
-    published   ref, tip, tree                  no act: it cannot be taken back here
+    withdrawn                                   the last act could not be applied
+    published   ref, tip, tree                  no act: it cannot be undone here
 
 Pure: no clock, no file, no git. Undo and redo move a mark in the list of acts, so they reach any depth and outlive
-restarts; an act behind undone ones drops those. A line of a later version, or one that does not fit, changes nothing.
+restarts; a new act drops the undone ones. A line of a later version, or one that does not fit, changes nothing.
+`says` describes an act for undo and redo.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 ACTS = frozenset({"decided", "moved", "noted", "resolved", "onto", "imported"})
-"""The events that undo takes back."""
+"""The events that can be undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is reviewed. `kind`: run, agents, branches or range; `key` says of which, so that it is found again."""
+    """The subject of a review. `kind`: run, agents, branches or range; `key`: which one, to find the review again."""
 
     kind: str
     key: str
@@ -56,19 +57,19 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing that a person did, with the words that undo says it in."""
+    """One act of a person. `text` describes it for undo and redo."""
 
     event: str
     fields: Mapping[str, Any]
-    says: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewLog:
-    """The log, folded. The first `done` of `acts` hold; the others are undone and can be redone.
+    """The folded log. The first `done` of `acts` are in effect; the others are undone and can be redone.
 
-    `new`: ids of commits that arrived after the first opening. `recalled`: what earlier reviews resolved, by oid.
-    `answered`: what a person answered here at any time, undone or not: it is not recalled over their head.
+    `new`: ids of commits that arrived after the review was opened. `recalled`: resolutions of earlier reviews, by oid.
+    `answered`: conflicts that a person resolved here at any time, undone or not: they are not recalled again.
     """
 
     subject: Subject | None = None
@@ -81,22 +82,22 @@ class ReviewLog:
 
     @property
     def undo_text(self) -> str:
-        """What undo would take back, empty where there is nothing."""
-        return self.acts[self.done - 1].says if self.done else ""
+        """The act that undo would undo, empty where there is none."""
+        return self.acts[self.done - 1].text if self.done else ""
 
     @property
     def redo_text(self) -> str:
-        """What redo would do again, empty where there is nothing."""
-        return self.acts[self.done].says if self.done < len(self.acts) else ""
+        """The act that redo would redo, empty where there is none."""
+        return self.acts[self.done].text if self.done < len(self.acts) else ""
 
     @property
     def imported(self) -> str:
-        """The mark of the decisions file that was taken in last, undone or not."""
+        """The mark of the decisions file that was imported last, undone or not."""
         return next((str(act.fields.get("mark", "")) for act in reversed(self.acts) if act.event == "imported"), "")
 
 
 def fold(entries: Iterable[Entry]) -> ReviewLog:
-    """The log after these lines."""
+    """Fold the lines of a log."""
     log = ReviewLog()
     for entry in entries:
         log = apply(log, entry)
@@ -104,7 +105,7 @@ def fold(entries: Iterable[Entry]) -> ReviewLog:
 
 
 def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
-    """The log after one line more."""
+    """Fold one more line."""
     fields = entry.fields
     try:
         match entry.event:
@@ -126,7 +127,7 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
                 return replace(log, published=(*log.published, (str(fields["ref"]), str(fields["tip"]))))
             case event if event in ACTS:
                 act = Act(event, fields, str(fields.get("says") or event))
-                answered = log.answered | _check(act)
+                answered = log.answered | _answered(act)
                 return replace(log, acts=(*log.acts[: log.done], act), done=log.done + 1, answered=answered)
             case _:
                 return log
@@ -135,7 +136,7 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
 
 
 def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
-    """What holds now, and the id of the commit that the line is laid on where it is not its own base."""
+    """The decisions in effect, and the commit that the branch was rebased onto, None for the review's own base."""
     default, on_conflict = Decision.UNDECIDED, "hold"
     items: dict[str, Decision] = {}
     notes: dict[str, str] = {}
@@ -152,8 +153,8 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
             case "noted":
                 _put(notes, fields["oid"], fields["text"])
             case "resolved":
-                said = fields["resolution"]
-                _put(resolutions, fields["oid"], resolution_from_json(said) if said else None)
+                document = fields["resolution"]
+                _put(resolutions, fields["oid"], resolution_from_json(document) if document else None)
             case "onto":
                 onto = fields["oid"]
             case "imported":
@@ -168,7 +169,7 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
 
 
 def subject_fields(subject: Subject) -> dict[str, Any]:
-    """A subject as the fields of `opened`."""
+    """Convert a subject to the fields of `opened`."""
     return {
         "kind": subject.kind, "key": subject.key, "base": subject.base, "base_name": subject.base_name,
         "branches": branch_fields(subject.branches), "is_linear": subject.is_linear,
@@ -176,7 +177,7 @@ def subject_fields(subject: Subject) -> dict[str, Any]:
 
 
 def branch_fields(branches: Iterable[Branch]) -> list[list[str]]:
-    """Branches as JSON."""
+    """Convert branches to JSON."""
     return [[branch.agent, branch.tip] for branch in branches]
 
 
@@ -201,18 +202,18 @@ def _arrived(log: ReviewLog, fields: Mapping[str, Any]) -> ReviewLog:
     return replace(log, subject=subject, new=log.new | {_oid(oid) for oid in fields["new"]})
 
 
-def _branches(said: Any) -> tuple[Branch, ...]:
-    return tuple(Branch(str(agent), _oid(tip)) for agent, tip in said)
+def _branches(value: Any) -> tuple[Branch, ...]:
+    return tuple(Branch(str(agent), _oid(tip)) for agent, tip in value)
 
 
-def _oid(said: Any) -> str:
-    if not isinstance(said, str) or not is_oid(said):
-        raise ValueError(f"not a full object id: {said!r:.80}")
-    return said
+def _oid(value: Any) -> str:
+    if not isinstance(value, str) or not is_oid(value):
+        raise ValueError(f"not a full object id: {value!r:.80}")
+    return value
 
 
-def _check(act: Act) -> frozenset[Meeting]:
-    """What it answers. Raises for an act that could not be obeyed, so that nothing in the log can fail later."""
+def _answered(act: Act) -> frozenset[Meeting]:
+    """The conflicts that an act resolves. Raises for an invalid act, so that nothing in the log can fail later."""
     fields = act.fields
     match act.event:
         case "decided":

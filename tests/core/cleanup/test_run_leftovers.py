@@ -207,7 +207,7 @@ def test_an_id_of_a_sweep_names_one_ended_run(world: World) -> None:
         select([""], world.environment, repository, is_here=False)
     with pytest.raises(RefusedError, match=f"The run {LIVE} has not ended"):
         select([ENDED, LIVE], world.environment, repository, is_here=False)
-    with pytest.raises(UsageError, match="in no git repository"):
+    with pytest.raises(UsageError, match="not in a git repository"):
         select([], world.environment, None, is_here=True)
     (world.repository / ".selftest" / "runs" / ENDED / "plan.json").write_text("{}")
     with pytest.raises(RefusedError, match=f"The run {ENDED} cannot be read"):

@@ -173,7 +173,7 @@ def test_looking_changes_nothing_and_runs_nothing(repository: Repository) -> Non
 
 
 def test_an_unknown_base_is_said(repository: Repository) -> None:
-    with pytest.raises(UsageError, match="'nowhere' is no commit here"):
+    with pytest.raises(UsageError, match="'nowhere' is not a commit of this repository"):
         picked(repository.folder, "nowhere")
     with pytest.raises(UsageError):
         picked(repository.folder, "--output=x")

@@ -111,11 +111,11 @@ def test_content_and_names_cannot_imitate_a_patch(repository: Repository, store:
     )
     repository.commit("Start", {"a": "x\n"})
     oid = repository.commit("Evil", {name: content, "b": "last\n"})
-    files = {file.raw_path: file for file in read_diff(store, oid)}
-    assert set(files) == {name, "b"}
-    assert signed(files[name]) == ["+" + line for line in content.splitlines()]
-    assert "\n" not in files[name].path
-    assert signed(files["b"]) == ["+last"]
+    other, evil = read_diff(store, oid)
+    assert (other.path, evil.path) == ("b", shown(name))
+    assert signed(evil) == ["+" + line for line in content.splitlines()]
+    assert "\n" not in evil.path
+    assert signed(other) == ["+last"]
 
 
 def test_nothing_that_steers_a_terminal_or_turns_text_comes_through(repository: Repository, store: ObjectStore) -> None:

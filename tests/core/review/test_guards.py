@@ -130,7 +130,7 @@ def test_a_branch_that_looks_like_an_option_is_a_branch(repository: Repository, 
     repository.git("update-ref", f"refs/heads/{name}", repository.git("rev-parse", "bob"))
     reviewed, _ = reviewed_and_published(repository, branches=(f"refs/heads/{name}", "ada"))
     assert {agent for change in reviewed.order for agent in change.agents} == {f"refs/heads/{name}", "ada"}
-    with pytest.raises(UsageError, match="is no commit here"):
+    with pytest.raises(UsageError, match="is not a commit of this repository"):
         resolve_branches(Git(repository.folder / ".git", os.environ), "main", [name, "--all"])
     assert not target.exists()
 
@@ -222,7 +222,7 @@ def test_a_history_that_was_cut_is_told(repository: Repository, tmp_path: Path) 
     with Engine.open(tmp_path / "shallow-engine.git", user.git_dir, os.environ) as engine:
         with pytest.raises(UsageError, match="nothing to review") as raised:
             make_plan(engine.store, resolve_branches(user, "origin/main", ["origin/ada"]))
-        assert "was cut (a shallow clone)" in raised.value.detail
+        assert "is incomplete (a shallow clone)" in raised.value.detail
         with pytest.raises(UsageError, match="does not build on"):
             resolve_range(user, "origin/main", "origin/ada")
 

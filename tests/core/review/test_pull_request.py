@@ -83,13 +83,13 @@ def test_the_text_says_what_by_whom_what_was_reverted_and_why_and_what_is_open(d
         "1 fix and 1 change of tests, docs and build files, made by 3 agents and picked one by one by a person.\n"
         "\n## Fixes\n\n- `[FIX_IMPL] Guard an empty cart` by `ada`, `bob` (1 file)\n"
         "\n## Tests, docs and build files\n\n- `[FIX_TEST] Test the cart` by `tom` (1 file)\n"
-        "\n## Tests\n\n- `tests/test_cart.py::test_empty`: passes, says `ada`\n"
+        "\n## Tests\n\n- `tests/test_cart.py::test_empty`: passes, reported by `ada`\n"
         "\nClaimed by the agents; not run again.\n"
-        "\n## What failed alike\n\n- `ConnectionRefusedError: <host>`: 5 tests\n"
+        "\n## Failures by cause\n\n- `ConnectionRefusedError: <host>`: 5 tests\n"
         "\n## Reverted\n\n- `[FIX_IMPL] Retry on 500` by `eve` (1 file)\n"
         "  > The server must say why first.\n  > \n  > See the runbook.\n"
-        "\n## Held: in conflict with what is laid\n\n- `[FIX_IMPL] Another guard` by `kim` (1 file)\n"
-        "\n## Not decided yet, so not in here\n\n- `[FIX_IMPL] Something else` by `zoe` (1 file)\n"
+        "\n## In conflict, so not included\n\n- `[FIX_IMPL] Another guard` by `kim` (1 file)\n"
+        "\n## Undecided, so not included\n\n- `[FIX_IMPL] Something else` by `zoe` (1 file)\n"
     )
 
 
@@ -111,14 +111,14 @@ def test_titles_and_bodies_stay_within_what_is_taken(desk: Desk) -> None:
     assert len(made.title) == LONGEST_TITLE
     assert made.title.endswith("… and 2 more changes by 1 agent")
     assert len(made.body) < LONGEST_BODY + 100
-    assert made.body.endswith("the whole is in the review.\n")
+    assert made.body.endswith("the review has all of it.\n")
 
 
 def test_nothing_kept_is_said(desk: Desk) -> None:
     desk.branch("ada", ("Mend", {"a.py": "2\n"}))
     made = desk.text(desk.reviewed("ada"))
-    assert made.title == "Nothing is kept yet"
-    assert "Not decided yet" in made.body
+    assert made.title == "No change is kept yet"
+    assert "Undecided" in made.body
 
 
 @pytest.fixture

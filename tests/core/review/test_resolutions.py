@@ -84,10 +84,11 @@ def test_a_person_edits_a_copy_with_all_three_sides_and_it_is_laid(clash: Clash,
     )
     (copy,) = write_copies(files, tmp_path / "copies")
     assert copy.read_text().splitlines() == [
-        "top", "<<<<<<< the line so far", "one", "||||||| base", "old", "=======", "two", ">>>>>>> this change", "end",
+        "top", "<<<<<<< the branch so far", "one", "||||||| base", "old", "=======", "two", ">>>>>>> this change",
+        "end",
     ]  # fmt: skip
     assert copy.name == "01-a.py"
-    with pytest.raises(UsageError, match="markers left"):
+    with pytest.raises(UsageError, match="still has conflict markers"):
         read_copies(files, [copy])
     copy.write_text("top\none and two\nend\n")
     resolution = read_copies(files, [copy])
@@ -161,7 +162,7 @@ def test_text_about_conflicts_gets_longer_markers(clash: Clash, tmp_path: Path) 
     items = [clash.item({"a": about + "one\n"}), clash.item({"a": about + "two\n"})]
     files = clash.conflicts(clash.build_line(*items))
     (copy,) = write_copies(files, tmp_path / "copies")
-    assert "<" * 11 + " the line so far" in copy.read_text()
+    assert "<" * 11 + " the branch so far" in copy.read_text()
     copy.write_text(about + "both\n")
     assert clash.resolved(*items, by=read_copies(files, [copy])).items[1].status is Status.LAID
 
@@ -181,7 +182,7 @@ def test_where_paths_clash_only_another_order_or_a_revert_helps(clash: Clash) ->
     items = [clash.item({"a": None, "x": "same\n" * 9}), clash.item({"a": None, "y": "same\n" * 9})]
     line = clash.build_line(*items)
     (held,) = (one for one in line.items if one.status is Status.HELD)
-    assert "paths themselves clash" in unresolvable_reason(held.conflicts)
+    assert "conflict is between paths" in unresolvable_reason(held.conflicts)
     with pytest.raises(RefusedError, match="cannot be resolved by editing"):
         read_conflicts(clash.engine, held.conflicts)
 

@@ -119,7 +119,7 @@ def test_a_review_of_main_onto_itself_is_refused_to_publish(desk: Desk) -> None:
 
 @pytest.mark.parametrize("text", ["main", "..", "main..", "..ada", "main...ada"])
 def test_what_is_no_range_is_said(text: str) -> None:
-    with pytest.raises(UsageError, match="is no range"):
+    with pytest.raises(UsageError, match="is not a range"):
         split_range(text)
 
 
@@ -130,7 +130,7 @@ def test_a_base_that_the_branch_does_not_build_on_is_said(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["--output=x", "nobody", "main:src", "HEAD^{tree}", "$(touch x)", ""])
 def test_what_is_no_commit_is_said(desk: Desk, name: str) -> None:
-    with pytest.raises(UsageError, match="is no commit here"):
+    with pytest.raises(UsageError, match="is not a commit of this repository"):
         resolve_branches(desk.user, "main", [name])
 
 
@@ -144,8 +144,8 @@ def test_a_branch_without_anything_new_is_said(desk: Desk) -> None:
     [
         ([], "must be an object"),
         ({"defualt": "keep"}, "Unknown key 'defualt'"),
-        ({"default": "maybe"}, "'maybe' is no decision"),
-        ({"items": {"x": 1}}, "1 is no decision"),
+        ({"default": "maybe"}, "'maybe' is not a decision"),
+        ({"items": {"x": 1}}, "1 is not a decision"),
         ({"on_conflict": "panic"}, "on_conflict is 'panic'"),
         ({"order": ["a", "a"]}, "order must be"),
         ({"items": []}, "items must be an object"),

@@ -68,7 +68,7 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["demo", "--agents", "none"], "not a number from 1 to 1000"),
         (["--set", "poll_local", "list"], "KEY=VALUE"),
         (["--set", "pol_local=3", "list"], "Did you mean poll_local?"),
-        (["--batch"], "in no git repository"),
+        (["--batch"], "not in a git repository"),
         (["list", "--", "-k", "name"], "Only `run` takes arguments after --"),
         (["run", "--env", "TOKEN=secret"], "name the variable alone, as TOKEN"),
         (["run", "--env", "TOKEN", "tests/a.py"], "TESTS come before --env"),

@@ -84,7 +84,7 @@ def test_outside_of_a_repository_it_says_so(shop: World, tmp_path: Path) -> None
     done = shop.run([PROGRAM, "run", "--dry-run"], cwd=tmp_path, check=False)
 
     assert done.returncode == 2
-    assert "is in no git repository" in done.stderr
+    assert "is not in a git repository" in done.stderr
 
 
 def test_without_a_commit_it_says_what_to_do(shop: World, tmp_path: Path) -> None:

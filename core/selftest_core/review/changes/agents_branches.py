@@ -1,9 +1,9 @@
-"""The branches of agents that are already there, whoever made them: found through mngr and brought here.
+"""The branches of existing agents, found through mngr and fetched into this repository.
 
-An agent works in a worktree of this repository, in a copy on this machine, or far away. The first has its commits here
-already; the second's are packed out of its object store; the third is asked by `mngr exec` for a bundle, which comes
-by `mngr rsync`. Nothing is started, nothing is written into an agent's work tree, and what comes passes git's own
-`index-pack --strict` before the person's repository has it.
+An agent works in a worktree of this repository, in a copy on this machine, or on another host. Commits of the first are
+here already; those of a copy are packed from its object store; another host makes a bundle by `mngr exec`, which
+`mngr rsync` fetches. No host is started, no work tree is written to, and all objects pass git's `index-pack --strict`
+before the user's repository gets them.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"agent-[0-9a-f]{32}@[^@]+\.([^.@]+)")
 MOST_COMMITS = 1000
-"""Commits of one agent that this repository does not have."""
+"""Commits of one agent that this repository may lack at most."""
 
 
 class UnusableBranchError(SelftestError):
-    """An agent whose branch cannot be taken; it is left out, and the others are reviewed."""
+    """An agent whose branch cannot be fetched; it is left out, and the others are reviewed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentBranches:
-    """The branches of agents, all on one base. `key`: their addresses; `left_out`: agents without one, and why."""
+    """Branches of agents on one base. `key`: their addresses; `left_out`: agents without a branch, with the reason."""
 
     key: str
     base: str
@@ -58,10 +58,10 @@ class AgentBranches:
 def fetch_branches(
     names: Sequence[str], place: Place, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> AgentBranches:
-    """Fetch the branches of these agents (names, ids or addresses), and find the base that they share.
+    """Fetch the branches of these agents (names, ids or addresses), and find their common base.
 
-    Raises UsageError for an agent that does not exist, a name that several have, and where no branch can be used;
-    ToolError where mngr fails.
+    Raises UsageError for an unknown agent, an ambiguous name, and where no branch can be fetched; ToolError where mngr
+    fails.
     """
     say("asking mngr")
     mngr = Mngr(find_mngr(environ), environ, place.top)
@@ -86,7 +86,7 @@ def fetch_branches(
 
 
 async def _list(mngr: Mngr, names: Sequence[str]) -> Listed:
-    """Who is there. Where only addresses are given, their providers alone are asked: another may be down."""
+    """List the agents: only of the providers in the addresses, if all names are addresses, since others may be down."""
     found = [_ADDRESS.fullmatch(name) for name in names]
     providers = {match[1] if match is not None else None for match in found}
     answers = [
@@ -97,13 +97,13 @@ async def _list(mngr: Mngr, names: Sequence[str]) -> Listed:
 
 
 def choose(names: Sequence[str], listed: Listed) -> tuple[Agent, ...]:
-    """The agents that these names, ids or addresses mean, each once. Raises UsageError."""
+    """Find the agents of these names, ids or addresses, each once. Raises UsageError."""
     chosen: dict[str, Agent] = {}
     for name in names:
         meant = [agent for agent in listed.agents if name in (agent.name, agent.id, agent.address)]
         if len(meant) > 1:
             detail = "\n".join(agent.address for agent in meant)
-            raise UsageError(f"There are several agents {name}", detail, "Name the one by its address.")
+            raise UsageError(f"There are several agents named {name}", detail, "Give the address of one.")
         if not meant:
             raise _not_there(name, listed)
         chosen[meant[0].address] = meant[0]
@@ -115,15 +115,15 @@ def _not_there(name: str, listed: Listed) -> UsageError:
 
     near = difflib.get_close_matches(name, [agent.name for agent in listed.agents], n=1)
     failed = [f"{error.provider or 'mngr'}: {error.message}" for error in listed.errors]
-    hint = f"Did you mean {near[0]}?" if near else "`selftest-tui list` shows the agents that are there."
+    hint = f"Did you mean {near[0]}?" if near else "`selftest-tui list` shows all agents."
     return UsageError(f"There is no agent {name}", "\n".join(failed), hint)
 
 
 def find_base(user: Git, tips: Sequence[str]) -> tuple[str, str]:
-    """The commit that all these branches build on, and the branch of this repository that it was found on.
+    """Find the commit that all these branches build on, and the branch of this repository that has it.
 
-    It is where the newest of them left that branch; the branch is the one that the fewest commits lie in front of.
-    Raises UsageError where they share no history with any.
+    Of the usual main branches it takes the one that these branches are the fewest commits ahead of, and there the
+    newest fork point. Raises UsageError where they share no history with any.
     """
     refs = user.refs()
     head = user.head()
@@ -144,7 +144,7 @@ def find_base(user: Git, tips: Sequence[str]) -> tuple[str, str]:
 
 
 def _fork(user: Git, main: str, tips: Iterable[str]) -> str | None:
-    """The newest commit of `main` that a branch left it at, where all others left it before; else what all share."""
+    """Find the newest fork point of the branches on `main` if it descends from all others; else the common ancestor."""
     forks: list[str] = []
     for tip in tips:
         done = user.run("merge-base", main, tip)
@@ -160,7 +160,7 @@ def _fork(user: Git, main: str, tips: Iterable[str]) -> str | None:
 
 
 def _labels(agents: Sequence[Agent]) -> dict[str, str]:
-    """What each agent is called in the review, by its address: its name, with its host where two have that name."""
+    """Label the agents, by address: the name, with the host where two have that name."""
     counts = Counter(agent.name for agent in agents)
     return {
         agent.address: agent.name if counts[agent.name] == 1 else f"{agent.name}@{agent.host.name}" for agent in agents
@@ -168,18 +168,18 @@ def _labels(agents: Sequence[Agent]) -> dict[str, str]:
 
 
 def _fetch(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
-    """The last commit of the agent's branch, which this repository has by then. Raises SelftestError."""
+    """Fetch the agent's branch into this repository and return its last commit. Raises SelftestError."""
     if not agent.host.is_local:
         return _fetch_remote(agent, place, user, mngr)
     folder = Path(agent.work_dir)
     if not agent.work_dir or not (folder / ".git").exists():
         kept = user.refs(f"refs/heads/{agent.branch}").get(f"refs/heads/{agent.branch}") if agent.branch else None
         if kept is None:
-            raise UnusableBranchError("its copy of the repository is gone", agent.work_dir)
+            raise UnusableBranchError("its copy of the repository was deleted", agent.work_dir)
         return kept
     if folder.resolve() == place.top.resolve():
         raise UnusableBranchError("it works in your own checkout", "It has no branch of its own.")
-    git_dir, tip = _stands(folder, mngr.environ)
+    git_dir, tip = _read_head(folder, mngr.environ)
     if git_dir.resolve() != place.git_dir.resolve() and not _has(user, [tip]):
         with (
             tempfile.TemporaryDirectory(prefix="selftest-branch-") as passing,
@@ -190,8 +190,8 @@ def _fetch(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
     return tip
 
 
-def _stands(folder: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
-    """The git folder of a copy on this machine, and the commit that it stands at."""
+def _read_head(folder: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """Read the git folder of a copy on this machine, and its HEAD commit."""
     argv = [
         "git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", f"--git-dir={folder / '.git'}",
         "rev-parse", "--path-format=absolute", "--git-common-dir", "--verify", "HEAD^{commit}",
@@ -204,13 +204,13 @@ def _stands(folder: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
 
 
 def _has(user: Git, oids: Sequence[str]) -> list[str]:
-    """Those of these commits that this repository has."""
+    """Filter the commits that this repository has."""
     out = user.ask("cat-file", "--batch-check=%(objectname) %(objecttype)", text="".join(f"{oid}\n" for oid in oids))
     return [line.split()[0] for line in out.splitlines() if line.endswith(" commit")]
 
 
 def _known(user: Git, history: Sequence[str]) -> str:
-    """The first commit of a branch's history that is here too."""
+    """Find the newest commit of a branch's history that this repository has."""
     if not all(is_oid(oid) for oid in history):
         raise UnusableBranchError("its history cannot be read")
     known = set(_has(user, history))
@@ -218,7 +218,7 @@ def _known(user: Git, history: Sequence[str]) -> str:
     if found is None:
         is_long = len(history) > MOST_COMMITS
         raise UnusableBranchError(
-            f"its branch has more than {MOST_COMMITS:,} commits that are not here" if is_long
+            f"its branch has more than {MOST_COMMITS:,} commits that this repository lacks" if is_long
             else "its branch shares no history with this repository"
         )  # fmt: skip
     return found
@@ -233,7 +233,7 @@ def _fetch_remote(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
     base = _known(user, history)
     if base == tip:
         return tip
-    # In its git folder, where it is no untracked file; named anew by each review, and small.
+    # In its git folder, where it is not an untracked file; each review overwrites it.
     made = _exec(
         agent, mngr,
         f'd="$(git rev-parse --absolute-git-dir)/selftest-review" && mkdir -p "$d" && '
@@ -261,7 +261,7 @@ def _fetch_remote(agent: Agent, place: Place, user: Git, mngr: Mngr) -> str:
 
 
 def _exec(agent: Agent, mngr: Mngr, script: str) -> str:
-    """What a script prints in the agent's folder. Never starts a host. Raises UnusableBranchError."""
+    """Run a script in the agent's folder and return its stdout. Never starts a host. Raises UnusableBranchError."""
     from selftest_core.run.crew.mngr_commands import parse_exec
 
     arguments = [
@@ -269,7 +269,7 @@ def _exec(agent: Agent, mngr: Mngr, script: str) -> str:
         "--timeout", f"{TIMEOUT - 10:g}",
     ]  # fmt: skip
     done = asyncio.run(mngr.call(arguments, timeout=TIMEOUT))
-    ok, says = parse_exec(done.stdout).get(agent.name, (False, done.stderr_end))
+    ok, output = parse_exec(done.stdout).get(agent.name, (False, done.stderr_end))
     if not ok:
-        raise UnusableBranchError("its host cannot be asked", says[-500:])
-    return says
+        raise UnusableBranchError("its host cannot be reached", output[-500:])
+    return output

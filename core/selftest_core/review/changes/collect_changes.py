@@ -1,7 +1,7 @@
-"""From branches to changes: every commit of every branch, identical ones collapsed into one with all credited.
+"""Changes collected from branches: every commit of every branch, identical commits as one change that credits all.
 
-Two commits make the same change when they turn the same files from the same content into the same content, or when
-their patches are the same wherever they stand. Nothing is dropped here: each source stays named in its change.
+Two commits are identical when they change the same files from the same content to the same content, or when they have
+the same patch at any place. Nothing is dropped: a change names all its sources.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One branch to gather: whose it is (an agent, or the branch's own name), and the id of its last commit."""
+    """A branch to review: its agent (or its own name), and the id of its last commit."""
 
     agent: str
     tip: str
@@ -34,7 +34,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One commit of one branch. `position` counts from 0 in its branch; `importance` is None where nobody said."""
+    """One commit of one branch. `position` counts from 0 in its branch; `importance` as stated, or None."""
 
     oid: str
     agent: str
@@ -45,9 +45,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One distinct change. `sources` in the order of the branches; `item` is the source that is laid for all.
+    """One distinct change. `sources` in the order of the branches; `item` is the source that is picked.
 
-    `lines`: how many lines of text it adds and removes.
+    `lines`: the number of lines that it adds and removes.
     """
 
     item: Item
@@ -58,23 +58,23 @@ class Change:
 
     @property
     def oid(self) -> str:
-        """The id that names it: the source that is laid."""
+        """The id of the change: the commit id of the picked source."""
         return self.item.oid
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Who made it, each once."""
+        """The agents that made it, each once."""
         return tuple(dict.fromkeys(source.agent for source in self.sources))
 
     @property
     def subject(self) -> str:
-        """The first line of the laid source's message, not yet safe to show."""
+        """The subject of the picked source, not yet safe to show."""
         return next(source.commit.subject for source in self.sources if source.oid == self.oid)
 
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """`id`: equal for the same patch at another place, empty where there is none to compare; `lines` of it."""
+    """A patch: `id` is equal for the same patch at another place, empty for binaries; `lines` added and removed."""
 
     id: str
     lines: int
@@ -82,7 +82,7 @@ class _Patch:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """All distinct changes, in the order in which they were met, and what could not be taken and why."""
+    """All distinct changes in order of appearance, and branches that could not be read, each with the reason."""
 
     base: str
     changes: tuple[Change, ...]
@@ -90,9 +90,9 @@ class Collected:
 
 
 def read_branch(store: ObjectStore, base: str, branch: Branch) -> tuple[Source, ...]:
-    """The commits of a branch that the base does not have, oldest first.
+    """Read the commits of a branch that the base does not have, oldest first.
 
-    Raises UsageError for a merge commit (which side is meant cannot be guessed) and for a history that was cut.
+    Raises UsageError for a merge commit (its changes depend on the side) and for a shallow history.
     """
     out = store.git.ask("rev-list", "--reverse", "--topo-order", "--parents", branch.tip, f"^{base}")
     sources: list[Source] = []
@@ -104,48 +104,48 @@ def read_branch(store: ObjectStore, base: str, branch: Branch) -> tuple[Source, 
         commit = store.commit(oid)
         if commit.parents and not parents:
             hint = "Fetch the rest first: `git fetch --unshallow`."
-            raise UsageError(f"The history of {branch.agent} was cut (a shallow clone)", f"at commit {oid}", hint)
-        said = {name.lower(): value for name, value in trailers(commit.text)}
-        sources.append(Source(oid, branch.agent, len(sources), commit, said.get("importance")))
+            raise UsageError(f"The history of {branch.agent} is incomplete (a shallow clone)", f"at commit {oid}", hint)
+        stated = {name.lower(): value for name, value in trailers(commit.text)}
+        sources.append(Source(oid, branch.agent, len(sources), commit, stated.get("importance")))
     return tuple(sources)
 
 
 def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -> Collected:
-    """Read all branches and collapse identical changes. A branch that cannot be read is left out with its reason."""
-    met: list[Source] = []
+    """Read all branches and collapse identical commits. A branch that cannot be read is left out with the reason."""
+    found: list[Source] = []
     left_out: list[tuple[str, str]] = []
     for branch in branches:
         try:
-            met += read_branch(store, base, branch)
+            found += read_branch(store, base, branch)
         except UsageError as error:
             left_out.append((branch.agent, f"{error.title}: {error.detail}"))
-    paths = read_changes(store.git, list(dict.fromkeys(source.oid for source in met)))
+    paths = read_changes(store.git, list(dict.fromkeys(source.oid for source in found)))
     missing = missing_contents(store.git, (change for changes in paths.values() for change in changes))
-    for source in met:
+    for source in found:
         lost = [
             one.path for one in paths[source.oid] if missing & {side.oid for side in (one.before, one.after) if side}
         ]
         if lost and source.agent not in dict(left_out):
-            why = f"{source.oid}: the contents of {lost[0]!r} are not here (a partial clone): `git fetch --refetch`"
+            why = f"{source.oid}: the contents of {lost[0]!r} are missing (a partial clone): `git fetch --refetch`"
             left_out.append((source.agent, why))
         path = forbidden_path(paths[source.oid])
         if path and source.agent not in dict(left_out):
             left_out.append((source.agent, f"{source.oid} has a path that no checkout may write: {path!r}"))
     refused = {agent for agent, _ in left_out}
-    met = [source for source in met if source.agent not in refused]
-    paths = {source.oid: paths[source.oid] for source in met}
+    found = [source for source in found if source.agent not in refused]
+    paths = {source.oid: paths[source.oid] for source in found}
     patches = _patches(store, list(paths))
-    changes = tuple(_change(store, sources, paths, patches) for sources in _groups(met, paths, patches))
+    changes = tuple(_change(store, sources, paths, patches) for sources in _groups(found, paths, patches))
     return Collected(base, changes, tuple(left_out))
 
 
 def _groups(
     sources: Sequence[Source], paths: Mapping[str, tuple[PathChange, ...]], patches: Mapping[str, _Patch]
 ) -> list[list[Source]]:
-    """Sources that make the same change, in the order of the first of each.
+    """Group the sources that make the same change, in the order of the first of each.
 
-    A branch that makes a change, takes it back and makes it again has three changes: its second time is only ever
-    the same as somebody's second time. A commit that changes nothing is like no other.
+    A branch that makes a change, reverts it and makes it again has three changes: its second time is identical only to
+    the second time of another branch. A commit without changes is identical to none.
     """
     times: Counter[tuple[str, object]] = Counter()
     leader: dict[object, int] = {}
@@ -155,7 +155,7 @@ def _groups(
         signs: list[object] = [touched or source.oid]
         patch = patches[source.oid].id
         if touched and patch:
-            # A patch id knows nothing of modes, so they are compared beside it.
+            # A patch id does not include modes, so they are compared too.
             signs.append((patch, tuple((one.path, _mode(one.before), _mode(one.after)) for one in touched)))
         keys: list[object] = [(sign, times[source.agent, sign]) for sign in signs]
         times.update((source.agent, sign) for sign in signs)
@@ -173,9 +173,9 @@ def _mode(side: Side | None) -> str | None:
 
 
 def _patches(store: ObjectStore, oids: Sequence[str]) -> dict[str, _Patch]:
-    """git's patch id of each commit that has a text patch, and how many lines it adds and removes.
+    """Read the patch id of each commit, and the number of lines that it adds and removes.
 
-    A binary file has no lines to compare, so a commit that touches one is told apart by its contents alone.
+    A commit with a binary file has no patch id: it is compared by contents only.
     """
     if not oids:
         return {}
@@ -188,7 +188,7 @@ def _patches(store: ObjectStore, oids: Sequence[str]) -> dict[str, _Patch]:
     current = ""
     is_content = False
     for line in patches.split("\n"):
-        # Content is behind `+`, `-` or a space, so nothing that an agent wrote can stand at the start of a line.
+        # Content follows `+`, `-` or a space, so text of an agent cannot imitate these lines.
         if is_oid(line):
             current = line
         elif line.startswith("Binary files "):
@@ -208,24 +208,24 @@ def _change(
     paths: Mapping[str, tuple[PathChange, ...]],
     patches: Mapping[str, _Patch],
 ) -> Change:
-    # The source with the fewest commits before it needs the least of its own branch.
-    laid = min(sources, key=lambda source: (source.position, source.oid))
-    commit = laid.commit
+    # The source with the fewest commits before it depends least on its branch.
+    picked = min(sources, key=lambda source: (source.position, source.oid))
+    commit = picked.commit
     base = store.tree_of(commit.parents[0]) if commit.parents else store.empty_tree()
-    touched = paths[laid.oid]
+    touched = paths[picked.oid]
     kind = kind_of_commit(commit.subject, trailers(commit.text), (change.path for change in touched))
-    item = Item(laid.oid, base, commit.tree, commit.author, _message(laid, sources))
-    return Change(item, tuple(sources), kind, touched, patches[laid.oid].lines)
+    item = Item(picked.oid, base, commit.tree, commit.author, _message(picked, sources))
+    return Change(item, tuple(sources), kind, touched, patches[picked.oid].lines)
 
 
-def _message(laid: Source, sources: Sequence[Source]) -> bytes:
-    """The laid source's message, with everybody else who made the same change credited."""
-    own = laid.commit.author.rpartition(b">")[0] + b">"
+def _message(picked: Source, sources: Sequence[Source]) -> bytes:
+    """The message of the picked source, with the authors of the other sources credited."""
+    own = picked.commit.author.rpartition(b">")[0] + b">"
     others = dict.fromkeys(source.commit.author.rpartition(b">")[0] + b">" for source in sources)
-    message = laid.commit.message.rstrip(b"\n")
+    message = picked.commit.message.rstrip(b"\n")
     lines = [b"Co-authored-by: " + other for other in others if other != own]
     lines = [line for line in lines if line not in message]
     if not lines:
-        return laid.commit.message
-    gap = b"\n" if trailers(laid.commit.text) else b"\n\n"
+        return picked.commit.message
+    gap = b"\n" if trailers(picked.commit.text) else b"\n\n"
     return message + gap + b"\n".join(lines) + b"\n"

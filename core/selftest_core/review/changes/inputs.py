@@ -1,7 +1,7 @@
-"""What a review is of: a run, agents, a range, or branches, each resolved to ids once.
+"""The inputs of a review: a run, agents, a range, or branches, resolved to ids once.
 
-A run's branches are its refs, `refs/selftest/<run>/agents/<agent>`, which a conductor may still be adding to; all that
-its agents said comes along as evidence. Nothing is changed here but `.selftest/`, which is ours.
+The branches of a run are its refs, `refs/selftest/<run>/agents/<agent>`, to which a conductor may still add; evidence
+of its agents comes with them. Only `.selftest/`, which is ours, is written.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _HINT = "Write a run, BASE..BRANCH, `--base REF BRANCH…` for several branches,
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for: one of a run, `agents`, one `BASE..BRANCH`, or branches beside `base`.
+    """A user's request: a run, `agents`, one `BASE..BRANCH`, or branches with a `base`.
 
-    `targets`: the words that were given, of which one without `..` is a run; none at all is the newest run here.
-    `agents`: names, ids or addresses. `pr`: open a pull request of what is published.
+    `targets`: the arguments; a single one without `..` is a run, none at all is the newest run of this repository.
+    `agents`: names, ids or addresses. `pr`: open a pull request for what is published.
     """
 
     targets: tuple[str, ...] = ()
@@ -49,10 +49,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """A request, resolved. `name` is the review's id where it is a new one; `key` finds it again under another tip.
+    """A resolved request. `name` is the id of a new review; `key` finds an existing one after its branches moved.
 
-    `base_name`: what `base` was called, empty for an id. `folder`: the run's, None for other reviews. `left_out`: what
-    could not be taken and why. `clusters`: what failed alike in a run, and in how many tests.
+    `base_name`: the name that was given for `base`, empty for an id. `folder`: the run's, None for other reviews.
+    `left_out`: branches that could not be read, each with the reason. `clusters`: failures of a run by cause, with the
+    number of tests.
     """
 
     kind: str
@@ -68,17 +69,17 @@ class Inputs:
 
     @property
     def name(self) -> str:
-        """The id of a new review of this."""
+        """The id of a new review of these inputs."""
         return self.targets.name
 
     @property
     def stamp(self) -> int:
-        """Changes whenever a run goes on: the bytes of its journal; 0 for other reviews."""
+        """The size of the run's journal, which changes with each event; 0 for other reviews."""
         return 0 if self.folder is None else self.folder.journal.stat().st_size
 
 
 def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None]) -> Inputs:
-    """Resolve a request. `say` gets words of what takes long. Raises UsageError, ToolError."""
+    """Resolve a request; `say` is called with the names of slow steps. Raises UsageError, ToolError."""
     run = _run_of(request)
     if run is not None:
         return run_inputs(run or None, cwd, environ, request.onto)
@@ -97,13 +98,13 @@ def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Ca
         targets = resolve_branches(user, request.base, request.targets, request.onto)
         return Inputs("branches", _key(request.base, request.targets), place, targets, request.base)
     if len(request.targets) != 1:
-        raise UsageError("What is to be reviewed?", "", _HINT)
+        raise UsageError("Name what to review", "", _HINT)
     base, branch = split_range(request.targets[0])
     return Inputs("range", f"{base}..{branch}", place, resolve_range(user, base, branch, request.onto), base)
 
 
 def words_of(request: Request) -> tuple[str, str] | None:
-    """The kind and key of a review of branches that a request's words name; None where they are found otherwise."""
+    """The kind and key of a review of branches or a range; None for a run and for agents."""
     if _run_of(request) is not None or request.agents:
         return None
     if request.base is not None:
@@ -116,10 +117,10 @@ def _key(base: str, branches: Iterable[str]) -> str:
 
 
 def _run_of(request: Request) -> str | None:
-    """The run that is asked for, empty for the newest, None where something else is."""
+    """The requested run, empty for the newest, None where the request is not for a run."""
     others = [bool(request.agents), request.base is not None, bool(request.targets) and request.base is None]
     if sum(others) + (request.run is not None) > 1:
-        raise UsageError("One review is of one thing", "", _HINT)
+        raise UsageError("A review is of one run, range, or set of branches or agents", "", _HINT)
     if request.run is not None:
         return request.run
     if request.agents or request.base is not None or len(request.targets) > 1:
@@ -136,7 +137,7 @@ def run_inputs(
     onto: str | None = None,
     known: Mapping[str, Evidence] | None = None,
 ) -> Inputs:
-    """The branches of a run as they are there now. Raises UsageError where there is no such run.
+    """Read the current branches of a run. Raises UsageError where there is no such run.
 
     `known`: evidence that was read before, which is not read again.
     """
@@ -173,14 +174,14 @@ def run_inputs(
 
 
 def renewed(inputs: Inputs, environ: Mapping[str, str]) -> Inputs:
-    """The same as it stands now, where that costs little: of a run. Raises as `run_inputs` does."""
+    """Read the inputs again where they are of a run; others do not change. Raises as `run_inputs` does."""
     if inputs.folder is None:
         return inputs
     return run_inputs(inputs.folder.run, inputs.place.top, environ, known=inputs.evidence)
 
 
 def own_folder(top: Path) -> Path:
-    """`.selftest/` at the top of a work tree, made where it is missing and ignored by git from its first moment."""
+    """Create `.selftest/` at the top of a work tree, ignored by git from the start, and return it."""
     folder = top / REPOSITORY_FOLDER
     ignore = folder / ".gitignore"
     if not ignore.is_file():
@@ -190,7 +191,7 @@ def own_folder(top: Path) -> Path:
 
 
 def home_of(inputs: Inputs, name: str) -> Path:
-    """The folder of a review, made where it is missing: the run's own, else one beside the runs."""
+    """Create the folder of a review and return it: the run's own, else one beside the runs."""
     home = inputs.folder.path if inputs.folder is not None else own_folder(inputs.place.top) / "runs" / name
     home.mkdir(parents=True, exist_ok=True)
     return home

@@ -1,7 +1,7 @@
-"""What kind of change a commit is: told by its author first, checked against the paths that it touches.
+"""The kind of a change: as its author states it, checked against the paths that it touches.
 
-An implementation fix is reviewed by itself; tests, docs and build files are laid together. So a wrong guess must err
-towards implementation: a commit that calls itself a test but touches source is mixed, and counts as implementation.
+An implementation fix is reviewed by itself; tests, docs and build files share a commit. A wrong guess must err towards
+implementation: a commit that calls itself a test but touches source is mixed, and counts as implementation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """The kinds of the contract."""
+    """The kinds of changes."""
 
     IMPLEMENTATION = "implementation"
     TEST = "test"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
     @property
     def is_implementation(self) -> bool:
-        """True for what gets a commit of its own."""
+        """True for kinds that get a commit of their own."""
         return self in (Kind.IMPLEMENTATION, Kind.MIXED)
 
 
@@ -58,7 +58,7 @@ _TEST_NAME = re.compile(r"(test_.*|.*_test|.*\.test|.*\.spec)\.[A-Za-z0-9]+")
 
 
 def kind_of_path(path: str) -> Kind:
-    """The kind that a path alone stands for."""
+    """Classify a path."""
     pure = PurePosixPath(path)
     folders = {part.lower() for part in pure.parts[:-1]}
     if pure.name in _BUILD_NAMES or folders & _BUILD_FOLDERS or re.fullmatch(r"requirements.*\.txt", pure.name):
@@ -71,7 +71,7 @@ def kind_of_path(path: str) -> Kind:
 
 
 def kind_of_commit(subject: str, trailers: Iterable[tuple[str, str]], paths: Iterable[str]) -> Kind:
-    """The kind of a commit: its `Kind:` trailer, else the `[KIND]` at the start of its subject, else its paths."""
+    """Classify a commit: by its `Kind:` trailer, else `[KIND]` at the start of its subject, else its paths."""
     touched = {kind_of_path(path) for path in paths}
     stated = next((_STATED.get(value.upper()) for name, value in trailers if name.lower() == "kind"), None)
     tag = _TAG.match(subject)

@@ -23,10 +23,10 @@ MAIN_REFS = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is reviewed. `is_linear`: one branch, whose order is its own until somebody moves something.
+    """The ranked changes of a review. `is_linear`: one branch, in its own order until a change is moved.
 
-    `name` is the review's id, from where it was opened; `base` is what the line is laid on, another commit where it was
-    re-laid; `left_out` says which branches could not be taken and why.
+    `name` is the review's id; `base` is the commit that the line is built on, another one after a rebase; `left_out`:
+    branches that could not be read, each with the reason.
     """
 
     name: str
@@ -42,10 +42,10 @@ class Plan:
 
 
 def split_range(text: str) -> tuple[str, str]:
-    """`BASE..BRANCH` as its two halves. Raises UsageError for anything else, `BASE...BRANCH` included."""
+    """Split `BASE..BRANCH`. Raises UsageError for anything else, `BASE...BRANCH` included."""
     base, dots, branch = text.partition("..")
     if not dots or not base or not branch or branch.startswith("."):
-        raise UsageError(f"{text!r} is no range", "", "Write BASE..BRANCH, as in `main..fixes`.")
+        raise UsageError(f"{text!r} is not a range", "", "Write BASE..BRANCH, as in `main..fixes`.")
     return base, branch
 
 
@@ -64,7 +64,7 @@ class Targets:
 
     @property
     def name(self) -> str:
-        """The review's id, `review-<base8>-<tip8>`: the same for the same commits, in whatever order they came."""
+        """The review's id, `review-<base8>-<tip8>`: the same for the same commits in any order."""
         if self.id:
             return self.id
         tips = sorted({branch.tip for branch in self.branches})
@@ -73,20 +73,20 @@ class Targets:
 
 
 def resolve_range(user: Git, base_name: str, branch_name: str, onto: str | None = None) -> Targets:
-    """One linear branch, laid on its base or on the commit that `onto` names.
+    """Resolve one linear branch on its base, or rebased onto the commit `onto`.
 
-    Raises UsageError for a base that it does not build on, or no commit.
+    Raises UsageError for a base that is not an ancestor of the branch, and for names that are not commits.
     """
     base, tip = user.resolve(base_name), user.resolve(branch_name)
     if not user.run("merge-base", "--is-ancestor", base, tip).ok:
-        hint = f"Review it with `--base {base_name} {branch_name}`, which lays its commits on that base."
-        raise UsageError(f"{branch_name} does not build on {base_name}", "The base is no ancestor of it.", hint)
+        hint = f"Review it with `--base {base_name} {branch_name}`, which picks its commits onto that base."
+        raise UsageError(f"{branch_name} does not build on {base_name}", "The base is not an ancestor of it.", hint)
     onto_oid = base if onto is None else user.resolve(onto)
     return Targets(base, onto_oid, (Branch(branch_name, tip),), is_linear=True)
 
 
 def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], onto: str | None = None) -> Targets:
-    """Many branches on one base, laid on it or on the commit that `onto` names. Raises UsageError for no commit."""
+    """Resolve many branches on one base, or rebased onto the commit `onto`. Raises UsageError for unknown names."""
     base = user.resolve(base_name)
     branches = tuple(Branch(name, user.resolve(name)) for name in dict.fromkeys(branch_names))
     onto_oid = base if onto is None else user.resolve(onto)
@@ -101,28 +101,28 @@ def make_plan(
     *,
     may_be_empty: bool = False,
 ) -> Plan:
-    """Gather and rank. `claims`: by agent, what it stated beside its commits; `left_out`: what was before.
+    """Collect and rank the changes. `claims` by agent; `left_out`: branches that could not be read before.
 
-    Raises UsageError where there is nothing that the base does not have, unless that `may_be_empty` for now.
+    Raises UsageError where the base has everything already, unless the plan `may_be_empty`.
     """
-    gathered = collect_changes(store, targets.base, targets.branches)
-    gathered = replace(gathered, left_out=(*left_out, *gathered.left_out))
+    collected = collect_changes(store, targets.base, targets.branches)
+    collected = replace(collected, left_out=(*left_out, *collected.left_out))
     claims = claims or {}
     if claims:
-        gathered = replace(gathered, changes=tuple(_weighed(change, claims) for change in gathered.changes))
-    if not gathered.changes and not may_be_empty:
-        detail = "\n".join(f"{name}: {why}" for name, why in gathered.left_out)
-        hint = "Nothing is on these branches that the base does not have."
+        collected = replace(collected, changes=tuple(_with_importance(change, claims) for change in collected.changes))
+    if not collected.changes and not may_be_empty:
+        detail = "\n".join(f"{name}: {why}" for name, why in collected.left_out)
+        hint = "The base has all commits of these branches."
         raise UsageError("There is nothing to review", detail, "" if detail else hint)
-    ranked = rank(gathered.changes, claims)
+    ranked = rank(collected.changes, claims)
     if targets.is_linear:
         why = {one.change.oid: one.why for one in ranked}
-        ranked = tuple(Ranked(change, why[change.oid]) for change in gathered.changes)
-    return Plan(targets.name, targets.onto_oid, ranked, targets.is_linear, gathered.left_out)
+        ranked = tuple(Ranked(change, why[change.oid]) for change in collected.changes)
+    return Plan(targets.name, targets.onto_oid, ranked, targets.is_linear, collected.left_out)
 
 
-def _weighed(change: Change, claims: Mapping[str, Claims]) -> Change:
-    """What a commit says of itself goes before what its agent said of everything that it did."""
+def _with_importance(change: Change, claims: Mapping[str, Claims]) -> Change:
+    """Add the importance that an agent states for all its work to commits that state none themselves."""
     sources = tuple(
         source if source.importance or source.agent not in claims
         else replace(source, importance=claims[source.agent].importance)
@@ -132,7 +132,7 @@ def _weighed(change: Change, claims: Mapping[str, Claims]) -> Change:
 
 
 def find_main(user: Git, base_name: str, base: str) -> str:
-    """The branch that the work is meant for: the one that was named as the base, what is checked out, or the usual.
+    """Find the target branch of the work: the one named as base, else the one checked out, else a usual main branch.
 
     Empty where none of them builds on `base`.
     """

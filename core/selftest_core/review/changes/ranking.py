@@ -1,13 +1,10 @@
-"""In which order changes are laid, with the reason of each place in words.
+"""The ranking of changes, with a reason for each.
 
-Tests, docs and build files come first, together; then each implementation fix, by the importance that its agent
-stated, and by how many agents made the same change. What these leave level is told apart by the tests that it turns
-green by its agents' word, by how much of their later work stands in the same files, by how few other agents' changes
-it meets in its files, by its size, and by id, so that the same input gives the same order.
-The order of the commits within a branch is never broken: what builds on a change comes after it.
+Tests, docs and build files come first, then implementation fixes. Each half is sorted by stated importance, number of
+agents with the same change, tests fixed (as claimed), later changes that build on it, few changes of other agents in
+its files, size, and id. The order of commits within a branch is kept.
 
-Nothing is tried out for it: whom a change really needs, and what it is in conflict with, is known of a line, and a
-line has an order already.
+Only reports and counts are used: real dependencies and conflicts are known of a line, which needs an order first.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A change at its place. `why` is said beside it."""
+    """A change at its place, with the reason."""
 
     change: Change
     why: str
@@ -38,7 +35,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an agent said beside its commits: how much they matter, and the tests that were red and are green now."""
+    """Claims of an agent beside its commits: their importance, and the tests that it fixed."""
 
     importance: str | None = None
     turned_green: tuple[str, ...] = ()
@@ -46,7 +43,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a change is weighed by. Counts: agents, tests, changes that build on it or meet it, files and lines."""
+    """The facts that rank a change. Counts: agents, tests, changes on top of it or in its files, files, lines."""
 
     level: int
     votes: int
@@ -58,25 +55,24 @@ class _Facts:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """The smaller, the earlier."""
+        """The sort key."""
         return (self.level, -self.votes, -self.turned_green, -self.built_on, self.meets, self.files, self.lines)
 
     @property
     def why(self) -> str:
-        """The same in words; what is nothing is not said."""
+        """The facts as text, without zeros."""
         parts = [f"{LEVELS[self.level]} importance", _count(self.votes, "agent")]
         if self.turned_green:
-            tests = "test goes" if self.turned_green == 1 else "tests go"
-            parts.append(f"{self.turned_green} {tests} green by their word")
+            parts.append(f"{_count(self.turned_green, 'test')} fixed as claimed")
         if self.built_on:
-            parts.append(f"{self.built_on} later {'builds' if self.built_on == 1 else 'build'} on it")
+            parts.append(f"{_count(self.built_on, 'later change')} on top")
         if self.meets:
-            parts.append(f"{_count(self.meets, 'other')} in its files")
+            parts.append(f"{_count(self.meets, 'other change')} in its files")
         return ", ".join([*parts, _count(self.files, "file"), _count(self.lines, "line")])
 
 
 def rank(changes: Sequence[Change], claims: Mapping[str, Claims] = _NOTHING) -> tuple[Ranked, ...]:
-    """Put changes in order. `changes` of one agent keep theirs, whatever their rank; `claims` by agent."""
+    """Rank changes. The changes of one agent keep their order; `claims` by agent."""
     branches: dict[str, list[tuple[int, int]]] = {}
     for index, change in enumerate(changes):
         for source in change.sources:
@@ -103,10 +99,10 @@ def rank(changes: Sequence[Change], claims: Mapping[str, Claims] = _NOTHING) -> 
 
 
 def _needed(change: Change, changes: Sequence[Change], branches: Mapping[str, list[tuple[int, int]]]) -> set[int]:
-    """The changes that stand before the laid source in its own branch, of the same half of the line.
+    """The changes before this one in its branch, of the same half.
 
-    Positions grow along a branch and each change is laid from the source that stands earliest anywhere, so these
-    constraints never form a circle.
+    Positions grow along a branch, and each change uses the source with the smallest position anywhere, so these
+    constraints never form a cycle.
     """
     laid = next(source for source in change.sources if source.oid == change.oid)
     earlier = (index for position, index in branches[laid.agent] if position < laid.position)

@@ -1,7 +1,6 @@
-"""Changes that are much alike without being the same: several agents' answers to one question, for a person to pick.
+"""Similar changes: different agents changed the same files in nearly the same way, so a person should pick one.
 
-Two changes are alternatives where different agents changed the same files in nearly the same words. Nothing is ever
-dropped for it: they stand in one group, and one of them being kept says nothing about the others.
+They form a group; no decision follows from that by itself.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.collect_changes import Change
 
 ALIKE = 75.0
-"""Percent of the changed text that two changes have in common, from where they are alternatives."""
+"""Percent of the changed text that similar changes have in common at least."""
 LONGEST = 20_000
-"""Characters of a patch that are compared; agents that write that much alike do it from the start."""
+"""Characters of a patch that are compared."""
 MOST_COMPARED = 400
-"""Changes of the same files that are compared with each other; what goes beyond is in no group."""
+"""Changes of the same files that are compared with each other; others are in no group."""
 
 
 def find_similar(store: ObjectStore, changes: Sequence[Change]) -> dict[str, tuple[str, ...]]:
-    """For each change that has alternatives, the oids of the others of its group, in the order of `changes`."""
+    """Find similar changes: by oid, the oids of the others of its group, in the order of `changes`."""
     touching: defaultdict[tuple[str, ...], list[Change]] = defaultdict(list)
     for change in changes:
         if change.paths:
@@ -44,7 +43,7 @@ def find_similar(store: ObjectStore, changes: Sequence[Change]) -> dict[str, tup
 
 
 def hot_files(changes: Sequence[Change]) -> dict[str, int]:
-    """How many agents touched each path, where it was more than one: the most touched first, then by path."""
+    """Count the agents that changed each path, where more than one did: the most first, then by path."""
     agents: defaultdict[str, set[str]] = defaultdict(set)
     for change in changes:
         for path in change.paths:
@@ -54,7 +53,7 @@ def hot_files(changes: Sequence[Change]) -> dict[str, int]:
 
 
 def _groups(changes: Sequence[Change], texts: Mapping[str, str]) -> list[list[Change]]:
-    """Changes that are alike, directly or through others; one agent's own are never each other's alternatives."""
+    """Group similar changes, directly or through others; changes of one agent are never similar."""
     from rapidfuzz import fuzz
 
     leader = list(range(len(changes)))
@@ -78,7 +77,7 @@ def _groups(changes: Sequence[Change], texts: Mapping[str, str]) -> list[list[Ch
 
 
 def _changed_text(store: ObjectStore, oids: Sequence[str]) -> dict[str, str]:
-    """The lines that each commit adds and removes, without indentation, the signs kept."""
+    """Read the lines that each commit adds and removes, with their signs, without indentation."""
     texts: dict[str, list[str]] = {oid: [] for oid in oids}
     if not oids:
         return {}
@@ -88,7 +87,7 @@ def _changed_text(store: ObjectStore, oids: Sequence[str]) -> dict[str, str]:
     )  # fmt: skip
     current: list[str] = []
     for line in out.split("\n"):
-        # Content is behind a sign, so nothing that an agent wrote can stand at the start of a line.
+        # Content follows a sign, so text of an agent cannot imitate an id.
         if is_oid(line):
             current = texts[line]
         elif line.startswith("Binary ") or (line.startswith(("+", "-")) and not line.startswith(("+++", "---"))):

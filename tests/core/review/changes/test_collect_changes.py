@@ -133,9 +133,9 @@ def test_changes_of_equal_importance_and_votes_go_by_the_other_facts(
         "proven", "ground", "short", "long", "wide", "upon it", "crowded", "crowded too",
     ]  # fmt: skip
     why = {one.change.subject.removeprefix("[FIX_IMPL] "): one.why for one in ranked}
-    assert why["proven"] == "normal importance, 1 agent, 1 test goes green by their word, 3 files, 3 lines"
-    assert why["ground"] == "normal importance, 1 agent, 1 later builds on it, 2 files, 2 lines"
-    assert why["crowded"] == "normal importance, 1 agent, 1 other in its files, 1 file, 1 line"
+    assert why["proven"] == "normal importance, 1 agent, 1 test fixed as claimed, 3 files, 3 lines"
+    assert why["ground"] == "normal importance, 1 agent, 1 later change on top, 2 files, 2 lines"
+    assert why["crowded"] == "normal importance, 1 agent, 1 other change in its files, 1 file, 1 line"
     assert rank(tuple(reversed(gathered)), claims) == ranked, "the order of the branches does not matter"
 
 

@@ -173,13 +173,13 @@ def refused(desk: Repository, request: Request) -> SelftestError:
     [
         (Request(("ada..bob",)), 2, "bob does not build on ada"),
         (Request(("ada..ada",)), 2, "nothing to review"),
-        (Request(("main..nobody",)), 2, "'nobody' is no commit here"),
-        (Request(("main...ada",)), 2, "is no range"),
-        (Request(("ada", "bob")), 2, "What is to be reviewed?"),
+        (Request(("main..nobody",)), 2, "'nobody' is not a commit of this repository"),
+        (Request(("main...ada",)), 2, "is not a range"),
+        (Request(("ada", "bob")), 2, "Name what to review"),
         (Request((), base="main"), 2, "No branch to review"),
-        (Request(("ada",), base="main", agents=("bob",)), 2, "One review is of one thing"),
-        (Request(("ada",), base="main", run="x"), 2, "One review is of one thing"),
-        (Request(("ada",), base="main", onto="nowhere"), 2, "'nowhere' is no commit here"),
+        (Request(("ada",), base="main", agents=("bob",)), 2, "A review is of one run"),
+        (Request(("ada",), base="main", run="x"), 2, "A review is of one run"),
+        (Request(("ada",), base="main", onto="nowhere"), 2, "'nowhere' is not a commit of this repository"),
         (Request(("main..ada",), publish="main"), 4, "main is checked out"),
         (Request(("main..ada",), publish="bob"), 4, "bob exists already and is not from this review"),
         (Request(("main..ada",), publish="-x"), 2, "is not a valid branch name"),
@@ -204,7 +204,7 @@ def test_what_cannot_be_reviewed_is_said_and_nothing_changes(
 def test_without_a_run_or_a_repository_it_is_said(desk: Repository, tmp_path: Path) -> None:
     told = refused(desk, Request())
     assert (told.exit_status, told.title) == (2, "There is no run in this repository")
-    with pytest.raises(UsageError, match="is in no git repository"):
+    with pytest.raises(UsageError, match="is not in a git repository"):
         review(Request(("main..ada",)), tmp_path, environ(desk))
 
 
@@ -225,7 +225,7 @@ def test_a_run_whose_base_is_gone_is_a_stale_plan(desk: Repository) -> None:
     story.launch(0, 0.0)
     arrive(desk, story, 0, "ada", "low")
     told = refused(desk, Request())
-    assert (told.exit_status, told.title) == (2, f"{'5' * 40!r} is no commit here")
+    assert (told.exit_status, told.title) == (2, f"{'5' * 40!r} is not a commit of this repository")
 
 
 def test_a_branch_with_a_merge_is_left_out_and_the_others_go_on(desk: Repository) -> None:

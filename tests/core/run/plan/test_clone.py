@@ -190,19 +190,19 @@ def test_a_repository_without_a_commit_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no commit yet") as raised:
         look_at(empty.folder, "HEAD", environ)
     assert "git commit" in raised.value.hint
-    with pytest.raises(UsageError, match="'v1' is no commit here"):
+    with pytest.raises(UsageError, match="'v1' is not a commit of this repository"):
         look_at(empty.folder, "v1", environ)
     empty.commit("one", {"a": "1"})
     empty.git("checkout", "-q", "--orphan", "fresh")
     with pytest.raises(UsageError, match="no commit yet") as raised:
         look_at(empty.folder, "HEAD", environ)
     assert "--base" in raised.value.hint
-    with pytest.raises(UsageError, match="in no git repository"):
+    with pytest.raises(UsageError, match="not in a git repository"):
         look_at(tmp_path, "HEAD", environ)
 
 
 def test_a_base_that_looks_like_an_option_is_only_a_wrong_name(person: Person) -> None:
-    with pytest.raises(UsageError, match="is no commit here"):
+    with pytest.raises(UsageError, match="is not a commit of this repository"):
         look_at(person.folder, f"--output={person.home}/x", person.environ)
     assert not (person.home / "x").exists()
 

@@ -160,8 +160,8 @@ def test_only_tests_that_a_change_concerns_are_picked_with_the_reason(world: Wor
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        ({"base": "nope"}, "'nope' is no commit here"),
-        ({"affected_by": "nope"}, "'nope' is no commit here"),
+        ({"base": "nope"}, "'nope' is not a commit of this repository"),
+        ({"affected_by": "nope"}, "'nope' is not a commit of this repository"),
         ({"tests": ("tests/test_not_there.py",)}, "file or directory not found"),
         ({"tests": ("tests/test_tax.py",), "pytest_args": ("-k", "nothing_at_all")}, "No tests were collected"),
         ({"provider": "nowhere", "tests": ("tests/test_tax.py",)}, "mngr knows no provider 'nowhere'"),
