@@ -44,7 +44,7 @@ class Status(StrEnum):
     @property
     def label(self) -> str:
         """The standard term, for people; the values are stable words of the JSON."""
-        return {"laid": "applied", "held": "in conflict", "void": "no change", "dropped": "reverted"}[self.value]
+        return {"laid": "applied", "held": "in conflict", "void": "empty", "dropped": "reverted"}[self.value]
 
 
 @dataclass(frozen=True, slots=True)
