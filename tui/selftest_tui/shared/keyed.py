@@ -33,7 +33,7 @@ KEPT_TOASTS = 50
 
 @runtime_checkable
 class HoldsKeys(Protocol):
-    """An app that gives what is typed behind a key to the dialog or the prompt which that key opens."""
+    """An app that delivers what is typed after a key to the dialog or the prompt that the key opens."""
 
     def hold_keys(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None: ...
 
@@ -49,16 +49,16 @@ class KeyedScreen(Screen[None]):
         self._was_shown = False
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """The first screen's styles were applied just now; once more would be a good part of the first frame.
+        """Skip styling the first screen a second time, which is a good part of the first frame.
 
-        A screen that comes over another one brings a style sheet of its own, which nothing was styled by yet.
+        A screen over another one has a style sheet of its own, which has not been applied yet.
         """
         is_alone = not any(isinstance(one, KeyedScreen) and one is not self for one in self.app.screen_stack)
         if not self._was_shown and is_alone:
             event.refresh_styles = False
         self._was_shown = True
 
-    # what a screen is asked
+    # defined by screens
 
     def situation(self) -> object:
         """The state that decides which keys are disabled: the argument of their reasons."""
@@ -73,7 +73,7 @@ class KeyedScreen(Screen[None]):
         """Prepare for a key, before it is checked whether it is disabled."""
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        """The symbols on this screen and what they mean, for its help."""
+        """The symbols of this screen and their meanings, for its help."""
         return ()
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
@@ -82,7 +82,7 @@ class KeyedScreen(Screen[None]):
 
     @property
     def field(self) -> Prompt | None:
-        """The line that is typed into, where this screen has one."""
+        """The prompt, if this screen has one."""
         return None
 
     @property
@@ -96,33 +96,33 @@ class KeyedScreen(Screen[None]):
 
     @property
     def way_back(self) -> str:
-        """How to come back here, for who leaves the program; empty where that needs no words."""
+        """How to come back to this screen, for a person who quits; empty where it is obvious."""
         return ""
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """Acts that quitting now would cut short, in words."""
+        """Running actions that quitting would interrupt, in words."""
         return ()
 
-    # what it says
+    # messages
 
     def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
-        """A toast."""
+        """Show a message as a toast."""
         self.toast(problems.said(text, title, kind))
 
     def show_error(self, error: SelftestError) -> None:
-        """An act failed."""
+        """Show the error of a failed action."""
         self.toast(problems.act_failed(error))
 
     def toast(self, toast: Toast) -> None:
-        """Show it for its time, and keep it to be read again."""
+        """Show a toast, and keep it for the page of problems."""
         self.said.append(toast)
         self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
 
     # keys
 
     def action_press(self, action: str) -> None:
-        """A key of the table was pressed, clicked, or chosen in the palette. What is in no row does nothing."""
+        """Run a key of the table, unless it is disabled. Unknown actions do nothing."""
         key = next((one for one in self.KEYS.rows if one.action == action), None)
         if key is None:
             return
@@ -137,16 +137,16 @@ class KeyedScreen(Screen[None]):
             self.app.hold_keys(self, worker, had_focus)
 
     def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
-        """As if its key was pressed."""
+        """Run the clicked key."""
         self.call_later(self.run_press, event.key)
 
     async def run_press(self, key: Key) -> None:
-        """Press a key of the table, whoever has it."""
+        """Run a key of this screen or of the app."""
         owner = self.app if key.where is Where.APP else self
         await self.app.run_action(f"press('{key.action}')", owner)
 
     def perform(self, act: Callable[[], object]) -> Worker[None] | None:
-        """Do something that may fail; where it takes time, in a worker."""
+        """Run something that may fail, in a worker where it is awaitable; errors become toasts."""
         try:
             answer = act()
         except SelftestError as error:

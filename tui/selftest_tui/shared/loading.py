@@ -1,7 +1,7 @@
-"""Loading much at once, modules or a review: with no search for garbage meanwhile, and none among it later.
+"""Garbage collection around loads of many objects: paused meanwhile, and never again through what was loaded.
 
-What modules make, they keep. Python looks through all of it again and again while they are loaded, which is a tenth of
-the time that the screen takes to open; and once more with every thorough search of the long run that follows.
+Modules keep their objects. Python's collector would look through all of them again and again while they are loaded,
+which is a tenth of the time that the screen takes to open, and once more in each full collection later.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _RARELY = (3_000, 50, 50)
-"""Objects after which garbage is looked for, and how many such searches until older ones are looked through: with
-Python's own thresholds one key in twenty waited 10 to 90 ms for it."""
+"""Thresholds of the collector: with Python's own one key in twenty waited 10 to 90 ms for it."""
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """A block of imports. All that there is at its end counts as kept for good; to be used once, near the start."""
+    """Pause the collector during imports, then exclude all present objects from it. Use once, near the start."""
     gc.disable()
     try:
         yield
@@ -30,9 +29,9 @@ def loading() -> Iterator[None]:
 
 
 def keep_what_is_there() -> None:
-    """What was made until now is for long: no more searches through it, each of which can hold a key up.
+    """Collect garbage, then exclude all present objects from later collections, each of which can delay a key.
 
-    What an earlier call kept, and is garbage since, goes first. Takes a tenth of a second where there is much.
+    Objects that an earlier call excluded are collected first. Takes up to a tenth of a second.
     """
     gc.unfreeze()
     gc.collect()

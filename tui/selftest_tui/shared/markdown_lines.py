@@ -1,8 +1,8 @@
 """Markdown as lines of styled text. Pure: the same text at the same width is always the same lines.
 
 Textual's own Markdown makes a widget of each paragraph, item and cell: moving through a list of reports would make and
-remove hundreds. Here a report is one piece of content. HTML, links and pictures are text, as they were
-written. The text must be harmless already.
+remove hundreds. Here a report is one piece of content. HTML, links and pictures are shown as written. The text must be
+harmless already.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def markdown_content(text: str, width: int) -> Content:
 
 @dataclass
 class _List:
-    """A list that is being written. `number`: of its next item, None where its items are not counted."""
+    """An open list. `number`: that of its next item, None in a list without numbers."""
 
     depth: int
     number: int | None
@@ -49,7 +49,7 @@ class _List:
 
 
 class _Writer:
-    """Goes through the tokens once. `_indent`: what stands before each line, `_first`: before the next one."""
+    """Writes lines from tokens. `_indents`: prefixes of each line; `_first`: the prefix of the next line alone."""
 
     def __init__(self, width: int) -> None:
         self.lines: list[Content] = []

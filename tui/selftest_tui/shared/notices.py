@@ -1,7 +1,7 @@
 """Notifications to the person at this terminal: its bell, its desktop notification (OSC 9 or 777), their own command.
 
-What is due is decided by `fleet.notifications`. What agents wrote reaches the terminal without its escapes, and the
-command in its environment alone, where no shell reads it:
+`fleet.notifications` decides what is due. Texts of agents reach the terminal without their escapes, and the command
+only in its environment, where no shell parses them:
 
     SELFTEST_SAYS     one line for a person            SELFTEST_REASON    what the agents need
     SELFTEST_AGENTS   their names, one a line          SELFTEST_COUNT     how many they are
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _DEADLINE = 30.0
 _TITLE = "selftest-tui"
-# They print the text of a control string that they do not know, or a screen program in front of the terminal does.
+# These print the text of an unknown control string.
 _TERMINALS_WITHOUT = ("linux", "dumb", "cons25")
 
 
 class Notices:
-    """Announces who needs a person. `write` sends bytes for the terminal; `complain` gets what went wrong, in words."""
+    """Announces agents that need a person. `write` sends text to the terminal; `complain` gets errors in words."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class Notices:
         self._announced = Announced()
 
     def see(self, view: FleetView) -> None:
-        """Take in a view, and announce what is new in it."""
+        """Announce what is new in a view."""
         self._announced = see(self._announced, view)
         self.look(view)
 
     def look(self, view: FleetView) -> None:
-        """Announce what had to wait, if its minute is over."""
+        """Announce what was held back, once its minute is over."""
         if self._announced.open:
             self._announced, made = due(self._announced, view, self._clock())
             for notification in made:
@@ -73,7 +73,7 @@ class Notices:
             threading.Thread(target=self._run, args=(notification,), name="notify_command", daemon=True).start()
 
     def _run(self, notification: Notification) -> None:
-        from selftest_core.tools import process  # the first frame does not wait for it
+        from selftest_core.tools import process  # not needed for the first frame
 
         values = {
             "SELFTEST_SAYS": notification.line,

@@ -1,4 +1,4 @@
-"""Values to text: pure, and the one door through which anything that an agent wrote reaches the screen.
+"""Texts of values. Pure. Every text of an agent passes through here on its way to the screen.
 
 `clean` makes text harmless: no control character, no escape sequence, no invisible or direction-changing character is
 left, and no markup is ever read (what leaves here is put into segments or `Content`, never parsed). Widths are
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ELLIPSIS = "…"
 LONGEST = 4_000
-"""Characters of one text that are looked at: a name of a megabyte must not cost a second a frame."""
+"""Characters of one text that are shown: a name of a megabyte must not cost a second a frame."""
 
 SYMBOLS = {
     Category.WORKING: "●",
@@ -40,9 +40,9 @@ SYMBOLS = {
     Category.UNKNOWN: "?",
 }
 ENDED_SYMBOL = "□"
-ENDED_MEANING = "its program has ended, and nothing tells how: mngr keeps no exit status"
+ENDED_MEANING = "its program has ended; the exit status is unknown, since mngr keeps none"
 STALE_SYMBOL = "⌁"
-STALE_MEANING = "its provider no longer answers: what was last known, and when"
+STALE_MEANING = "stale: its provider does not answer; the last known state, with its age"
 SESSION_SYMBOL = "▫"
 
 WORDS = {
@@ -59,10 +59,10 @@ MEANINGS = {
     Category.NEEDS_YOU: "needs you: it is blocked on a question, or its turn ended without a result",
     Category.FAILED: "failed",
     Category.WORKING: "working",
-    Category.WAITING: "waiting, for nothing that a person owes it",
+    Category.WAITING: "idle: waiting, but not for a person",
     Category.DONE: "done: its program has ended with exit status 0",
     Category.STOPPED: "stopped",
-    Category.UNKNOWN: "in a state that this version does not know",
+    Category.UNKNOWN: "in an unknown state",
 }
 
 # CSI, OSC, DCS and other string sequences, two-character escapes; then what is left of control and format characters.
@@ -150,14 +150,14 @@ def ago(seconds: float) -> str:
 
 
 def symbol(row: Row) -> str:
-    """The one character that says how an agent is; a stale row says first that it is stale."""
+    """The symbol of an agent's state; of a stale row the symbol for stale."""
     if row.stale_since is not None:
         return STALE_SYMBOL
     return ENDED_SYMBOL if has_ended_somehow(row) else SYMBOLS[row.category]
 
 
 def has_ended_somehow(row: Row) -> bool:
-    """Its program has ended, well or not: that is no success to be shown as one."""
+    """Its program has ended with an unknown exit status, which must not be shown as success."""
     return row.category is Category.DONE and row.exit_status is None
 
 
@@ -179,7 +179,7 @@ def host_name(agent: Agent, *, with_provider: bool = True) -> str:
 
 
 def running_for(row: Row, now: float) -> str:
-    """How long it has run, or ran: empty where nothing is known, and for what was stopped."""
+    """The time that it has run, or ran; empty where unknown, and for a stopped agent."""
     began = row.agent.started_at if row.agent.started_at is not None else row.agent.created_at
     match row.category:
         case Category.STOPPED | Category.UNKNOWN:
@@ -194,7 +194,7 @@ def running_for(row: Row, now: float) -> str:
 
 
 def idle_for(row: Row, now: float) -> str:
-    """How long nothing has happened in it; empty while it works, and where nobody knows."""
+    """The time since it last did something; empty while it works, and where unknown."""
     if row.idle_since is None or row.category is Category.WORKING or row.stale_since is not None:
         return ""
     return duration(now - row.idle_since)
@@ -205,7 +205,7 @@ ENDED = (Category.DONE, Category.FAILED, Category.STOPPED)
 
 
 def reason(row: Row, now: float) -> str:
-    """Why it needs a person, or that it retries or compacts; how old the news is where its provider is silent."""
+    """The reason why it needs a person, or that it retries or compacts; of a stale row its age first."""
     says = row.attention or ""
     if row.outcome and row.category in ENDED:
         says = row.outcome
@@ -218,13 +218,13 @@ def reason(row: Row, now: float) -> str:
 
 
 def list_age(lanes: tuple[LaneStatus, ...], now: float) -> str:
-    """How old mngr's own newest answer is; empty before the first."""
+    """The age of mngr's newest answer; empty before the first."""
     answers = [lane.answered_at for lane in lanes if lane.lane != "probe" and lane.answered_at is not None]
     return f"list {ago(now - max(answers))} ago" if answers else ""
 
 
 def line_name(line: Row | TmuxSession) -> str:
-    """What an agent, or a session of no agent, is called; its id where its name has nothing that can be seen."""
+    """The name of an agent or a session; its id where the name has no visible character."""
     name, identity = (
         (line.ref.name, line.session_id) if isinstance(line, TmuxSession) else (line.agent.name, line.agent.id)
     )
@@ -245,7 +245,7 @@ def tokens(count: int) -> str:
 
 
 def cost(usage: Usage | None) -> str:
-    """Dollars and how sound they are: `$0.29` metered, `~$0.29` imputed, `$0.29 est` estimated; empty where unknown."""
+    """Dollars and their source: `$0.29` metered, `~$0.29` imputed, `$0.29 est` estimated; empty where unknown."""
     if usage is None or usage.usd is None:
         return ""
     digits = 2 if usage.usd >= 0.01 or usage.usd == 0 else 4
@@ -260,7 +260,7 @@ def cost(usage: Usage | None) -> str:
 
 
 def used(usage: Usage | None) -> str:
-    """What was used, in one line: dollars, how sound they are, tokens by kind, model; empty where nothing is known."""
+    """Usage in one line: dollars and their source, tokens by kind, model; empty where unknown."""
     if usage is None:
         return ""
     amounts = (

@@ -1,5 +1,6 @@
-"""The one place that decides how trouble reaches the person: a toast for an act, the banner for what lasts, words
-in the middle of the screen for what leaves nothing to show. Pure; the screen shows what this says.
+"""The place of each error: a toast for a failed action, the banner for a lasting problem, the middle of an empty table.
+
+Pure.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 type Severity = Literal["information", "warning", "error"]
 
-# Most grave first: without mngr nothing else matters, without tmux nothing can be attached to.
+# The gravest first: without mngr nothing else matters, without tmux nothing can be attached to.
 _GRAVEST = ("watch", "mngr", "tmux")
 _DETAIL_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """A few words that go by themselves after `seconds`."""
+    """A message that disappears after `seconds`."""
 
     text: str
     title: str = ""
@@ -35,24 +36,24 @@ class Toast:
 
 
 def said(text: str, title: str, severity: Severity) -> Toast:
-    """What an act tells; a person who comes back from an agent's terminal must still find what went wrong."""
+    """A message of an action. Warnings last longer: the person may come back from an agent's terminal."""
     return Toast(text, title, severity, 4.0 if severity == "information" else 10.0)
 
 
 def refusal(label: str, why: str) -> Toast:
-    """A key that cannot do its work now."""
+    """The reason why a key is disabled."""
     return Toast(present.clean(why), present.clean(label), "warning", 6.0)
 
 
 def act_failed(error: SelftestError) -> Toast:
-    """An act that did not do what it was asked: what, the end of what was said about it, and what to do."""
+    """A failed action: what failed, the last lines of the details, and what to do."""
     detail = [present.clean(line) for line in error.detail.splitlines() if line.strip()][-_DETAIL_LINES:]
     text = "\n".join([*detail, *([present.clean(error.hint)] if error.hint else [])])
     return Toast(text or "No details are known.", present.clean(error.title), "error", 12.0)
 
 
 def lasting(key: str, error: SelftestError) -> Problem:
-    """An error that stays true, for the banner."""
+    """A lasting error, for the banner."""
     return Problem(key, error.title, error.detail, error.hint)
 
 
@@ -65,7 +66,7 @@ def in_order(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 def instead_of_rows(
     view: FleetView | None, arranged: Arranged, how: Arrangement, problems: Sequence[Problem]
 ) -> tuple[str, ...]:
-    """What stands in the middle when the table has no line: the first is the headline."""
+    """The text of a table without a line; its first line is the headline."""
     if how.query and (view is None or view.rows or view.sessions):
         return (f"Nothing matches “{how.query}”", "", "esc clears the filter")
     if how.only_me and arranged.agents:
@@ -75,7 +76,7 @@ def instead_of_rows(
     grave = next((problem for problem in in_order(problems) if problem.key in _GRAVEST), None)
     if grave is not None:
         words = [grave.title, "", *grave.detail.splitlines()[:_DETAIL_LINES], *grave.hint.splitlines()]
-        return (*words, "", "selftest-tui doctor says what else is missing")
+        return (*words, "", "selftest-tui doctor         shows what else is missing")
     if view is None or not view.has_local_answer:
         return ("Looking for agents …",)
     return (

@@ -55,17 +55,17 @@ class SplitScreen(KeyedScreen):
     _is_dragging = False
 
     def show_frame(self) -> None:
-        """Say in the frame what is shown, and in the key line what works now."""
+        """Show the title of the frame, and the keys that work now."""
         raise NotImplementedError
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All that does not work right now, the gravest first."""
+        """All present problems, the gravest first."""
         raise NotImplementedError
 
     @property
     def field(self) -> Prompt:
-        """What is typed behind a key that opens the prompt is for it."""
+        """The prompt."""
         return self.prompt
 
     def open_prompt(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
@@ -74,7 +74,7 @@ class SplitScreen(KeyedScreen):
         self.prompt.ask(purpose, sign, hint, text)
 
     def open_filter(self, language: Language, text: str) -> None:
-        """Open the prompt with the filter that holds; it shows what it cannot understand while it is typed."""
+        """Open the prompt with the present filter; it shows the problem of a term while it is typed."""
         self.open_prompt("filter", "/", "⏎ keep  esc clear", text)
         self.prompt.check(lambda query: problem_of(query, language))
 
@@ -326,7 +326,7 @@ class SplitScreen(KeyedScreen):
         self.show_frame()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Narrow terminals are one class."""
+        """Set the class of narrow terminals."""
         self.set_class(event.size.width < NARROW, "-narrow")
         self._lay_split_out()
 

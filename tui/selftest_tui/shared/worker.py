@@ -1,7 +1,7 @@
-"""A thread of one's own for what may block: jobs in their order, each with a future that the screen awaits.
+"""A thread that runs blocking jobs in order; the screen awaits a future for each.
 
-For things that only one thread may use, as a session that writes a log, or one process of git that answers in turn.
-The thread ends with the program, whatever it is doing.
+For objects that only one thread may use, such as a review session with its log and its git process. The thread ends
+with the program, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ type _Job = Callable[[], None]
 
 
 class Worker:
-    """Runs jobs one after the other. What a job raises is raised where its answer is awaited."""
+    """Runs jobs one after the other. An exception of a job is raised where its result is awaited."""
 
     def __init__(self, name: str) -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -33,16 +33,16 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is under way, and nothing waits."""
+        """No job runs or waits."""
         return self._waiting == 0
 
     @property
     def is_awaited(self) -> bool:
-        """Something waits for what is under way."""
+        """A job waits for the one that runs."""
         return self._waiting > 1
 
     def submit[T](self, job: Callable[[], T]) -> asyncio.Future[T]:
-        """Do it after what was asked for before. For the event loop. Cancelled once the worker has ended."""
+        """Run a job after those submitted before. For the event loop. Cancelled once the worker has ended."""
         future: Future[T] = Future()
         with self._lock:
             if self._is_ended:
@@ -64,7 +64,7 @@ class Worker:
                 else:
                     self._done()
             except RuntimeError:
-                return  # the event loop has ended, so nobody waits for the answer
+                return  # the event loop has ended, so nothing awaits the result
 
         self._jobs.put(run)
         if self._thread.ident is None:
@@ -76,7 +76,7 @@ class Worker:
             self._waiting -= 1
 
     def end(self, last: Callable[[], object] | None = None, patience: float = 2.0) -> None:
-        """Take no more jobs; do `last` after those that wait, and wait `patience` seconds for that."""
+        """Take no more jobs; run `last` after those that wait, and wait `patience` seconds for it."""
         with self._lock:
             if self._is_ended:
                 return
@@ -93,5 +93,5 @@ class Worker:
 
 
 def _quietly(job: Callable[[], object]) -> None:
-    with contextlib.suppress(SelftestError, OSError):  # it is the end: there is no screen left to say it on
+    with contextlib.suppress(SelftestError, OSError):  # the screen that would show it is gone
         job()

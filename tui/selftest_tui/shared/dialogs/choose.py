@@ -1,4 +1,4 @@
-"""One choice out of a short list, over the screen: what `g` and `o` open. Returns the chosen value, None for none."""
+"""A choice from a short list, as for `g` and `o`. Returns the chosen value, None for none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Choose(ModalScreen[str | None]):
-    """Offers `choices`; `again` is the key that opened it and moves down here, so that a key typed twice goes on."""
+    """Offers `choices`. `again`: the key that opened it; it moves down here, so pressing it twice chooses the next."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "choose_nothing", show=False),
@@ -37,7 +37,7 @@ class Choose(ModalScreen[str | None]):
         self._again = again
 
     def compose(self) -> ComposeResult:
-        """A framed list with the current choice under the cursor."""
+        """The list, with the current choice under the cursor."""
         options = [
             Option(Content(f"{'●' if choice == self._current else ' '} {present.clean(choice)}"))
             for choice in self._choices
@@ -50,7 +50,7 @@ class Choose(ModalScreen[str | None]):
         yield chooser
 
     def on_mount(self) -> None:
-        """The key that opened it goes on to the next."""
+        """Bind the key that opened it."""
         self._bindings.bind(self._again, "move('down')", show=False)
 
     def action_move(self, way: str) -> None:
@@ -62,9 +62,9 @@ class Choose(ModalScreen[str | None]):
             chooser.action_cursor_up()
 
     def action_choose_nothing(self) -> None:
-        """Leave things as they are."""
+        """Return nothing."""
         self.dismiss(None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """That one."""
+        """Return the chosen one."""
         self.dismiss(self._choices[event.option_index])

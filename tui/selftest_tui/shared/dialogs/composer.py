@@ -1,8 +1,7 @@
-"""Where a message or a prompt is written, with its exact targets named above it.
+"""The dialog for a message or a prompt, with its exact targets listed above it.
 
-Enter sends, since that is what fingers expect of one line; alt+enter or ctrl+j begins a new line, and a paste keeps
-its lines. Nothing is sent here: the text is the answer. What was written is kept when the dialog is left with escape
-and is there again the next time, since a long prompt must not be lost by one key.
+Enter sends; alt+enter or ctrl+j begins a new line, and a paste keeps its lines. The dialog returns the text and sends
+nothing itself. A text that is left with escape is kept for the next time.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """What was written. `is_sent` is False where the dialog was left; `with_enter`: press Enter after the text."""
+    """The text. `is_sent` is False where the dialog was left; `with_enter`: press Enter after the text."""
 
     text: str
     is_sent: bool
@@ -36,13 +35,13 @@ class Composed:
 
 
 class PromptArea(TextArea):
-    """A text area in which Enter is done."""
+    """A text area in which Enter submits."""
 
     class Submitted(Message):
         """Enter was pressed."""
 
     is_submitted = False
-    """What is typed behind Enter belongs to nothing that was written."""
+    """Keys after Enter are ignored."""
 
     def on_key(self, event: events.Key) -> None:
         if self.is_submitted:

@@ -1,7 +1,7 @@
-"""The dialogs of acts: a question whose default is safe, and the results of an act on many, live.
+"""The dialogs of actions: a question with a safe default, and the live results of an action on many agents.
 
-What is about to be acted on is named in full and exactly, before anything happens. Names come from agents: they are
-shown as text, never as markup. Dialogs decide nothing and run nothing; they show, and give an answer back.
+All targets are listed exactly before anything happens. Names come from agents: they are shown as text, never as markup.
+Dialogs run nothing; they show, and return an answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_OF_A_NAME = 40
 
 
 def target_lines(targets: Sequence[Target], default_socket: str) -> list[str]:
-    """Each target, exactly: its name, its id, and where it is; the tmux server too where it is not mngr's own."""
+    """One line for each target: name, id and place; the tmux server too where it is not mngr's own."""
     names = [clean(target.name) for target in targets]
     width = min(_MOST_OF_A_NAME, max((cell_len(name) for name in names), default=0))
     lines = []
@@ -44,7 +44,7 @@ def target_lines(targets: Sequence[Target], default_socket: str) -> list[str]:
 
 
 class Question(ModalScreen["bool | None"]):
-    """Yes or no. The button that is focused at first is the default; escape is neither: the answer is None.
+    """Ask yes or no. The focused button is the default; escape returns None.
 
     `lines` are listed in a scrollable box: the exact targets. `leaves`: what escape does, for the frame.
     """
@@ -116,9 +116,9 @@ class Question(ModalScreen["bool | None"]):
 
 
 class Results(ModalScreen["tuple[Target, ...]"]):
-    """An act on many, as it goes: one line per target. Its answer: the targets to try again, or none.
+    """Show an action on many agents: one line per target. Returns the targets to try again, or none.
 
-    Closing it does not stop the act. `report` and `finish` may be called after it was closed.
+    Closing it does not stop the action. `report` and `finish` may be called after it was closed.
     """
 
     CSS_PATH = "dialogs.tcss"
@@ -138,7 +138,7 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         self._results: dict[object, ActResult] = {}
         self._is_finished = False
         self._is_open = False
-        # Held, not looked for: a result may come while the dialog is being taken down.
+        # Attributes, not queries: a result may arrive while the dialog is being removed.
         self._dialog = Vertical(id="dialog")
         self._says = Static(id="says")
         self._listed = Static(id="results")
@@ -146,7 +146,7 @@ class Results(ModalScreen["tuple[Target, ...]"]):
 
     @property
     def failed(self) -> tuple[Target, ...]:
-        """The targets whose act failed so far, in order."""
+        """The targets that have failed so far, in order."""
         return tuple(t for t in self._targets if (done := self._results.get(t.key)) is not None and not done.ok)
 
     def compose(self) -> ComposeResult:
@@ -168,12 +168,12 @@ class Results(ModalScreen["tuple[Target, ...]"]):
         self._is_open = False
 
     def report(self, result: ActResult) -> None:
-        """One target's result has come."""
+        """Show the result of one target."""
         self._results[result.target.key] = result
         self._show()
 
     def finish(self) -> None:
-        """No more results will come."""
+        """Show that all results are here."""
         self._is_finished = True
         self._show()
 

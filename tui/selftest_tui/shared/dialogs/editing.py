@@ -1,4 +1,4 @@
-"""How a file is opened at a line in the person's own editor. Plans only."""
+"""Plan to open a file at a line in the person's own editor."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def editor_of(environ: Mapping[str, str]) -> str:
-    """The command that edits, "" where the person has named none."""
+    """The command of the editor, from VISUAL or EDITOR; "" where neither is set."""
     return environ.get("VISUAL") or environ.get("EDITOR") or ""
 
 
 def plan_edit(path: Path, line: int, environ: Mapping[str, str]) -> AttachPlan:
-    """The editor on our terminal until it ends. Raises RefusedError where its command cannot be read."""
+    """Plan to hand the terminal over to the editor. Raises RefusedError if its command cannot be parsed."""
     try:
         words = shlex.split(editor_of(environ))
     except ValueError as error:
-        raise RefusedError("The command of your editor cannot be read", str(error), "See VISUAL and EDITOR.") from error
+        raise RefusedError("The command of your editor is not valid", str(error), "See VISUAL and EDITOR.") from error
     # `+N` before the file is understood by vi, emacs, nano, micro, kakoune, joe and others.
     argv = (*words, f"+{line}", os.fspath(path.absolute()))
     return AttachPlan(argv, dict(environ), "hand over", "", "the editor")

@@ -1,6 +1,6 @@
-"""A question with more than two answers, over the screen: what would happen, and a key for each way on.
+"""A question with more than two answers: the consequences, and a key for each answer.
 
-The last answer changes nothing; it is the one that is marked at first, and escape is the same.
+The last answer changes nothing; it is the default, and escape is the same.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One answer: its key, and what it does."""
+    """One answer: its key, and its effect."""
 
     key: str
     label: str
 
 
 class Options(ModalScreen[str]):
-    """Answers with the key of the chosen way; "" where the person left. `lines` are listed exactly above the ways."""
+    """Returns the key of the chosen answer; "" where the person left. `lines` are listed above the answers."""
 
     CSS_PATH = "options.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,10 +54,10 @@ class Options(ModalScreen[str]):
         self._ways = (*ways, Way("n", "Leave it as it is"))
 
     def compose(self) -> ComposeResult:
-        """What would happen, and the ways on."""
+        """The consequences, and the answers."""
         with Vertical(id="dialog") as dialog:
             dialog.border_title = Content(self._title)
-            dialog.border_subtitle = Content("⏎ the marked one   esc leaves it")
+            dialog.border_subtitle = Content("⏎ choose   esc leave")
             if self._says:
                 yield Static(Content(self._says), id="says")
             if self.listed:
@@ -68,22 +68,22 @@ class Options(ModalScreen[str]):
             yield ways
 
     def on_mount(self) -> None:
-        """The list has the keys."""
+        """Focus the list."""
         self.query_one(OptionList).focus()
 
     def on_key(self, event: events.Key) -> None:
-        """The key of a way chooses it."""
+        """Choose the answer with this key."""
         if any(way.key == event.character for way in self._ways[:-1]):
             event.stop()
             self.dismiss(event.character or "")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """That one."""
+        """Return the chosen one."""
         is_last = event.option_index == len(self._ways) - 1
         self.dismiss("" if is_last else self._ways[event.option_index].key)
 
     def action_leave(self) -> None:
-        """Nothing happens."""
+        """Leave everything as it is."""
         self.dismiss("")
 
     def action_move(self, way: str) -> None:
@@ -95,6 +95,6 @@ class Options(ModalScreen[str]):
             ways.action_cursor_up()
 
     def action_scroll_lines(self, lines: int) -> None:
-        """Through what is listed."""
+        """Scroll the list."""
         for box in self.query("#lines").results(VerticalScroll):
             box.scroll_relative(y=lines, animate=False)

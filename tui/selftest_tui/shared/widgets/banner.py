@@ -1,4 +1,4 @@
-"""What does not work right now, and what mends it: above the key line, so that the table stays where it is."""
+"""The banner of problems with their solutions, above the key line, so that the table stays in its place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGN = "▲"
 
 
 class Banner(Static):
-    """Shows the first problem and says how many more there are; hidden when there is none. A click asks for all."""
+    """Shows the first problem and the number of others; hidden without any. A click asks for all."""
 
     DEFAULT_CSS = """
     Banner {
@@ -33,14 +33,14 @@ class Banner(Static):
     """
 
     class Clicked(Message):
-        """All problems are wanted."""
+        """The banner was clicked."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id, markup=False)
         self.problems: tuple[Problem, ...] = ()
 
     def show(self, problems: Sequence[Problem]) -> None:
-        """Go over to other problems."""
+        """Show other problems."""
         if tuple(problems) == self.problems:
             return
         self.problems = tuple(problems)
@@ -49,7 +49,7 @@ class Banner(Static):
             self.update(_said(self.problems))
 
     def on_click(self) -> None:
-        """Ask for all of them."""
+        """Ask for all problems."""
         self.post_message(self.Clicked())
 
 

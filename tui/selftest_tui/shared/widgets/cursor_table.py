@@ -41,14 +41,14 @@ class Foldable(Protocol):
 HEADING = 1
 """Lines at the top that do not scroll."""
 PREFIX = "cursor-table--"
-"""Of the names of the styles that a table's parts have."""
+"""Prefix of the names of the styles of a table's parts."""
 
 
 class CursorTable[L](ScrollView, can_focus=True):
     """Shows `lines`. Posts CursorMoved."""
 
     BACKGROUNDS: ClassVar[tuple[str, ...]] = ("base", "cursor", "cursor-blurred")
-    """The parts that are whole styles; of the others only what lies on any background counts."""
+    """Parts whose background counts too; of the other parts only the foreground does."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in (*BACKGROUNDS, "heading", "muted")}
     DEFAULT_CSS = """
     CursorTable {
@@ -91,20 +91,20 @@ class CursorTable[L](ScrollView, can_focus=True):
 
     @abstractmethod
     def draw_at(self, place: int, width: int) -> Strip:
-        """The line at this place, which there is."""
+        """Draw the line at this place."""
 
     @abstractmethod
     def clicked(self, place: int, event: events.Click) -> None:
-        """The line at this place was clicked."""
+        """Handle a click on the line at this place."""
 
     def cursor_went(self) -> None:
-        """The cursor is at another place."""
+        """Handle a moved cursor."""
         self.post_message(CursorMoved())
 
     # what is shown
 
     def show_placeholder(self, lines: tuple[str, ...]) -> None:
-        """What to say when there is no line at all: a headline, and lines below it."""
+        """Set the text of an empty table: a headline, and lines below it."""
         if lines != self.placeholder:
             self.placeholder = lines
             self.refresh()
@@ -152,7 +152,7 @@ class CursorTable[L](ScrollView, can_focus=True):
         return max(1, self.size.height - HEADING)
 
     def go_to(self, place: int) -> None:
-        """The person moves the cursor to the line at `place`, within bounds; it is scrolled into sight."""
+        """Move the cursor to the line at `place`, within bounds, and scroll it into view."""
         self._was_moved = True
         self._go_to(place)
 
@@ -165,7 +165,7 @@ class CursorTable[L](ScrollView, can_focus=True):
         self.scroll_to_cursor()
 
     def scroll_to_cursor(self) -> None:
-        """Bring the cursor into sight; the title of a group above the first line comes with it."""
+        """Scroll the cursor into view, with the title of its group if that is the line above."""
         top, place = self.scroll_offset.y, self._cursor
         if place < top:
             self.scroll_to(y=0 if place == 1 else place, animate=False, force=True)
@@ -175,7 +175,7 @@ class CursorTable[L](ScrollView, can_focus=True):
     # drawing
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen: the titles, a line, or nothing."""
+        """Draw one line of the screen: the titles, a line, or a blank."""
         width = self.scrollable_content_region.width
         if not self.lines:
             return self._placeholder_line(y, width)
@@ -205,7 +205,7 @@ class CursorTable[L](ScrollView, can_focus=True):
         return self._styles[part]
 
     def refresh_places(self, places: Iterable[int]) -> None:
-        """Paint these again, those of them that are on the screen."""
+        """Repaint those of these lines that are on the screen."""
         top, bottom = self.scroll_offset.y, self.scroll_offset.y + self.page
         shown = (place - top for place in places if top <= place < bottom)
         regions = [Region(0, y + HEADING, self.size.width, 1) for y in shown]
@@ -215,27 +215,27 @@ class CursorTable[L](ScrollView, can_focus=True):
     # events
 
     def notify_style_update(self) -> None:
-        """Other colours: paint with them."""
+        """Repaint with the colours of another theme."""
         super().notify_style_update()
         self._styles.clear()
         self.refresh()
 
     def on_resize(self) -> None:
-        """Other columns may fit; the cursor stays in sight."""
+        """Place the columns in the new width, and keep the cursor in view."""
         self.virtual_size = Size(self.size.width, len(self.lines) + HEADING)
         self.scroll_to_cursor()
         self.refresh()
 
     def on_focus(self) -> None:
-        """The cursor is brighter with the focus."""
+        """Brighten the cursor."""
         self.refresh_places((self._cursor,))
 
     def on_blur(self) -> None:
-        """The cursor is paler without it."""
+        """Dim the cursor."""
         self.refresh_places((self._cursor,))
 
     def on_click(self, event: events.Click) -> None:
-        """A line was clicked, where there is one."""
+        """Handle a click on a line."""
         place = self.scroll_offset.y + event.y - HEADING
         if event.y >= HEADING and 0 <= place < len(self.lines):
             self.clicked(place, event)

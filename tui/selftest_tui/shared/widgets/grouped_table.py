@@ -1,7 +1,7 @@
-"""A table of lines under the titles of groups, as those of a run and of a review.
+"""Base of tables whose lines stand under the titles of groups, such as those of a run and of a review.
 
-The cursor belongs to a line or a group, not to a place, so it stays with it while the lines change around it. What a
-line is and how it looks is said by the tables made of this.
+The cursor belongs to a line or a group, not to a place, so it stays with it while the lines around it change.
+Subclasses define the lines and draw them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPEN, FOLDED = "▾", "▸"
 
 
 class Lines[L](Protocol):
-    """Lines that can be shown, by keys; a group's key is `group ` and its own."""
+    """Lines with keys. The key of a group begins with `group `."""
 
     @property
     def lines(self) -> Sequence[L]:
@@ -37,17 +37,17 @@ class Lines[L](Protocol):
 
     @property
     def places(self) -> Mapping[str, int]:
-        """Where each key stands."""
+        """The place of each key."""
         ...
 
     @property
     def group_of(self) -> Mapping[str, str]:
-        """The group of each line, of a folded one too."""
+        """The group of each line, folded ones included."""
         ...
 
 
 class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
-    """Shows grouped lines. Posts CursorMoved, and LineOpened where one is to be opened."""
+    """Shows grouped lines. Posts CursorMoved, and LineOpened after a double click."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in ("success", "primary", "warning", "error")}
     DEFAULT_CSS = """
@@ -65,14 +65,14 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
 
     @property
     def lines(self) -> Sequence[L]:
-        """Those that are shown."""
+        """The lines that are shown."""
         return self.shown.lines
 
-    # what a line is
+    # lines, defined by subclasses
 
     @abstractmethod
     def key_of(self, line: L) -> str:
-        """What stays the same while a line changes."""
+        """The identity of a line."""
 
     @abstractmethod
     def is_group(self, line: L) -> bool:
@@ -80,7 +80,7 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
 
     @abstractmethod
     def changed_places(self, before: S, after: S) -> Iterable[int]:
-        """The places whose line looks different now, those that became empty among them."""
+        """The places whose lines look different now, and those that are empty now."""
 
     @abstractmethod
     def titles(self, width: int) -> str:
@@ -88,16 +88,16 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
 
     @abstractmethod
     def draw(self, line: L, base: Style, width: int) -> Strip:
-        """One line, on this background."""
+        """Draw one line on this background."""
 
     def first_place(self, after: S) -> int:
-        """Where the cursor stands until a person moves it."""
+        """The place of the cursor until a person moves it."""
         return 0
 
-    # what is shown
+    # showing
 
     def show(self, lines: S) -> None:
-        """Go over to newer lines: the cursor stays with its line, and that at its place on the screen."""
+        """Show newer lines: the cursor stays on its line, and the line at its place on the screen."""
         before, self.shown = self.shown, lines
         cursor_before = self._cursor
         self._cursor = self._place_of_cursor(before, lines)
@@ -120,7 +120,7 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
         key = self.key_of(before.lines[cursor])
         if key in after.places:
             return after.places[key]
-        if key in after.group_of:  # its group was closed, or it went into one that is
+        if key in after.group_of:  # its group was folded, or it moved into a folded one
             return after.places[f"group {after.group_of[key]}"]
         for line in (*before.lines[cursor + 1 :], *reversed(before.lines[:cursor])):
             place = after.places.get(self.key_of(line))
@@ -129,7 +129,7 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
         return min(cursor, len(after.lines) - 1)
 
     def _first_line(self, cursor_before: int, top: int) -> int:
-        """The first line to show: at the very top it stays the top, else the cursor's line stays where it is."""
+        """The first visible line: the top stays the top, else the cursor's line keeps its place on the screen."""
         is_seen = top <= cursor_before < top + self.page
         wanted = top
         if top and is_seen:
@@ -141,19 +141,19 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
     # drawing
 
     def draw_titles(self, width: int) -> Strip:
-        """As one quiet line."""
+        """Draw the titles of the columns."""
         style = self.style_of("base") + self.style_of("heading")
         return Strip([Segment(present.fit(self.titles(width), width), style)], width)
 
     def draw_at(self, place: int, width: int) -> Strip:
-        """The line at this place, on its background."""
+        """Draw the line at this place."""
         base = self.style_of("base")
         if place == self._cursor:
             base = base + self.style_of("cursor" if self.has_focus else "cursor-blurred")
         return self.draw(self.lines[place], base, width)
 
     def clicked(self, place: int, event: events.Click) -> None:
-        """To the line that was clicked; a group's title, or a line clicked twice, is opened."""
+        """Go to the clicked line; open a group's title, or a line that was clicked twice."""
         is_group = self.is_group(self.lines[place])
         self.go_to(place)
         if event.chain == 2 or is_group:

@@ -1,6 +1,6 @@
-"""The line at the bottom: the keys most wanted here, dimmed where they would refuse. Made from a screen's key table.
+"""The line at the bottom: the most used keys of the screen, disabled ones dimmed.
 
-The keys keep their places; what does not fit is left out from the least wanted, and `?` always stays. A click presses.
+Keys keep their places; where space is short the least used are left out, and `?` always stays. A click presses a key.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SPACE = "  "
 
 
 class KeyBar(PiecesWidget):
-    """Shows the key line of a table of keys; `mode` replaces it while keys mean something else.
+    """Shows the key line of a key table; `mode` replaces it while keys mean something else.
 
-    What is given to `show` is what the screen's `situation()` says: each key's reason is asked with it.
+    `show` takes the screen's `situation()`, which decides which keys are disabled.
     """
 
     DEFAULT_CSS = """
@@ -47,7 +47,7 @@ class KeyBar(PiecesWidget):
         self._places: list[tuple[range, Key]] = []
 
     def show(self, situation: object, mode: str = "") -> None:
-        """Go over to another situation, or to a mode (`RANGE  move marks · V ends it`)."""
+        """Show another situation, or a mode (`RANGE  move marks · V ends it`)."""
         self._situation, self._mode = situation, mode
         self.repaint()
 

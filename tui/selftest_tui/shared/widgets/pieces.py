@@ -1,6 +1,6 @@
-"""Lines of styled pieces of text, made anew for the width that there is: what bars at the edges of a screen share.
+"""Base of the bars at the edges of a screen: lines of styled pieces of text, made for the present width.
 
-They are made when they are painted, so that the first frame has them: the news of a widget's size comes after it.
+They are made when they are painted, so that the first frame has them: the message with a widget's size comes later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ type Piece = tuple[str, str]
 
 
 class PiecesWidget(Widget):
-    """Shows `lines_of_pieces`. Whoever changes what they are made of calls `repaint`."""
+    """Shows `lines_of_pieces`. Call `repaint` after a change of their data."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
@@ -28,16 +28,16 @@ class PiecesWidget(Widget):
         self._content = Content("")
 
     def lines_of_pieces(self, width: int) -> list[list[Piece]]:
-        """The lines, from what is to be shown now; `width` in cells, what is wider is cut."""
+        """The lines; `width` in cells, wider ones are cut."""
         raise NotImplementedError
 
     def repaint(self) -> None:
-        """Paint again where that shows anything new."""
+        """Paint again if the lines have changed."""
         if self.size.width and self._make():
             self.refresh()
 
     def on_resize(self) -> None:
-        """Other words may fit."""
+        """Make the lines for the new width."""
         self.repaint()
 
     def render(self) -> Content:
@@ -49,7 +49,7 @@ class PiecesWidget(Widget):
     def _make(self) -> bool:
         self._width = self.size.width
         lines = self.lines_of_pieces(self._width)
-        if lines == self._lines:  # contents compare by their text alone, so the styles would be missed
+        if lines == self._lines:  # contents compare by their text only, without styles
             return False
         self._lines = lines
         self._content = Content("\n").join(Content.assemble(*line).truncate(self._width) for line in lines)
@@ -57,5 +57,5 @@ class PiecesWidget(Widget):
 
 
 def width_of(pieces: Iterable[Piece]) -> int:
-    """Cells that they take."""
+    """Width in cells."""
     return sum(cell_len(text) for text, _ in pieces)

@@ -1,6 +1,6 @@
-"""The line into which a few words are typed: the filter, and the search over panes. It takes the key line's place.
+"""The prompt: a line to type a filter, a search or a name, in place of the key line.
 
-What is typed is told as it is typed; what it means is the screen's business.
+It posts the text as it is typed; the screen gives it its meaning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Words(Input):
-    """The field itself: the keys that end it are the prompt's, all else edits."""
+    """The text field: the keys of the prompt end it, all others edit."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings_of((*PROMPT, SCROLLBACK)),
@@ -38,7 +38,7 @@ class Words(Input):
         self._is_wanted = is_wanted
 
     def on_key(self, event: events.Key) -> None:
-        """Enter, at once: what was typed behind it is not for this field any more, and goes on to who wants it."""
+        """Accept Enter at once: keys that are typed after it are not for this field."""
         if not self._is_wanted():
             event.prevent_default()
         elif event.key == "enter":
@@ -47,7 +47,7 @@ class Words(Input):
             self._accept()
 
     async def action_submit(self) -> None:
-        """Enter that came by another way."""
+        """Accept an Enter of Textual's own."""
         self._accept()
 
 
@@ -67,7 +67,7 @@ class Prompt(Horizontal):
     """
 
     class Typed(Message):
-        """The text is another."""
+        """The text changed."""
 
         def __init__(self, purpose: str, text: str) -> None:
             super().__init__()
@@ -75,7 +75,7 @@ class Prompt(Horizontal):
             self.text = text
 
     class Accepted(Message):
-        """Enter was pressed. `with_history`: the search is to look into the scrollback too."""
+        """Enter was pressed. `with_history`: search the scrollback too."""
 
         def __init__(self, purpose: str, text: str, *, with_history: bool) -> None:
             super().__init__()
@@ -106,12 +106,12 @@ class Prompt(Horizontal):
 
     @property
     def is_open(self) -> bool:
-        """Something is being asked."""
+        """The prompt is on the screen."""
         return self.display
 
     @property
     def text(self) -> str:
-        """What the field has."""
+        """The text of the field."""
         return self.query_one(Words).value
 
     def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
@@ -127,20 +127,20 @@ class Prompt(Horizontal):
         self._show_hint()
         if self.screen.focused is not field:
             self._focused_before = self.screen.focused
-        self.screen.set_focus(field)  # at once: what was typed after the key that opened it is for the field
+        self.screen.set_focus(field)  # at once: keys after the one that opened it are for the field
 
     def check(self, problem_of: Callable[[str], str]) -> None:
-        """Show what `problem_of` says of the text in place of the hint, until the prompt is opened again."""
+        """Show the problem that `problem_of` finds in the text in place of the hint, until the next `ask`."""
         self._problem_of = problem_of
         self._show_hint()
 
     def accept(self) -> None:
-        """Enter."""
+        """Close, and post Accepted."""
         self._close()
         self.post_message(self.Accepted(self.purpose, self.text, with_history=self.with_history))
 
     def cancel(self) -> None:
-        """Escape."""
+        """Close, and post Cancelled."""
         self._close()
         self.post_message(self.Cancelled(self.purpose))
 
@@ -150,7 +150,7 @@ class Prompt(Horizontal):
         self._focused_before = None
 
     def toggle_history(self) -> None:
-        """Whether the scrollback is to be searched too."""
+        """Search the scrollback too, or not."""
         self.with_history = not self.with_history
         self._show_hint()
 
@@ -162,7 +162,7 @@ class Prompt(Horizontal):
         hint.update(present.clean(problem) if problem else scope + self._hint)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Tell of it."""
+        """Post the new text."""
         event.stop()
         if self._problem_of is not None:
             self._show_hint()

@@ -1,14 +1,13 @@
-"""What a pane shows, as strips for the screen: colours and attributes kept, every other escape removed.
+"""Text of a terminal as strips for the screen: colours and attributes kept, every other escape removed.
 
-tmux has already interpreted what the program wrote; `capture-pane -e` gives back text with SGR sequences, links
-(OSC 8) and the two shift characters of line drawing. That is all that is understood here, and only SGR and line
-drawing are rendered. Anything else that looks like a command to a terminal is dropped, and lone control characters
-are shown as pictures: what comes out of here never holds a character that a terminal would obey.
+tmux has already interpreted the program's output; `capture-pane -e` returns text with SGR sequences, links (OSC 8) and
+the two shift characters of line drawing. Only SGR and line drawing are rendered. Other escapes are dropped, and lone
+control characters are shown as pictures: the result never has a character that a terminal would obey.
 
 Characters whose width terminals disagree on (joiners, variation selectors, bidi controls) are dropped, since one of
 them would shift the border of everything to its right.
 
-Pure; must not know where the text came from.
+Pure.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _ON_SCREEN = {**_CONTROLS, **dict.fromkeys(map(ord, _NO_WIDTH))}
 
 
 class Pen(NamedTuple):
-    """How the next character is drawn. Colours are palette numbers, (red, green, blue), or None for the default."""
+    """Attributes of the next character. Colours are palette numbers, (red, green, blue), or None for the default."""
 
     foreground: int | tuple[int, int, int] | None = None
     background: int | tuple[int, int, int] | None = None
@@ -158,7 +157,7 @@ def _style(pen: Pen) -> Style | None:
 
 
 def _runs(line: str, pen: Pen) -> tuple[list[tuple[str, Pen]], Pen]:
-    """The texts of a line, each with the pen it is drawn with; and the pen that is left after it."""
+    """The texts of a line, each with its pen; and the pen after the line."""
     runs: list[tuple[str, Pen]] = []
     start = 0
     for token in _TOKEN.finditer(line):
@@ -175,9 +174,9 @@ def _runs(line: str, pen: Pen) -> tuple[list[tuple[str, Pen]], Pen]:
 
 
 def strips(lines: Sequence[str], first: int = 0, last: int | None = None) -> tuple[Strip, ...]:
-    """The lines `first` up to (not with) `last` of a captured pane. Lines before count only for the pen they leave.
+    """The lines `first` up to (not with) `last` of a captured pane. Earlier lines only determine the pen.
 
-    tmux carries attributes from one line into the next, so a line cannot be read alone.
+    tmux carries attributes from one line into the next, so a line cannot be parsed alone.
     """
     pen = _PLAIN
     for line in lines[_last_reset(lines, first) : first]:
@@ -194,7 +193,7 @@ def _drawn(run: str, pen: Pen) -> str:
 
 
 def _last_reset(lines: Sequence[str], before: int) -> int:
-    """The last line before line `before` that resets every attribute, else the first: reading may begin there."""
+    """The last line before line `before` that resets every attribute, else the first: parsing may begin there."""
     for at in range(min(before, len(lines)) - 1, -1, -1):
         if _RESET.search(lines[at]) and "\x0e" not in lines[at]:
             return at
@@ -202,7 +201,7 @@ def _last_reset(lines: Sequence[str], before: int) -> int:
 
 
 def with_cursor(strip: Strip, column: int, style: Style) -> Strip:
-    """The same line with the cell at `column` drawn in `style`, where the cursor stands."""
+    """The line with the cell at `column`, the cursor, drawn in `style`."""
     made: list[Segment] = []
     at = 0
     for segment in strip.extend_cell_length(column + 1):
@@ -219,7 +218,7 @@ def with_cursor(strip: Strip, column: int, style: Style) -> Strip:
 
 
 def block(text: str, most: int = 20_000) -> str:
-    """Several lines that are safe to show, the last `most` characters of them; escapes are removed."""
+    """The last `most` characters of a text of several lines, made harmless."""
     cut = ("…" + text[-most:]) if len(text) > most else text
     return "\n".join(clean(line.expandtabs(4)) for line in cut.replace("\r\n", "\n").split("\n"))
 

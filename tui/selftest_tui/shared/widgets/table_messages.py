@@ -6,18 +6,18 @@ from textual.message import Message
 
 
 class CursorMoved(Message):
-    """Another line, or something new in the same line, is under the cursor. Ask the table which."""
+    """The cursor is on another line, or its line has changed. The table has the line."""
 
     def can_replace(self, message: Message) -> bool:
-        """Only where the cursor is in the end matters."""
+        """Replace older ones: only the last place matters."""
         return isinstance(message, CursorMoved)
 
 
 class MarksChanged(Message):
-    """Other agents are marked, or a range began or ended."""
+    """The marks changed, or a range began or ended."""
 
     def can_replace(self, message: Message) -> bool:
-        """Only the marks in the end matter."""
+        """Replace older ones: only the last marks matter."""
         return isinstance(message, MarksChanged)
 
 
