@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from selftest_core.demo.private import PrivateWorld
+from selftest_core.demo.private_world import PrivateWorld
 from selftest_core.errors import ToolFailedError
 from selftest_core.tools.mngr import find_mngr
 from selftest_core.tools.process import run

@@ -18,7 +18,7 @@ from selftest_core.tools import process
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from selftest_core.demo.private import PrivateWorld
+    from selftest_core.demo.private_world import PrivateWorld
     from selftest_core.tools.process import Running
 
 _BUSY = (

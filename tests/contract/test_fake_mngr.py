@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import loaded_mngr
-from selftest_core.demo.private import PrivateWorld
+from selftest_core.demo.private_world import PrivateWorld
 from selftest_core.fleet.sources.mngr_list import parse_listing
 from selftest_core.fleet.sources.probe import Probe
 from selftest_core.tools.process import Completed, run

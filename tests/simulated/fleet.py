@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from selftest_core.demo.private import PrivateWorld
+    from selftest_core.demo.private_world import PrivateWorld
 
 HOST_ID = "host-fa4e0000000000000000000000000000"
 COMMAND = "sleep 100000"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.config import ENVIRONMENT_PREFIX, FILE_NAME, load_config
 from selftest_core.demo import claude
-from selftest_core.demo.private import PrivateWorld
+from selftest_core.demo.private_world import PrivateWorld
 from selftest_core.demo.scenarios import CAST, cast, files
 from selftest_core.demo.staging import make_repository, short_timeout, write_settings, write_stage
 from selftest_core.errors import ConfigError, UsageError

@@ -21,7 +21,7 @@ from selftest_core.cleanup.demo_folders import (
     sweep,
     sweep_dead_demos,
 )
-from selftest_core.demo.private import PrivateWorld
+from selftest_core.demo.private_world import PrivateWorld
 from selftest_core.errors import ToolMissingError
 from selftest_core.tools.process import run, spawn
 from worlds import eventually

@@ -43,8 +43,8 @@ def demo(call: Call) -> int:
     """Run the demo."""
     arguments, environ, config = call.arguments, call.environ, call.config
     if arguments.batch:
-        from selftest_core.demo.reviewing import review_demo
-        from selftest_core.demo.show import run_demo_batch
+        from selftest_core.demo.demo import run_demo_batch
+        from selftest_core.demo.final_review import review_demo
         from selftest_tui.cli.run import conduct_in_batch
 
         conduct = partial(conduct_in_batch, is_kept=arguments.keep, review=partial(review_demo, say=tell))
@@ -53,7 +53,7 @@ def demo(call: Call) -> int:
     from selftest_tui.shared.loading import loading
 
     with loading():
-        from selftest_core.demo.show import run_demo
+        from selftest_core.demo.demo import run_demo
         from selftest_tui.app.app import run
         from selftest_tui.run.conducting import start_conductor
 

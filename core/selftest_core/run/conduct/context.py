@@ -10,7 +10,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from selftest_core.errors import ToolError, describe_error, describe_unexpected
 from selftest_core.frozen import dataclass as frozen_dataclass
+from selftest_core.run.crew.crew import Delivery, Life, Seen
 from selftest_core.run.events import NEXT, Event
 from selftest_core.run.fold import apply, fold
 from selftest_core.run.outcome.ends import End
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from selftest_core.usage.tokens import Usage
 
 METERING = "metering agents"
+_UNSEEN = Seen(Life.UNSEEN)
 LONGEST_TEXT = 4000
 """Characters of one text in the journal."""
 
@@ -171,6 +174,38 @@ class Context:
             await self.meter.read(members, self.folder)
         except Exception as error:
             self.tasks.report(error, METERING)
+
+    async def look_at(self, member: Member) -> Seen:
+        """Observe one agent now; UNSEEN where that fails. An unexpected error is reported."""
+        try:
+            async with asyncio.timeout(self.policy.look_deadline):
+                return (await self.crew.look((member,))).get(member.agent_id, _UNSEEN)
+        except (ToolError, TimeoutError):
+            return _UNSEEN
+        except Exception as error:
+            self.tasks.report(error, "looking at one agent")
+            return _UNSEEN
+
+    async def check_delivery(self, member: Member, text: str) -> Delivery:
+        """Check whether a message arrived; UNKNOWN where that fails. An unexpected error is reported."""
+        try:
+            async with asyncio.timeout(self.policy.look_deadline):
+                return await self.crew.check_delivery(member, text)
+        except (ToolError, TimeoutError):
+            return Delivery.UNKNOWN
+        except Exception as error:
+            self.tasks.report(error, "checking whether a message arrived")
+            return Delivery.UNKNOWN
+
+    async def stop(self, member: Member) -> str:
+        """Stop one agent; return why that failed, empty for success."""
+        try:
+            async with asyncio.timeout(self.policy.stop_deadline):
+                return (await self.crew.stop((member,))).get(member.agent_id, "no answer about it")
+        except (ToolError, TimeoutError) as error:
+            return describe_error(error, f"it did not stop within {self.policy.stop_deadline:g} s")
+        except Exception as error:
+            return describe_unexpected(error)
 
     def pause(self, row: RunRow, seconds: float) -> None:
         """Take no step for the test until that many seconds have passed."""

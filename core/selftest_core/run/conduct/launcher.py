@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from selftest_core.run.conduct.finisher import Finisher
     from selftest_core.run.fold import Member, RunRow
 
-_UNSEEN = Seen(Life.UNSEEN)
 _MOST_CREATES = 3
 _USAGE_STATUS = 2
 """mngr's exit status for wrong arguments: it made nothing, and would refuse them again."""
@@ -142,7 +141,7 @@ class Launcher:
                 self._fail(row, failure)
                 return
             # mngr reads all arguments before it does anything.
-            seen = Seen(Life.ABSENT) if failure.is_final else await self._look_for(member)
+            seen = Seen(Life.ABSENT) if failure.is_final else await self._context.look_at(member)
             if seen.life in (Life.ABSENT, Life.LOST):
                 self._fail(row, failure)
                 return
@@ -188,7 +187,7 @@ class Launcher:
             else:
                 self._note_launched(row, seen, adopted=False)
                 return
-            delivery = await self._check_delivery(member)
+            delivery = await self._context.check_delivery(member, PROMPT_LINE)
             if delivery is Delivery.YES:
                 self._note_launched(row, seen, adopted=False)
                 return
@@ -208,7 +207,7 @@ class Launcher:
         """
         error_text = error_text or "the conductor ended while its prompt was being sent"
         member = _placed(member, seen)
-        match await self._check_delivery(member):
+        match await self._context.check_delivery(member, PROMPT_LINE):
             case Delivery.YES:
                 self._note_launched(row, seen, adopted=True)
             case Delivery.NO:
@@ -218,45 +217,19 @@ class Launcher:
             case Delivery.PENDING:
                 self._context.pause(row, self._context.policy.prompt_pause)
 
-    async def _check_delivery(self, member: Member) -> Delivery:
-        try:
-            async with asyncio.timeout(self._context.policy.look_deadline):
-                return await self._context.crew.check_delivery(member, PROMPT_LINE)
-        except (ToolError, TimeoutError):
-            return Delivery.UNKNOWN
-        except Exception as error:
-            self._context.tasks.report(error, "checking whether its prompt arrived")
-            return Delivery.UNKNOWN
-
     async def _fail_unprompted(self, row: RunRow, member: Member, error_text: str) -> None:
         stop_failure = await self._stop(member)
         parts = (stop_failure, f"it did not get its prompt: {error_text}")
         self._fail(row, _LaunchFailure("\n".join(part for part in parts if part)))
 
-    async def _look_for(self, member: Member) -> Seen:
-        try:
-            async with asyncio.timeout(self._context.policy.look_deadline):
-                return (await self._context.crew.look((member,))).get(member.agent_id, _UNSEEN)
-        except (ToolError, TimeoutError):
-            return _UNSEEN
-        except Exception as error:
-            self._context.tasks.report(error, "looking for a new agent")
-            return _UNSEEN
-
     async def _stop_and_end(self, row: RunRow, member: Member, text: str) -> None:
-        seen = await self._look_for(member)
+        seen = await self._context.look_at(member)
         stop_failure = await self._stop(_placed(member, seen)) if seen.life in PRESENT else ""
         self._finisher.end(row, End.LAUNCH, "launch", f"{text}\n{stop_failure}".rstrip())
 
     async def _stop(self, member: Member) -> str:
         """Stop an agent that cannot be used; return why that failed."""
-        try:
-            async with asyncio.timeout(self._context.policy.stop_deadline):
-                failure = (await self._context.crew.stop((member,))).get(member.agent_id, "no answer about it")
-        except (ToolError, TimeoutError) as error:
-            failure = describe_error(error, f"it did not stop within {self._context.policy.stop_deadline:g} s")
-        except Exception as error:
-            failure = describe_unexpected(error)
+        failure = await self._context.stop(member)
         return f"its agent could not be stopped: {failure}" if failure else ""
 
     def _note_launched(self, row: RunRow, seen: Seen, *, adopted: bool, unsure: str = "") -> None:

@@ -14,7 +14,7 @@ from selftest_core.errors import ToolError, describe_error, describe_unexpected
 from selftest_core.run.conduct.context import shorten
 from selftest_core.run.conduct.requests import handle_requests
 from selftest_core.run.conduct.unexpected import is_fatal
-from selftest_core.run.crew.crew import PRESENT, Delivery, Life, Seen
+from selftest_core.run.crew.crew import PRESENT, Delivery, Life
 from selftest_core.run.events import Event
 from selftest_core.run.fetch.fetching import fetch, refuse_own_disk
 from selftest_core.run.fold import Member
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from selftest_core.run.conduct.context import Context
     from selftest_core.run.smoke import Smoke
 
-_UNSEEN = Seen(Life.UNSEEN)
 _SCREEN_LINES = 12
 _ENDED = {
     Life.EXITED: "its program ended",
@@ -97,7 +96,7 @@ class SmokeAgents:
                 failure = "\n".join(part for part in (failure, await self._evidence(member)) if part)
         except Exception as error:
             failure = self._describe(error)
-        await self._stop(member)
+        await context.stop(member)  # `sweep` finds an agent that does not stop
         return failure
 
     def _describe(self, error: Exception, too_late: str = "") -> str:
@@ -114,12 +113,7 @@ class SmokeAgents:
             async with asyncio.timeout(policy.prompt_deadline):
                 await self._context.crew.send(member, PROMPT_LINE)
         except (ToolError, TimeoutError) as error:
-            try:
-                async with asyncio.timeout(policy.look_deadline):
-                    delivery = await self._context.crew.check_delivery(member, PROMPT_LINE)
-            except (ToolError, TimeoutError):
-                delivery = Delivery.UNKNOWN
-            if delivery is not Delivery.YES:
+            if await self._context.check_delivery(member, PROMPT_LINE) is not Delivery.YES:
                 too_late = f"not within {policy.prompt_deadline:g} s"
                 return f"it did not get its prompt: {describe_error(error, too_late)}"
         return ""
@@ -135,7 +129,7 @@ class SmokeAgents:
             handle_requests(context)
             if context.run.is_halted:
                 return ASKED_TO_STOP
-            seen = await self._look(member)
+            seen = await self._context.look_at(member)
             if seen.outcome:
                 fetched = await fetch(member, context.crew, context.folder, context.bundles, policy, is_last=False)
                 failure = fetched.failure or fetched.reason
@@ -168,33 +162,14 @@ class SmokeAgents:
         lines = [line.rstrip() for line in screen.splitlines() if line.strip()][-_SCREEN_LINES:]
         return "\n".join(part for part in (error, *(f"  | {line}" for line in lines)) if part)
 
-    async def _look(self, member: Member) -> Seen:
-        try:
-            async with asyncio.timeout(self._context.policy.look_deadline):
-                return (await self._context.crew.look((member,))).get(member.agent_id, _UNSEEN)
-        except (ToolError, TimeoutError):
-            return _UNSEEN
-        except Exception as error:
-            self._context.tasks.report(error, "looking at a smoke agent")
-            return _UNSEEN
-
     async def _clean_up(self, member: Member) -> None:
         """Stop an agent whose creation or work was cut off, once it is known whether it is there."""
         context = self._context
         end = context.clock.elapsed() + context.policy.create_deadline
-        while (seen := await self._look(member)).life is Life.UNSEEN and context.clock.elapsed() < end:
+        while (seen := await self._context.look_at(member)).life is Life.UNSEEN and context.clock.elapsed() < end:
             await context.clock.sleep(context.policy.poll)
         if seen.life in PRESENT:
-            await self._stop(replace(member, host_id=seen.host_id, provider=seen.provider))
-
-    async def _stop(self, member: Member) -> None:
-        try:
-            async with asyncio.timeout(self._context.policy.stop_deadline):
-                await self._context.crew.stop((member,))
-        except (ToolError, TimeoutError):
-            return  # `sweep` finds it
-        except Exception as error:
-            self._context.tasks.report(error, "stopping a smoke agent")
+            await context.stop(replace(member, host_id=seen.host_id, provider=seen.provider))
 
 
 def _member(smoke: Smoke) -> Member:

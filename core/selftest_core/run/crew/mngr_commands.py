@@ -63,6 +63,11 @@ def place_of(plan: RunPlan, member: Member) -> str:
     return among[(number + member.attempt - 1) % len(among)]
 
 
+def provider_for(plan: RunPlan, member: Member) -> str:
+    """Return the member's provider: where it was found, else where it is to be made."""
+    return member.provider or provider_of(place_of(plan, member))
+
+
 def work_dir(place: str, member: Member, host_dir: Path) -> PurePosixPath:
     """Return the path of the agent's copy of the repository on its host."""
     copies = PurePosixPath(host_dir) / "copies" if place == LOCAL_PROVIDER else _REMOTE_COPIES

@@ -46,6 +46,7 @@ from selftest_core.run.crew.mngr_commands import (
     parse_exec,
     parse_stamp,
     place_of,
+    provider_for,
     provider_of,
     screen_script,
     stamp_script,
@@ -234,8 +235,7 @@ class MngrCrew:
 
     async def check_delivery(self, member: Member, text: str) -> Delivery:
         """Look for the message in the agent's transcript."""
-        done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
-        if f"message {member.agent_id}@" in done.stdout:
+        if f"message {member.agent_id}@" in await _command_lines():
             return Delivery.PENDING
         if self._is_local(member):
             return await asyncio.to_thread(find_message, self._host_dir / "agents" / member.agent_id, text)
@@ -255,12 +255,12 @@ class MngrCrew:
         }
 
     def _is_local(self, member: Member) -> bool:
-        return (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER
+        return provider_for(self._plan, member) == LOCAL_PROVIDER
 
     def _by_provider(self, members: Sequence[Member]) -> dict[str, list[Member]]:
         groups: dict[str, list[Member]] = {}
         for member in members:
-            groups.setdefault(member.provider or provider_of(place_of(self._plan, member)), []).append(member)
+            groups.setdefault(provider_for(self._plan, member), []).append(member)
         return groups
 
     def _agent(self, member: Member) -> Agent | None:
@@ -369,11 +369,11 @@ class MngrCrew:
             return
         self._creating_seen_at = now
         try:
-            done = await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))
+            command_lines = await _command_lines()
         except ToolError:
             return
         for member in unknown:
-            if f"--id {member.agent_id}" in done.stdout:
+            if f"--id {member.agent_id}" in command_lines:
                 self._not_creating_since.pop(member.agent_id, None)
             else:
                 self._not_creating_since.setdefault(member.agent_id, now)
@@ -399,6 +399,11 @@ class MngrCrew:
             work_dir = Path(agent.work_dir)
             return not stamp_of(work_dir / OUT / BUNDLE) and head_of(work_dir) != self._plan.base
         return not self._stamps.get(agent.id, ("", False))[1]
+
+
+async def _command_lines() -> str:
+    """Return the command lines of all processes. Raises ToolError."""
+    return (await run_async(("ps", "-axww", "-o", "args="), timeout=30.0, cwd=Path("/"))).stdout
 
 
 def _target(member: Member) -> Target:

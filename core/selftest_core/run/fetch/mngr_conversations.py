@@ -26,7 +26,7 @@ from selftest_core.conversation.transcript_files import (
     whole_lines,
 )
 from selftest_core.errors import ToolError
-from selftest_core.run.crew.mngr_commands import exec_arguments, parse_exec, place_of, provider_of
+from selftest_core.run.crew.mngr_commands import exec_arguments, parse_exec, provider_for
 from selftest_core.run.fetch.conversations import NO_CONVERSATION, WITHOUT, Conversation, conversation_of
 from selftest_core.tools.mngr_files import host_dir_of
 
@@ -87,7 +87,7 @@ class MngrConversations:
         return await asyncio.to_thread(_find_limits, folders, self._plan.agent_type)
 
     def _is_local(self, member: Member) -> bool:
-        return (member.provider or provider_of(place_of(self._plan, member))) == LOCAL_PROVIDER
+        return provider_for(self._plan, member) == LOCAL_PROVIDER
 
     async def _fetched(self, member: Member) -> Transcript:
         """Fetch the transcript of a remote agent. Raises ToolError where nothing answers."""
