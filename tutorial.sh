@@ -149,6 +149,13 @@ selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
 # Publish what is kept, and open a pull request of it with gh.
 selftest-tui review --batch main..ada --decisions decisions.json --publish fixes --pr
 
+# Which claims hold? The tests of both branches, run again on what would come of them: in a sandbox, on no branch of
+# yours. 1 says that something is red, flaky or unknown; what was run once for a tree is not run again.
+selftest-tui verify --base main ada bob
+
+# The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
+selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl
+
 ##################################################
 # Recordings
 ##################################################

@@ -25,6 +25,7 @@ __all__ = ["CONFIG_KEYS", "ENVIRONMENT_PREFIX", "FILE_NAME", "Config", "Key", "l
 
 type Notify = Literal["both", "bell", "osc9", "off"]
 type OnCluster = Literal["ask", "pause", "go"]
+type Isolation = Literal["auto", "require", "none"]
 type Transfer = Literal["mirror", "worktree"]
 
 FILE_NAME = "selftest-tui.toml"
@@ -81,6 +82,20 @@ CONFIG_KEYS = (
         choices=("both", "bell", "osc9", "off"),
     ),
     Key("notify_command", "text", "", "shell command to run when an agent needs you, once a minute for each cluster"),
+    Key("verify_command", "words", (), "what runs pytest to verify changes; empty: as pytest_command"),
+    Key("verify_jobs", "count", 0, "test processes at once when changes are verified; 0: half the cores", 0),
+    Key(
+        "verify_timeout", "seconds", 600.0,
+        "seconds that a test process of a verification may take without ending a test", 1.0,
+    ),
+    Key(
+        "verify_isolation", "choice", "auto",
+        "agents' code runs when changes are verified: in a sandbox of bubblewrap where it works (auto), only so "
+        "(require), or with all your rights (none)",
+        choices=("auto", "require", "none"),
+    ),
+    Key("verify_network", "switch", False, "tests may use the network when changes are verified"),
+    Key("verify_all", "switch", False, "verify with the whole test suite, not only with the tests that changes own"),
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
 
@@ -163,6 +178,12 @@ class Config:
     on_pause_command: str = _default("on_pause_command")
     notify: Notify = _default("notify")
     notify_command: str = _default("notify_command")
+    verify_command: tuple[str, ...] = _default("verify_command")
+    verify_jobs: int = _default("verify_jobs")
+    verify_timeout: float = _default("verify_timeout")
+    verify_isolation: Isolation = _default("verify_isolation")
+    verify_network: bool = _default("verify_network")
+    verify_all: bool = _default("verify_all")
     agents: Mapping[str, Value] = field(default_factory=dict)
     """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)

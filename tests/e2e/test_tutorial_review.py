@@ -11,6 +11,7 @@ import pytest
 
 import run_scenes
 from core.review.desks import make_desk
+from core.verify.desks import PYTEST, make_shop
 from selftest_core.run.outcome.ends import End
 from standins import EMPTY, mngr_that
 from worlds import World, eventually
@@ -165,3 +166,33 @@ def test_review_with_a_pull_request(e2e: EndToEnd, world: World, desk: Repositor
     assert said[:2] == ["pr", "create"]
     assert {"--base=main", "--head=fixes"} <= set(said)
     assert "as the block says" in (world.home / "gh-text").read_text()
+
+
+def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    look = e2e.write_tutorial_block("""
+        # Which claims hold? The tests of both branches, run again on what would come of them: in a sandbox, on no branch of
+        # yours. 1 says that something is red, flaky or unknown; what was run once for a tree is not run again.
+        selftest-tui verify --base main ada bob
+    """)  # noqa: E501 -- the block's own line
+    whole = e2e.write_tutorial_block("""
+        # The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
+        selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl
+    """)
+    repository = make_shop(tmp_path / "shop")
+    refs = repository.git("show-ref")
+    environment = {**world.environment, "SELFTEST_TUI_PYTEST_COMMAND": " ".join(PYTEST)}
+    done = look.run(environment=environment, cwd=repository.folder)
+    assert done.exit_status == 0, done.stderr
+    assert [line.split()[1:3] for line in done.stdout.splitlines()[1:3]] == [["✓", "passed"], ["✓", "passed"]]
+    decisions = {"default": "keep", "items": {repository.git("rev-parse", "bob"): "revert"}}
+    (repository.folder / "decisions.json").write_text(json.dumps(decisions))
+    done = whole.run(environment=environment, cwd=repository.folder)
+    # The tests of the agents whose branches are not here are red, and of bob's, who is reverted.
+    assert done.exit_status == 1, done.stderr
+    lines = [json.loads(line) for line in (repository.folder / "verified.jsonl").read_text().splitlines()]
+    assert [line["event"] for line in lines if line["event"] != "tested"] == ["verdict", "verdict", "summary"]
+    assert [(item["agents"], item["verified"]) for item in lines[-1]["items"]] == [
+        (["ada"], "passed"), (["bob"], "unknown"),
+    ]  # fmt: skip
+    assert lines[-1]["verification"]["suite"] == "whole"
+    assert repository.git("show-ref") == refs

@@ -79,6 +79,13 @@ def affected(
     return tuple(picked)
 
 
+def affected_files(root: Path, files: Sequence[str], changes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return those of the test files at `root` that `changes` (path to what became of it) affects, with the reasons."""
+    modules = _modules(root, changes)
+    found = {path: tuple(_reasons_of_file(root, path, changes, modules)) for path in files}
+    return {path: reasons for path, reasons in found.items() if reasons}
+
+
 def changed_paths(root: Path, oid: str, git: Git) -> dict[str, str]:
     """Each path that differs between a commit and the work tree, and what became of it: "changed", "is new", …
 

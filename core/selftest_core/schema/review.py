@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from selftest_core.git.unsafe_paths import cautions
-from selftest_core.schema.model import Line, Shape, Text
+from selftest_core.schema.model import EPOCH, Line, Shape, Text, instant
+from selftest_core.verify.schedule import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from selftest_core.git.history import HistoryCommit
     from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.verify.batch import Answer as VerifyAnswer
+    from selftest_core.verify.schedule import TestReport
+    from selftest_core.verify.verification import ItemVerdict, Progress
 
 type Oid = str
+
+
+type VerdictWord = Literal["green", "red", "flaky", "order-dependent", "skipped", "missing", "unknown"]
+
+
+class VerifiedTest(Shape):
+    """A test that was run again. `before`: on the base with the candidate's test files; `after`: on the candidate."""
+
+    id: Text
+    before: VerdictWord | None
+    after: VerdictWord
+    verdict: Literal["fixed", "kept", "still red", "broken", "new", "gone", "flaky", "unknown"]
+    seconds: float | None = Field(description="Of its first run on the candidate.")
+    runs: int = Field(description="Runs on the candidate.")
+    reason: Text = ""
+
+
+class BrokenTest(Shape):
+    """A test and the change that turns it red."""
+
+    test: Text
+    culprit: Oid
+
+
+class VerificationItem(Shape):
+    """The verification of one tree. Counts are of this call; `from_cache` counts results of earlier ones."""
+
+    tree: Oid
+    verdict: Literal["passed", "failed", "flaky", "unknown"]
+    suite: Literal["owned", "whole"] = Field(description="Tests that changes own or affect, or the whole suite.")
+    executions: int
+    processes: int
+    checkouts: int
+    from_cache: int
+    isolation: Text = Field(description="bubblewrap or none.")
+    seconds: float
+    broken: list[BrokenTest]
+    flaky: list[Text]
+    reason: Text = ""
 
 
 class ReviewItem(Shape):
@@ -36,7 +79,14 @@ class ReviewItem(Shape):
     needs: list[Oid] = Field(description="Changes that this one needs in order to apply.")
     needed_by: list[Oid]
     lets_in: list[Oid] = Field(description="Changes in conflict that would apply without this one.")
-    verified: Literal["passed", "failed", "unknown"]
+    verified: Literal["passed", "failed", "flaky", "unknown"] = Field(
+        description="Our own run of its tests on the candidate branch. unknown: not verified, or `reason` says why."
+    )
+    claimed: Literal["passed", "failed"] | None = Field(None, description="What its agents say of their tests.")
+    tests: list[VerifiedTest] = Field(default_factory=list, description="The tests that the change owns.")
+    broke: list[Text] = Field(default_factory=list, description="Tests of others that the change turns red.")
+    marks: list[Literal["liar", "culprit", "changes its own judge", "proves nothing new"]] = Field(default_factory=list)
+    reason: Text = Field("", description="The reason for any verdict but passed.")
     cautions: list[Text] = Field(
         default_factory=list, description="Risks that the diff does not show: submodules, settings."
     )
@@ -65,7 +115,7 @@ class ReviewDocument(Shape):
     base: Oid
     tip: Oid
     tree: Oid
-    candidate: str
+    candidate: str | None = Field(description="The ref of the candidate branch; null for `verify`, which writes none.")
     published: str | None
     commits: list[PublishedCommit] = Field(
         default_factory=list, description="Of the published branch, oldest first; empty where nothing was published."
@@ -73,22 +123,75 @@ class ReviewDocument(Shape):
     pull_request: str | None = Field(None, description="The URL of the pull request that was opened.")
     items: list[ReviewItem]
     left_out: list[LeftOutItem]
+    verification: VerificationItem | None = Field(None, description="null: nothing was verified.")
 
 
 class ReviewLine(Line, ReviewDocument):
-    """The last line of `selftest-tui review --batch`."""
+    """The last line of `selftest-tui review --batch` and `verify --batch`."""
 
     event: Literal["summary"] = "summary"
 
 
+class TestLine(Line):
+    """A line of `selftest-tui verify --batch`: one run of one test ended."""
+
+    event: Literal["tested"] = "tested"
+    test: Text
+    tree: Oid
+    purpose: Text = Field(description="The question that the run answers, such as candidate, repeat, bisect.")
+    attempt: int | None = Field(description="Earlier runs of the test on this tree; null for a run without others.")
+    result: Literal[
+        "passed", "failed", "error", "skipped", "xfailed", "xpassed", "timeout", "crashed", "missing", "not run"
+    ]
+    seconds: float | None
+    reason: Text
+
+
+class VerdictLine(Line):
+    """A line of `selftest-tui verify --batch`: the verdict on one change."""
+
+    event: Literal["verdict"] = "verdict"
+    source: Oid
+    subject: Text
+    verified: Literal["passed", "failed", "flaky", "unknown"]
+    claimed: Literal["passed", "failed"] | None
+    broke: list[Text]
+    marks: list[Text]
+    reason: Text
+
+
+def test_line(progress: Progress, at: float, run: str | None) -> TestLine:
+    """Convert one run of a test."""
+    return TestLine.model_validate(
+        {
+            "at": instant(at) or EPOCH,
+            "run": run,
+            "test": progress.test,
+            "tree": progress.job.tree,
+            "purpose": progress.job.purpose,
+            "attempt": None if (number := dict(progress.job.runs)[progress.test]) == ALONE else number,
+            "result": progress.run.result.value,
+            "seconds": progress.run.seconds,
+            "reason": progress.run.reason,
+        }
+    )
+
+
+def verdict_line(item: ReviewItem, at: float, run: str | None) -> VerdictLine:
+    """Convert the verdict on one change."""
+    fields = item.model_dump(include={"source", "subject", "verified", "claimed", "broke", "marks", "reason"})
+    return VerdictLine(at=instant(at) or EPOCH, run=run, **fields)
+
+
 def review_document(
     reviewed: Reviewed,
-    candidate: str,
+    candidate: str | None,
     published: str | None,
     pull_request: str | None = None,
     commits: Sequence[HistoryCommit] = (),
+    verified: VerifyAnswer | None = None,
 ) -> ReviewDocument:
-    """Convert a review."""
+    """Convert a review, and its verification where there was one."""
     plan = reviewed.plan
     placed = {one.item.oid: one for one in reviewed.line.items}
     why = {one.change.oid: one.why for one in plan.ranked}
@@ -111,8 +214,7 @@ def review_document(
             needs=needs.get(change.oid, []),
             needed_by=list(reviewed.dependents.needed_by.get(change.oid, ())),
             lets_in=list(reviewed.dependents.lets_in.get(change.oid, ())),
-            # Nothing re-runs tests yet.
-            verified="unknown",
+            **_verified_fields(None if verified is None else verified.verification.items.get(change.oid)),
             cautions=[_text(one) for one in cautions(change.paths)],
         )
         for change in reviewed.order
@@ -133,6 +235,53 @@ def review_document(
         pull_request=pull_request,
         items=items,
         left_out=[LeftOutItem(branch=name, reason=reason) for name, reason in plan.left_out],
+        verification=None if verified is None else _verification_item(verified),
+    )
+
+
+def _verified_fields(verdict: ItemVerdict | None) -> dict[str, Any]:
+    if verdict is None:
+        return {"verified": "unknown"}
+    claims: dict[bool | None, str | None] = {True: "passed", False: "failed", None: None}
+    return {
+        "verified": verdict.verified.value,
+        "claimed": claims[verdict.claimed],
+        "tests": [_verified_test(one) for one in verdict.tests],
+        "broke": list(verdict.broke),
+        "marks": [mark.value for mark in verdict.marks],
+        "reason": verdict.reason,
+    }
+
+
+def _verified_test(report: TestReport) -> VerifiedTest:
+    return VerifiedTest.model_validate(
+        {
+            "id": report.test,
+            "before": None if report.before is None else report.before.value,
+            "after": report.after.value,
+            "verdict": report.effect.value,
+            "seconds": report.runs[0].seconds if report.runs else None,
+            "runs": len(report.runs),
+            "reason": report.reason or (report.runs[0].reason if report.runs else ""),
+        }
+    )
+
+
+def _verification_item(answer: VerifyAnswer) -> VerificationItem:
+    one = answer.verification
+    return VerificationItem(
+        tree=one.tree,
+        verdict=one.verified.value,
+        suite="whole" if one.is_whole_suite else "owned",
+        executions=one.executions,
+        processes=one.processes,
+        checkouts=one.checkouts,
+        from_cache=one.from_cache,
+        isolation=answer.isolation.kind,
+        seconds=round(answer.seconds, 3),
+        broken=[BrokenTest(test=test, culprit=culprit) for test, culprit in one.broken],
+        flaky=list(one.flaky),
+        reason=answer.isolation.reason,
     )
 
 

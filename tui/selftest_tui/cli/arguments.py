@@ -45,6 +45,7 @@ COMMANDS = {
     "stop": "stop a run and its agents",
     "check": "check that every block of the tutorial is cited by a test",
     "review": "review the commits of many agents, and publish one branch",
+    "verify": "run the tests of a review again: which claims hold, which change breaks what",
     "record": "record tmux sessions into files",
     "replay": "play a recording, or print one moment of it",
     "doctor": "show what is missing or misconfigured, and how to fix it",
@@ -191,6 +192,10 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
             from selftest_tui.cli.review import add_review
 
             add_review(add_command)
+        case "verify":
+            from selftest_tui.cli.verify import add_verify
+
+            add_verify(add_command)
         case "record":
             from selftest_tui.cli.record import add_record
 
@@ -244,9 +249,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         name, own = "run", [*own, "run"]
     parser, _ = build_parser(name or "")
     arguments = parser.parse_args(own)
-    if pytest_args and arguments.command != "run":
-        hint = "`selftest-tui run TESTS -- -k name` passes the rest to pytest."
-        raise UsageError("Only `run` takes arguments after --", "", hint)
+    if pytest_args and arguments.command not in ("run", "verify"):
+        hint = "`run TESTS -- -k name` passes the rest to pytest; `verify -- TESTS` runs these tests alone."
+        raise UsageError("Only `run` and `verify` take arguments after --", "", hint)
     arguments.pytest_args = tuple(pytest_args)
     arguments.sockets = [*(arguments.sockets or ()), *(getattr(arguments, "more_sockets", None) or ())]
     arguments.settings = [*(arguments.settings or ()), *(getattr(arguments, "more_settings", None) or ())]

@@ -35,6 +35,15 @@ def add_review(add_command: AddCommand) -> None:
         selftest-tui review --batch 20261121-0931 --publish fixes --pr
         """,
     )
+    add_targets(command)
+    command.add_argument("--decisions", metavar="FILE", help="JSON with keep, revert or undecided for each change")
+    command.add_argument("--publish", metavar="BRANCH", help="publish the kept changes as this branch")
+    command.add_argument("--pr", action="store_true", help="open a pull request of the published branch, with gh")
+    command.set_defaults(run=review)
+
+
+def add_targets(command: argparse.ArgumentParser) -> None:
+    """Add the flags that say what is reviewed, or verified."""
     what = command.add_argument_group("branches")
     what.add_argument(
         "targets", nargs="*", metavar="TARGET", help="a run, or one BASE..BRANCH, or branches with --base"
@@ -42,10 +51,6 @@ def add_review(add_command: AddCommand) -> None:
     what.add_argument("--agents", nargs="+", action="extend", metavar="NAME", help="agents, whoever started them")
     what.add_argument("--base", metavar="REF", help="the commit that the branches start from")
     command.add_argument("--onto", metavar="REF", help="rebase onto this commit, such as a newer main")
-    command.add_argument("--decisions", metavar="FILE", help="JSON with keep, revert or undecided for each change")
-    command.add_argument("--publish", metavar="BRANCH", help="publish the kept changes as this branch")
-    command.add_argument("--pr", action="store_true", help="open a pull request of the published branch, with gh")
-    command.set_defaults(run=review)
 
 
 def review(call: Call) -> int:
@@ -53,7 +58,7 @@ def review(call: Call) -> int:
     arguments = call.arguments
     if not arguments.batch:
         require_terminal("`selftest-tui review --batch …` prints the changes, and publishes with a decisions file.")
-    request = _request(arguments, call.cwd)
+    request = review_request(arguments, call.cwd)
     if arguments.batch:
         return _review_batch(request, call.environ, call.cwd)
     if request.publish is not None:
@@ -65,7 +70,7 @@ def review(call: Call) -> int:
     return run_review(request, call.config, call.environ, call.cwd)
 
 
-def _request(arguments: argparse.Namespace, cwd: Path) -> Request:
+def review_request(arguments: argparse.Namespace, cwd: Path) -> Request:
     """Return what the flags ask for. Raises UsageError for flags that do not go together."""
     if arguments.pr and arguments.publish is None:
         raise UsageError(

@@ -1,0 +1,96 @@
+"""Run jobs on this machine: a few slots, each with one job at a time."""
+
+from __future__ import annotations
+
+import queue
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+from selftest_core.verify.runner import collect_tests, run_tests
+from selftest_core.verify.slots import Slot, remove_tree
+from selftest_core.verify.verdicts import Execution, Result
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.git.command import Git
+    from selftest_core.verify.runner import Collected, Testing
+    from selftest_core.verify.schedule import Job
+
+
+class LocalVerifier:
+    """Test processes side by side in slots below `folder`. Close it: the slots are removed."""
+
+    def __init__(self, folder: Path, git: Git, testing: Testing, jobs: int, is_stopped: threading.Event) -> None:
+        self._folder = folder
+        self._testing = testing
+        self._slots: queue.Queue[Slot] = queue.Queue()
+        for number in range(jobs):
+            self._slots.put(Slot(folder / str(number), git))
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="verify")
+        self._is_stopped = is_stopped
+        self.is_isolated = testing.isolation.is_isolated
+        self.processes = 0
+        self.checkouts = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what runs, and remove the slots."""
+        self._is_stopped.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        remove_tree(self._folder)
+
+    @property
+    def is_stopped(self) -> bool:
+        """True once somebody wants it to end."""
+        return self._is_stopped.is_set()
+
+    def collect(self, tree: str, files: Callable[[Path], Sequence[str]]) -> tuple[Collected, Path]:
+        """Collect the tests of a tree. `files`: given the folder of the laid tree, the files to look into.
+
+        Returns what was found and the folder, which keeps the tree until the next job.
+        """
+        slot = self._slots.get()
+        try:
+            slot.lay(tree)
+            self.checkouts += 1
+            self.processes += 1
+            return collect_tests(slot, files(slot.tree_folder), self._testing), slot.tree_folder
+        finally:
+            self._slots.put(slot)
+
+    def run(
+        self, jobs: Sequence[tuple[Job, Sequence[str]]], on_run: Callable[[Job, str, Execution], None]
+    ) -> Iterator[tuple[Job, Mapping[str, Execution]]]:
+        """Run these tests of these jobs; yields each job as it ends. `on_run` is called from threads of its own."""
+        futures = [self._pool.submit(self._hold, job, tests, on_run) for job, tests in jobs]
+        for future, (job, _) in zip(futures, jobs, strict=True):
+            yield job, future.result()
+
+    def _hold(
+        self, job: Job, tests: Sequence[str], on_run: Callable[[Job, str, Execution], None]
+    ) -> Mapping[str, Execution]:
+        if self._is_stopped.is_set():
+            return {}
+        slot = self._slots.get()
+        try:
+            slot.lay(job.tree)
+            self.checkouts += 1
+            ran = run_tests(
+                slot, tests, self._testing, lambda test, one: on_run(job, test, one), self._is_stopped.is_set
+            )
+            self.processes += ran.processes
+            return ran.runs
+        except Exception as error:
+            # One tree that cannot be laid out, or a full disk, must not stop the queue.
+            reason = f"{type(error).__name__}: {error}"
+            return {test: Execution(Result.NOT_RUN, None, "", reason) for test in tests}
+        finally:
+            self._slots.put(slot)

@@ -1,0 +1,190 @@
+"""The tests that each change of a review owns: its agents' tests, tests that it adds or edits, tests that it affects.
+
+Text of tests is compared by syntax tree, so that a comment or a moved line edits nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from selftest_core.collect.affected import affected_files
+from selftest_core.frozen import dataclass
+from selftest_core.review.changes.kinds import Kind, kind_of_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.git.merges import Side
+    from selftest_core.git.object_store import ObjectStore
+    from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.evidence import Evidence
+
+JUDGES = frozenset({"conftest.py", "pytest.ini", "sitecustomize.py", "usercustomize.py", "tox.ini", "setup.cfg"})
+"""Files that decide how tests are judged. pyproject.toml counts where its pytest table changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The tests of one change by node id. `claimed`: True or False as its agents said, None where they did not.
+
+    `own`: its agents' tests, and those that it adds or edits. `affected`: others that its change may break.
+    """
+
+    own: tuple[str, ...]
+    affected: tuple[str, ...]
+    claimed: Mapping[str, bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edits:
+    """Edited tests of one file: all of them, or the functions and classes with these names."""
+
+    path: str
+    is_all: bool
+    names: frozenset[str]
+
+
+def files_with_tests(changes: Iterable[Change], evidence: Mapping[str, Evidence], root: Path) -> dict[str, None]:
+    """List the test files in the tree at `root` that hold tests of these changes, in a stable order."""
+    changes = list(changes)
+    claimed = [test.partition("::")[0] for one in evidence.values() for test, _ in one.tests]
+    edited = [change.path for one in changes for change in one.paths if change.after and is_test_file(change.path)]
+    every = [path for path in python_files(root) if is_test_file(path)]
+    touched = {change.path: "changed" for one in changes for change in one.paths}
+    return dict.fromkeys(
+        path for path in (*claimed, *edited, *affected_files(root, every, touched)) if (root / path).is_file()
+    )
+
+
+def find_owned(
+    store: ObjectStore,
+    changes: Sequence[Change],
+    evidence: Mapping[str, Evidence],
+    collected: Sequence[str],
+    root: Path,
+) -> dict[str, Owned]:
+    """Return the tests of each change, by its oid. `collected`: the node ids in the tree that is laid at `root`."""
+    by_file: dict[str, list[str]] = {}
+    for test in collected:
+        by_file.setdefault(test.partition("::")[0], []).append(test)
+    found: dict[str, Owned] = {}
+    for change in changes:
+        claimed: dict[str, bool | None] = {}
+        for agent in change.agents:
+            if agent in evidence:
+                claimed.update(evidence[agent].tests)
+        own = dict.fromkeys(claimed)
+        for edits in _edits(store, change):
+            own.update(dict.fromkeys(test for test in by_file.get(edits.path, ()) if _is_edited(test, edits)))
+        touched = {one.path: "changed" for one in change.paths if kind_of_path(one.path) is not Kind.DOCS}
+        files = affected_files(root, list(by_file), touched)
+        affected = [test for path in files if path not in touched for test in by_file[path] if test not in own]
+        found[change.oid] = Owned(tuple(own), tuple(affected), claimed)
+    return found
+
+
+def changes_judge(store: ObjectStore, change: Change) -> tuple[str, ...]:
+    """Return the files by which this change could change how its own tests are judged."""
+    found = []
+    for one in change.paths:
+        name = one.path.rpartition("/")[2]
+        if name in JUDGES or (
+            name == "pyproject.toml" and _pytest_table(store, one.before) != _pytest_table(store, one.after)
+        ):
+            found.append(one.path)
+    return tuple(found)
+
+
+def is_test_file(path: str) -> bool:
+    """True for a Python file in which pytest looks for tests by default."""
+    name = path.rpartition("/")[2]
+    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
+
+
+def python_files(root: Path) -> list[str]:
+    """List the Python files of a laid tree, relative, sorted; follows no links."""
+    return sorted(
+        (folder / name).relative_to(root).as_posix()
+        for folder, _, names in root.walk()
+        for name in names
+        if name.endswith(".py")
+    )
+
+
+def _is_edited(test: str, edits: _Edits) -> bool:
+    if edits.is_all:
+        return True
+    inside = test.partition("::")[2].partition("[")[0]
+    return any(inside == name or inside.startswith(f"{name}::") for name in edits.names)
+
+
+def _edits(store: ObjectStore, change: Change) -> list[_Edits]:
+    found = []
+    for one in change.paths:
+        if one.after is None or not is_test_file(one.path):
+            continue
+        before = {} if one.before is None else _definitions(_text(store, one.before.oid))
+        after = _definitions(_text(store, one.after.oid))
+        if before is None or after is None:
+            found.append(_Edits(one.path, is_all=True, names=frozenset()))
+            continue
+        changed = frozenset(name for name, text in after.items() if before.get(name) != text)
+        # What is outside of tests, a helper or an import, reaches all of them; in a new file there is nothing else.
+        is_all = "" in changed or "" in before.keys() - after.keys()
+        found.append(_Edits(one.path, is_all, changed - {""}))
+    return found
+
+
+def _definitions(text: str) -> dict[str, str] | None:
+    """Map each test function and class, `Class::function`, to its syntax; "" to all else. None for no Python."""
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found: dict[str, str] = {}
+    rest: list[str] = []
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+            found[node.name] = ast.dump(node)
+        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            found |= _members(node)
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            rest.append(ast.dump(node))
+    found[""] = "\n".join(rest)
+    return found
+
+
+def _members(node: ast.ClassDef) -> dict[str, str]:
+    """Map the tests of a class to their syntax, and the class to all else in it."""
+    found: dict[str, str] = {}
+    rest = [ast.dump(one) for one in (*node.bases, *node.keywords, *node.decorator_list)]
+    for one in node.body:
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name.startswith("test"):
+            found[f"{node.name}::{one.name}"] = ast.dump(one)
+        elif isinstance(one, ast.ClassDef) and one.name.startswith("Test"):
+            found |= {f"{node.name}::{name}": text for name, text in _members(one).items()}
+        else:
+            rest.append(ast.dump(one))
+    found[node.name] = "\n".join(rest)
+    return found
+
+
+def _pytest_table(store: ObjectStore, side: Side | None) -> object:
+    import tomllib  # only where a pyproject.toml changed
+
+    if side is None:
+        return None
+    try:
+        tool = tomllib.loads(_text(store, side.oid)).get("tool", {})
+    except tomllib.TOMLDecodeError:
+        return side.oid
+    return tool.get("pytest") if isinstance(tool, dict) else None
+
+
+def _text(store: ObjectStore, oid: str) -> str:
+    try:
+        return store.read(oid)[1].decode("utf-8", "replace")
+    except KeyError:
+        return ""

@@ -1,0 +1,338 @@
+"""Run tests on a tree in a slot, and read their results as they come.
+
+A test that ends the process, hangs, or fills the disk costs itself: the tests after it run in another process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.tools.process import spawn
+from selftest_core.verify import testing_plugin
+from selftest_core.verify.sandbox import sandbox_argv
+from selftest_core.verify.verdicts import Execution, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from selftest_core.tools.process import Running
+    from selftest_core.verify.environment import Environment
+    from selftest_core.verify.sandbox import Isolation
+    from selftest_core.verify.slots import Slot
+
+_PLUGIN = "selftest_testing_plugin"
+_TICK = 0.02
+_KEPT_OUTPUT = 200_000
+_LONGEST_LINE = 1_000_000
+_LONGEST_RESULTS = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Testing:
+    """How the tests of one project are run. `timeout`: seconds that a process may take without ending a test."""
+
+    environment: Environment
+    isolation: Isolation
+    timeout: float = 600.0
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The runs of the wanted tests, and how many processes that took."""
+
+    runs: Mapping[str, Execution]
+    processes: int
+
+
+def run_tests(
+    slot: Slot,
+    tests: Sequence[str],
+    testing: Testing,
+    on_run: Callable[[str, Execution], None] = lambda _test, _run: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Ran:
+    """Run tests on the tree that is laid in the slot. Blocking; what `should_stop` ends is missing in the answer."""
+    left = list(dict.fromkeys(tests))
+    runs: dict[str, Execution] = {}
+    processes = 0
+    while left and not should_stop():
+        processes += 1
+        found = _Process(slot, left, testing, on_run, should_stop).hold()
+        runs |= found
+        if not found:
+            break
+        left = [test for test in left if test not in found]
+    return Ran(runs, processes)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The node ids in some files of a tree, and the errors by file; `reason`: why nothing can be trusted."""
+
+    tests: tuple[str, ...]
+    errors: Mapping[str, str]
+    reason: str = ""
+
+
+def collect_tests(slot: Slot, files: Sequence[str], testing: Testing) -> Collected:
+    """Collect the tests of these files, or of the whole project, in the tree that is laid in the slot."""
+    return _Process(slot, [], testing, lambda _test, _run: None, lambda: False).collect(files)
+
+
+class _Process:
+    """One process of pytest, and what it told."""
+
+    def __init__(
+        self,
+        slot: Slot,
+        tests: Sequence[str],
+        testing: Testing,
+        on_run: Callable[[str, Execution], None],
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self._slot, self._tests, self._testing = slot, list(tests), testing
+        self._on_run, self._should_stop = on_run, should_stop
+        self._results = slot.exchange / "results"
+        self._nonce = secrets.token_hex(8)
+        self._unread = b""
+        self._offset = 0
+        self._begun = ""
+        self._collected: dict[str, None] | None = None
+        self._errors: dict[str, str] = {}
+        self._is_done = False
+        self._foreign: list[str] = []
+        self._canary = ""
+        self._found: dict[str, Execution] = {}
+        self._output = _Tail()
+
+    def hold(self) -> dict[str, Execution]:
+        """Run it to its end. Returns at least one run, unless it was stopped."""
+        files = dict.fromkeys(test.partition("::")[0] for test in self._tests)
+        process, was_timeout = self._go([name for name in files if (self._slot.tree_folder / name).exists()])
+        return self._conclude(process, was_timeout)
+
+    def collect(self, files: Sequence[str]) -> Collected:
+        """Run no test but the canary."""
+        process, was_timeout = self._go(files)
+        reason = self._distrust()
+        if self._collected is None:
+            late = f"pytest did not collect the tests within {self._testing.timeout:g} s"
+            ended = f"pytest ended with status {process.poll()} before it had collected the tests"
+            reason = f"{late if was_timeout else ended}\n{self._output.text()}"
+        return Collected(tuple(self._collected or ()), self._errors, reason)
+
+    def _distrust(self) -> str:
+        """The reason why no result of this process can be trusted; empty where they can."""
+        if self._foreign:
+            return f"another tree was tested: {self._foreign[0]} was imported"
+        if self._canary and self._canary != "failed":
+            return f"failing tests are reported as {self._canary}: our canary, which fails, was"
+        if not self._canary and self._collected is not None and not self._begun:
+            return "our canary test did not run: something chooses other tests"
+        return ""
+
+    def _go(self, files: Sequence[str]) -> tuple[Running, bool]:
+        slot = self._slot
+        plugins = slot.exchange / "plugins"
+        shutil.rmtree(plugins, ignore_errors=True)
+        plugins.mkdir(parents=True)
+        shutil.copyfile(testing_plugin.__file__, plugins / f"{_PLUGIN}.py")
+        self._results.unlink(missing_ok=True)
+        orders = slot.exchange / "orders.json"
+        orders.write_text(
+            json.dumps(
+                {
+                    "results": str(self._results),
+                    "tests": self._tests,
+                    # Isolated, the tested tree is where the checkout was, and the checkout is nowhere.
+                    "foreign": [] if self._testing.isolation.is_isolated else [str(self._testing.environment.checkout)],
+                    "nonce": self._nonce,
+                }
+            )
+        )
+        process = spawn(
+            self._argv(plugins, orders, files), cwd=slot.tree_folder, env=self._variables(plugins, orders), pipe=True
+        )
+        reader = threading.Thread(target=self._output.read, args=(process,), daemon=True)
+        reader.start()
+        try:
+            was_timeout = self._follow(process)
+        finally:
+            process.end(grace=0)
+            reader.join(5)
+        self._read()
+        return process, was_timeout
+
+    def _argv(self, plugins: Path, orders: Path, files: Sequence[str]) -> list[str]:
+        environment = self._testing.environment
+        argv = [*environment.command, "-p", _PLUGIN, "-p", "no:cacheprovider", "--", *files]
+        argv = ["/bin/sh", "-c", 'exec "$@" 2>&1 </dev/null', "sh", *argv]
+        if not self._testing.isolation.is_isolated:
+            return argv
+        return sandbox_argv(
+            argv,
+            bindings={environment.checkout: self._slot.tree_folder},
+            writable=[self._slot.home, self._slot.exchange],
+            readable=[*environment.readable, plugins, orders],
+            cwd=environment.checkout,
+            home=Path.home(),
+            environment=self._variables(plugins, orders),
+            network=self._testing.network,
+        )
+
+    def _variables(self, plugins: Path, orders: Path) -> dict[str, str]:
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            **dict(self._testing.environment.variables),
+            "HOME": str(self._slot.home),
+            "PYTHONPATH": str(plugins),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONSAFEPATH": "",
+            "PYTEST_ADDOPTS": "",
+            "TMPDIR": "/tmp" if self._testing.isolation.is_isolated else str(self._slot.exchange),
+            testing_plugin.VARIABLE: str(orders),
+            "CI": "true",
+        }
+
+    def _follow(self, process: Running) -> bool:
+        """Read results until the process ends; True where it was ended for taking too long."""
+        last = time.monotonic()
+        while True:
+            ended = process.poll() is not None
+            if self._read():
+                last = time.monotonic()
+            if ended or self._should_stop():
+                return False
+            if time.monotonic() - last > self._testing.timeout:
+                return True
+            time.sleep(_TICK)
+
+    def _read(self) -> bool:
+        """Take in the whole lines that are new; True where a test has ended or begun."""
+        try:
+            with self._results.open("rb") as file:
+                file.seek(self._offset)
+                part = file.read(1 << 20)
+        except FileNotFoundError:
+            return False
+        self._offset += len(part)
+        self._unread += part
+        *lines, self._unread = self._unread.split(b"\n")
+        if self._offset > _LONGEST_RESULTS:
+            return False
+        taken = [self._take(line) for line in lines if len(line) <= _LONGEST_LINE]
+        return any(taken)
+
+    def _take(self, text: bytes) -> bool:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            return False
+        if not isinstance(line, dict) or line.get("nonce") != self._nonce:
+            return False
+        if "collected" in line:
+            self._collected = dict.fromkeys(str(name) for name in line["collected"])
+            self._errors = {str(name): str(why) for name, why in dict(line["errors"]).items()}
+        elif "begun" in line:
+            self._begun = str(line["begun"])
+        elif "ended" in line:
+            self._end(str(line["ended"]), str(line["result"]), float(line["seconds"]), str(line["output"]))
+        elif "foreign" in line:
+            self._foreign = [str(path) for path in line["foreign"]]
+        elif "done" in line:
+            self._is_done = True
+        return True
+
+    def _end(self, test: str, word: str, seconds: float, output: str) -> None:
+        self._begun = ""
+        if test == testing_plugin.CANARY:
+            self._canary = word
+        elif test in self._tests and test not in self._found:
+            result = Result(word) if word in set(Result) else Result.ERROR
+            self._found[test] = run = Execution(result, seconds, output)
+            self._on_run(test, run)
+
+    def _conclude(self, process: Running, was_timeout: bool) -> dict[str, Execution]:
+        status, said = process.poll(), self._output.text()
+        reason = self._distrust()
+        if reason:
+            return self._all(reason, said)
+        if self._collected is None:
+            if self._should_stop():
+                return {}
+            if was_timeout:
+                return self._all(f"no test began within {self._testing.timeout:g} s", said, Result.TIMEOUT)
+            return self._all(f"pytest ended with status {status} before it had collected the tests", said)
+        found = dict(self._found)
+        for test in self._tests:
+            file = test.partition("::")[0]
+            if test in found:
+                continue
+            if file in self._errors:
+                found[test] = Execution(Result.ERROR, None, self._errors[file], "its file cannot be imported")
+            elif test not in self._collected:
+                found[test] = Execution(Result.MISSING, None, "", "not collected on this tree")
+        if self._begun in self._tests and self._begun not in found and not self._should_stop():
+            result = Result.TIMEOUT if was_timeout else Result.CRASHED
+            reason = (
+                f"did not end within {self._testing.timeout:g} s" if was_timeout
+                else f"the process ended in it, with status {status}"
+            )  # fmt: skip
+            found[self._begun] = Execution(result, None, said, reason)
+        elif self._is_done or (not self._begun and not was_timeout):
+            for test in self._tests:
+                if test not in found and not self._should_stop():
+                    found[test] = Execution(Result.NOT_RUN, None, said, "pytest ended without running it")
+        if not found and not self._should_stop():
+            return self._all("pytest ended without a result", said)
+        for test in found:
+            if test not in self._found:
+                self._on_run(test, found[test])
+        return found
+
+    def _all(self, reason: str, output: str, result: Result = Result.NOT_RUN) -> dict[str, Execution]:
+        runs = {test: Execution(result, None, output, reason) for test in self._tests}
+        for test, one in runs.items():
+            self._on_run(test, one)
+        return runs
+
+
+class _Tail:
+    """The first and the last of what a program prints, however much that is."""
+
+    def __init__(self) -> None:
+        self._head, self._tail, self._count = bytearray(), bytearray(), 0
+
+    def read(self, process: Running) -> None:
+        """Read to the end; what is in the middle is dropped."""
+        assert process.stdout is not None
+        fd = process.stdout.fileno()
+        while True:
+            try:
+                part = os.read(fd, 1 << 16)
+            except (OSError, ValueError):
+                return
+            if not part:
+                return
+            self._count += len(part)
+            room = _KEPT_OUTPUT // 2 - len(self._head)
+            self._head += part[: max(room, 0)]
+            self._tail += part[max(room, 0) :]
+            del self._tail[: -_KEPT_OUTPUT // 2]
+
+    def text(self) -> str:
+        """What was kept, as text."""
+        left_out = self._count - len(self._head) - len(self._tail)
+        note = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
+        return bytes(self._head + note + self._tail).decode("utf-8", "replace")

@@ -1,0 +1,100 @@
+"""Isolation of code that agents wrote, by bubblewrap where it works. Nothing falls back silently.
+
+In the sandbox: the file system read-only, except the slot; home, /tmp and /run are empty; no network but the sandbox's
+own loopback; namespaces of its own for processes, users and IPC, so that nothing outlives the run. Limits on processes,
+file size and disk are set inside.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import RefusedError
+from selftest_core.frozen import dataclass
+from selftest_core.tools.process import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PROGRAM = "bwrap"
+MAX_PROCESSES = 512
+MAX_FILE = 2 * 1024**3
+"""Bytes of one file that a test may write."""
+MAX_TEMPORARY = 4 * 1024**3
+"""Bytes that /tmp of one run may hold; it lies in memory."""
+_LIMITS = ("prlimit", f"--nproc={MAX_PROCESSES}", f"--fsize={MAX_FILE}", "--core=0", "--")
+"""Set inside: outside they would count all processes of the person."""
+INSTALL_HINT = "Install bubblewrap: `sudo apt-get install bubblewrap` (or your system's package of that name)."
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What keeps tests away from the person's files: `kind` "bubblewrap", or "none" with the reason."""
+
+    kind: str
+    reason: str = ""
+
+    @property
+    def is_isolated(self) -> bool:
+        """True where tests run in a sandbox."""
+        return self.kind != "none"
+
+
+def choose_isolation(wanted: str, environ: Mapping[str, str]) -> Isolation:
+    """Try the sandbox once. `wanted`: "auto", "require" or "none". Raises RefusedError where a required one fails."""
+    if wanted == "none":
+        return Isolation("none", "`verify_isolation` is none")
+    reason = _why_not(environ)
+    if not reason:
+        return Isolation("bubblewrap")
+    if wanted == "require":
+        raise RefusedError("Tests cannot be isolated on this machine", reason, INSTALL_HINT)
+    return Isolation("none", reason)
+
+
+def _why_not(environ: Mapping[str, str]) -> str:
+    program = shutil.which(PROGRAM, path=environ.get("PATH"))
+    if program is None:
+        return "bubblewrap is not installed"
+    argv = [program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    done = run(argv, timeout=10, cwd=Path("/"), env=dict(environ))
+    return "" if done.ok else f"bubblewrap does not work here: {done.stderr_end or done.exit_status}"
+
+
+def sandbox_argv(
+    argv: Sequence[str],
+    *,
+    writable: Sequence[Path],
+    readable: Sequence[Path],
+    cwd: Path,
+    home: Path,
+    environment: Mapping[str, str],
+    bindings: Mapping[Path, Path],
+    network: bool = False,
+) -> list[str]:
+    """The command line that runs `argv` isolated.
+
+    `writable`, `readable`: folders below home, /tmp or /run that stay visible. `home`: the person's home, hidden.
+    `bindings`: more writable folders, by where they appear.
+    """
+    made = [PROGRAM, "--unshare-all", "--die-with-parent", "--new-session"]
+    made += ["--share-net"] if network else []
+    made += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    hidden = dict.fromkeys((Path("/tmp"), Path("/run"), Path("/var/tmp"), Path("/var/run"), Path("/root"), home))
+    for folder in hidden:
+        # /var/run is a link to /run on most systems; what is below a hidden folder is hidden with it.
+        if folder.is_dir() and not folder.is_symlink() and folder != Path("/"):
+            made += ["--size", str(MAX_TEMPORARY), "--tmpfs", str(folder)]
+    # In this order: the tree may appear where the person's checkout is, and their environment inside it.
+    for place, source in bindings.items():
+        made += ["--bind", str(source), str(place)]
+    for folder in readable:
+        made += ["--ro-bind", str(folder), str(folder)]
+    for folder in writable:
+        made += ["--bind", str(folder), str(folder)]
+    made += ["--chdir", str(cwd), "--clearenv"]
+    for name, value in environment.items():
+        made += ["--setenv", name, value]
+    return [*made, "--", *_LIMITS, *argv]

@@ -1,0 +1,367 @@
+"""The order of test runs that proves a line of changes with few runs: a pure generator, without clock or IO.
+
+`verify` yields waves of jobs and is sent their results; jobs of one wave may run side by side, in any order. Equal
+questions are asked once. The plan, cheapest first:
+
+1. Candidate: all owned tests on the tree with every change, in one process. A red test is repeated in new processes
+   (`REPEATS`); one that was green after its own change is run alone, too.
+2. Each test that stays red: on the tree of the agent that owns it (red there: the claim does not hold), then right
+   after its own change. Green there: bisect the later changes. Red there: apply its change first, and bisect the
+   earlier ones.
+3. A culprit is named only after three reds with it and three greens without it.
+4. Before: all owned tests on the base with the candidate's test files, in one process.
+
+That a test was green right after its own change is inferred from a green candidate: a later change can mask a failure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import field
+from typing import TYPE_CHECKING, Protocol
+
+from selftest_core.frozen import dataclass
+from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict, effect_of, verdict_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+
+REPEATS = 2
+"""Repeats of a red test. With 2, a test that fails in three of ten runs is called red in 2.7 % of cases."""
+CONFIRMATIONS = 2
+"""More reds with a culprit, and greens without it, before it is named."""
+MANY, MANY_PART = 10, 0.3
+"""Reds, and their part of all tests, from which a common cause is assumed: three are looked at first."""
+SAMPLE = 3
+ALONE = -1
+"""The number of a run without other tests, in `Job.runs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One applied change. `tests`: the node ids that it owns; `claimed`: of these, what its agents said is green.
+
+    `own_tree`: the tree of the agent's own branch, None where there is none to judge the claim on.
+    """
+
+    id: str
+    tests: tuple[str, ...]
+    claimed: frozenset[str] = frozenset()
+    own_tree: str | None = None
+
+
+class Line(Protocol):
+    """The applied changes in order, and the trees that they give. Trees are ids; equal trees have equal ids."""
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """The applied changes, in order."""
+        ...
+
+    def prefix(self, count: int) -> str:
+        """The tree with the first `count` changes."""
+        ...
+
+    def only(self, places: Sequence[int]) -> str | None:
+        """The tree of the base with these changes alone, in this order; None where they conflict."""
+        ...
+
+    def before(self) -> str:
+        """The tree of the base with the candidate's test files."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Tests to run in one process on one tree. `runs`: node id and which of its runs on this tree this is, from 0."""
+
+    tree: str
+    runs: tuple[tuple[str, int], ...]
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """One test. `culprit`: the id of the change that breaks it; `false_claims`: ids of changes that claim it green."""
+
+    test: str
+    owners: tuple[str, ...]
+    before: Verdict | None
+    after: Verdict
+    effect: Effect
+    runs: tuple[Execution, ...]
+    culprit: str | None = None
+    false_claims: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The tests of one line, in the order of their owners."""
+
+    tests: tuple[TestReport, ...] = field(default=())
+
+
+type Answers = Mapping[Job, Mapping[str, Execution]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    tree: str
+    test: str
+    attempt: int
+    purpose: str
+
+
+type _Task[T] = Generator[_Ask, Execution, T]
+
+
+def verify(
+    line: Line, suite: Sequence[str] = (), doubted: Collection[str] = ()
+) -> Generator[list[Job], Answers, Report]:
+    """Verify a line; `suite`: tests that no change owns but that are to hold too.
+
+    `doubted`: tests that were flaky before, for which one green is not enough.
+    Yields waves of jobs, is sent for each job the run of each of its tests, and returns the report.
+    """
+    owners: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(line.items):
+        for test in item.tests:
+            owners[test].append(place)
+    for test in suite:
+        owners.setdefault(test, [])
+    memory: _Memory = {}
+    candidate = line.prefix(len(line.items))
+    tests = list(owners)
+
+    firsts = yield from _together([_once(candidate, test, "candidate") for test in tests], memory)
+    red = [test for test, run in zip(tests, firsts, strict=True) if run.result.is_red]
+    afters = {test: verdict_of([run]) for test, run in zip(tests, firsts, strict=True)}
+    is_common = len(red) > MANY and len(red) > MANY_PART * len(tests)
+    sample = _spread(red, SAMPLE) if is_common else red
+    afters |= yield from _judged(candidate, sample, memory)
+    if is_common and any(afters[test] is not Verdict.RED for test in sample):
+        afters |= yield from _judged(candidate, red, memory)
+    green = [test for test in tests if test in doubted and afters[test] is Verdict.GREEN]
+    thrice = yield from _together([_run_all(candidate, test, "flaky before") for test in green], memory)
+    afters |= dict(zip(green, thrice, strict=True))
+    lasting = [test for test in red if afters[test] is Verdict.RED]
+
+    causes: dict[str, _Cause] = {}
+    hints: list[int] = []
+    for part in (_spread(lasting, SAMPLE), lasting) if is_common else (lasting,):
+        left = [test for test in part if test not in causes]
+        found = yield from _together([_investigate(line, test, owners[test], hints) for test in left], memory)
+        causes |= dict(zip(left, found, strict=True))
+        hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
+
+    befores = yield from _together([_judge(line.before(), test, "before") for test in tests], memory)
+    reports = []
+    for test, before in zip(tests, befores, strict=True):
+        cause = causes.get(test, _Cause())
+        after = Verdict.FLAKY if cause.is_flaky else afters[test]
+        after = Verdict.ORDER_DEPENDENT if cause.is_order_dependent else after
+        reports.append(
+            TestReport(
+                test=test,
+                owners=tuple(line.items[place].id for place in owners[test]),
+                before=before,
+                after=after,
+                effect=_effect(before, after, cause),
+                runs=_runs(memory, candidate, test),
+                culprit=None if cause.culprit is None else line.items[cause.culprit].id,
+                false_claims=tuple(line.items[place].id for place in cause.false_claims),
+                reason=cause.reason,
+            )
+        )
+    return Report(tuple(reports))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    culprit: int | None = None
+    false_claims: tuple[int, ...] = ()
+    reason: str = ""
+    is_flaky: bool = False
+    is_order_dependent: bool = False
+
+
+_FLAKY = _Cause(reason="flaky while its cause was looked for", is_flaky=True)
+
+
+def _effect(before: Verdict, after: Verdict, cause: _Cause) -> Effect:
+    """A test that its own change had turned green, and a later change turned red again, is broken."""
+    if cause.culprit is not None and after is Verdict.RED:
+        return Effect.BROKEN
+    return effect_of(before, after)
+
+
+def _investigate(line: Line, test: str, owners: Sequence[int], hints: Sequence[int]) -> _Task[_Cause]:
+    """Find out why a test stays red on the candidate. `hints`: changes that break others, which are left out first."""
+    items, count = line.items, len(line.items)
+    for place in hints:
+        if place not in owners:
+            rest = line.only([number for number in range(count) if number != place])
+            if rest is not None and (yield from _is_green(rest, test, "without a change that breaks others")):
+                return (yield from _confirm(line.prefix(count), rest, test, place))
+    if not owners:
+        at_base = yield from _judge(line.prefix(0), test, "base")
+        if at_base is Verdict.GREEN:
+            return (yield from _bisect(line.prefix, range(count), test, 0))
+        return _Cause(reason=f"{at_base} on the base too")
+    failing: list[int] = []
+    for place in owners:
+        tree = items[place].own_tree
+        if tree is not None and not (yield from _is_green(tree, test, "agent's own tree")):
+            failing.append(place)
+    if len(failing) == len(owners):
+        claims = tuple(place for place in failing if test in items[place].claimed)
+        return _Cause(false_claims=claims, reason="red on the agent's own tree too")
+
+    last = max(place for place in owners if place not in failing)
+    if (yield from _is_green(line.prefix(last + 1), test, "right after its change")):
+        run = yield _Ask(line.prefix(count), test, ALONE, "alone")
+        if run.result is Result.PASSED:
+            return _Cause(reason="green alone, red after other tests", is_order_dependent=True)
+        return (yield from _bisect(line.prefix, range(count), test, last + 1))
+    tree = line.only([last])
+    if tree is None:
+        return _Cause(reason="red right after its change; the change cannot be applied before the earlier ones")
+    if not (yield from _is_green(tree, test, "its change alone")):
+        return _Cause(reason="red with its change alone on this base")
+    earlier = range(last)
+    return (yield from _bisect(lambda number: line.only([last, *earlier[:number]]), earlier, test, 0))
+
+
+def _bisect(tree_at: Callable[[int], str | None], places: Sequence[int], test: str, low: int) -> _Task[_Cause]:
+    """Find the change that turns a test red. Green with the first `low` of `places`, red with all of them.
+
+    One run for each tree on the way: a wrong turn ends at a tree that fails the confirmation.
+    """
+    high = len(places)
+    while high - low > 1:
+        middle = _middle(low, high)
+        tree = tree_at(middle)
+        if tree is None:
+            return _Cause(reason="the changes conflict in the order that would show which one breaks it")
+        if (yield from _is_green(tree, test, "bisect")):
+            low = middle
+        else:
+            high = middle
+    with_it, without_it = tree_at(high), tree_at(low)
+    if low == high or with_it is None or without_it is None:
+        return _Cause(reason="the changes conflict in the order that would show which one breaks it")
+    return (yield from _confirm(with_it, without_it, test, places[low]))
+
+
+def _confirm(with_it: str, without_it: str, test: str, place: int) -> _Task[_Cause]:
+    """Name a change only where the test is red with it and green without it, several times."""
+    for tree, wanted in ((with_it, False), (without_it, True)):
+        for attempt in range(CONFIRMATIONS + 1):
+            run = yield _Ask(tree, test, attempt, "confirm")
+            if (run.result is Result.PASSED) is not wanted:
+                return _FLAKY
+    return _Cause(culprit=place, reason="green without this change, red with it")
+
+
+def _middle(low: int, high: int) -> int:
+    """Choose a number strictly between, not far from the middle, that other bisections are likely to choose too."""
+    quarter = max((high - low) // 4, 1)
+    numbers = range(low + quarter, high - quarter + 1)
+    return max(numbers, key=lambda number: (number & -number, -abs(2 * number - low - high)))
+
+
+def _once(tree: str, test: str, purpose: str) -> _Task[Execution]:
+    return (yield _Ask(tree, test, 0, purpose))
+
+
+def _is_green(tree: str, test: str, purpose: str) -> _Task[bool]:
+    run = yield _Ask(tree, test, 0, purpose)
+    return run.result is Result.PASSED
+
+
+def _judge(tree: str, test: str, purpose: str) -> _Task[Verdict]:
+    """Run a test, and repeat it where it is red: the first green of the repeats makes it flaky."""
+    runs: list[Execution] = []
+    while not runs or (runs[-1].result.is_red and len(runs) <= REPEATS):
+        runs.append((yield _Ask(tree, test, len(runs), purpose)))
+    return verdict_of(runs)
+
+
+def _run_all(tree: str, test: str, purpose: str) -> _Task[Verdict]:
+    """Run a test as often as a red one, whatever comes."""
+    runs: list[Execution] = []
+    for attempt in range(REPEATS + 1):
+        runs.append((yield _Ask(tree, test, attempt, purpose)))
+    return verdict_of(runs)
+
+
+def _judged(tree: str, tests: Sequence[str], memory: _Memory) -> Generator[list[Job], Answers, dict[str, Verdict]]:
+    verdicts = yield from _together([_judge(tree, test, "repeat") for test in tests], memory)
+    return dict(zip(tests, verdicts, strict=True))
+
+
+type _Memory = dict[tuple[str, str, int], Execution]
+
+
+def _together[T](tasks: Sequence[_Task[T]], memory: _Memory) -> Generator[list[Job], Answers, list[T]]:
+    """Run tasks in step, so that questions about one tree share a process. Results in the order of the tasks."""
+    results: dict[int, T] = {}
+    asks: dict[int, _Ask] = {}
+
+    def advance(number: int, run: Execution | None) -> None:
+        """Go on with a task until it asks something new, or ends."""
+        while True:
+            try:
+                ask = next(tasks[number]) if run is None else tasks[number].send(run)
+            except StopIteration as end:
+                results[number] = end.value
+                asks.pop(number, None)
+                return
+            asks[number] = ask
+            run = memory.get(_key(ask))
+            if run is None:
+                return
+
+    for number in range(len(tasks)):
+        advance(number, None)
+    while asks:
+        jobs = list(_jobs(asks.values()))
+        answers = yield jobs
+        for job in jobs:
+            for test, attempt in job.runs:
+                memory[job.tree, test, attempt] = answers[job][test]
+        for number, ask in list(asks.items()):
+            advance(number, memory[_key(ask)])
+    return [results[number] for number in range(len(tasks))]
+
+
+def _key(ask: _Ask) -> tuple[str, str, int]:
+    return ask.tree, ask.test, ask.attempt
+
+
+def _jobs(asks: Iterable[_Ask]) -> Generator[Job]:
+    """One job for each tree, one for each test that is to run alone; a test occurs once in a job."""
+    groups: dict[tuple[str, str, int], dict[tuple[str, int], str]] = defaultdict(dict)
+    for ask in dict.fromkeys(asks):
+        group = (ask.tree, ask.test, ALONE) if ask.attempt == ALONE else (ask.tree, "", 0)
+        # The same test may be asked for twice at different stages: then it needs a second process.
+        while any(test == ask.test for test, _ in groups[group]):
+            group = (group[0], group[1], group[2] + 1)
+        groups[group][ask.test, ask.attempt] = ask.purpose
+    for (tree, _, _), runs in groups.items():
+        yield Job(tree, tuple(runs), ", ".join(dict.fromkeys(runs.values())))
+
+
+def _runs(memory: _Memory, tree: str, test: str) -> tuple[Execution, ...]:
+    """The runs of a test on a tree, in order, the one alone last."""
+    numbers = sorted(number for one, name, number in memory if one == tree and name == test and number != ALONE)
+    found = [memory[tree, test, number] for number in numbers]
+    return (*found, memory[tree, test, ALONE]) if (tree, test, ALONE) in memory else tuple(found)
+
+
+def _spread[T](values: Sequence[T], count: int) -> list[T]:
+    """`count` of the values, evenly spread."""
+    if len(values) <= count:
+        return list(values)
+    return [values[round(number * (len(values) - 1) / (count - 1))] for number in range(count)]

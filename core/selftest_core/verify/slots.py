@@ -1,0 +1,102 @@
+"""Folders in which trees are laid out and tested, one after the other: an own index, no `.git`, cleaned and proved.
+
+A slot lies in the person's cache folder, never in their repository: inside it pytest would find their configuration.
+git moves a slot from one tree to the next by what differs, which takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import RefusedError, ToolFailedError
+from selftest_core.tools.process import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selftest_core.git.command import Git
+    from selftest_core.tools.process import Completed
+
+_TIMEOUT = 300.0
+
+
+class Slot:
+    """One folder for one tree at a time; for one thread at a time. `folder` holds `tree/`, `home/`, `tmp/`."""
+
+    def __init__(self, folder: Path, git: Git) -> None:
+        self.folder = folder
+        self.tree_folder = folder / "tree"
+        self.home = folder / "home"
+        self.exchange = folder / "exchange"
+        self._index = folder / "index"
+        self.git = git
+        self._laid = ""
+
+    def lay(self, tree: str) -> None:
+        """Lay out a tree, and nothing else, in `tree_folder`. Raises RefusedError where that cannot be."""
+        if self._laid != tree or self._dirt():
+            if self._index.with_name("index.lock").exists():
+                self._remove()
+            self.tree_folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._move_to(tree)
+            except (RefusedError, ToolFailedError):
+                # A test may have taken away our right to write there, or have broken the index: begin anew, once.
+                self._remove()
+                self.tree_folder.mkdir(parents=True)
+                self._move_to(tree)
+            self._laid = tree
+        for folder in (self.home, self.exchange):
+            remove_tree(folder)
+            folder.mkdir(parents=True)
+
+    def _move_to(self, tree: str) -> None:
+        self._laid = ""
+        self._check(self._call("read-tree", "--reset", "-u", tree), tree)
+        # Files that a test has changed, with the size and the times of before, are written anew.
+        self._check(self._call("update-index", "-q", "--really-refresh"), tree, may_fail=True)
+        self._check(self._call("checkout-index", "-q", "--all", "--force"), tree)
+        self._check(self._call("clean", "-q", "-ffdx"), tree, may_fail=True)
+        dirt = self._dirt()
+        if dirt:
+            raise RefusedError(f"The tree {tree[:12]} cannot be laid out as it is", dirt[:500])
+
+    def _dirt(self) -> str:
+        """What differs from the tree that was laid, ignored files too; empty where nothing does."""
+        done = self._call("status", "--porcelain", "--ignored", "--untracked-files=all", "--ignore-submodules=all")
+        # The engine's HEAD is not what is laid here: only the second column, the work tree's, counts.
+        lines = [line for line in done.stdout.splitlines() if line[1:2] != " "]
+        return "\n".join(lines) if done.ok else done.stderr_end or "git status failed"
+
+    def _call(self, *arguments: str) -> Completed:
+        environment = {**self.git.environment, "GIT_INDEX_FILE": str(self._index)}
+        argv = self.git.argv(f"--work-tree={self.tree_folder}", "-c", "core.bare=false", *arguments)
+        return run(argv, timeout=_TIMEOUT, cwd=self.tree_folder, env=environment, undecodable="surrogateescape")
+
+    def _check(self, done: Completed, tree: str, *, may_fail: bool = False) -> None:
+        if not done.ok and not may_fail:
+            title = f"The tree {tree[:12]} cannot be laid out"
+            raise ToolFailedError(title, done.stderr_end, argv=done.argv, exit_status=done.exit_status)
+
+    def _remove(self) -> None:
+        self._laid = ""
+        remove_tree(self.folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder of ours, also where a test took away the right to. Follows no links."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+        return
+    if not folder.exists():
+        return
+    for parent, folders, _ in os.walk(folder):
+        for name in (".", *folders):
+            path = os.path.join(parent, name)  # noqa: PTH118 -- many of them
+            if not os.path.islink(path):  # noqa: PTH114
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)  # noqa: PTH101
+    shutil.rmtree(folder)

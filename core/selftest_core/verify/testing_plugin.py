@@ -1,0 +1,194 @@
+"""A pytest plugin that writes each result as it comes. It runs in the project's interpreter, not in ours.
+
+This file is copied into an empty folder, put on PYTHONPATH and loaded with `-p`. It reads its orders from the JSON
+file that SELFTEST_VERIFY names: `{"results": path, "tests": [node id] | null, "foreign": [folder]}`, and appends JSON
+lines to `results`:
+
+    {"begun": node id}                                   so that a test that kills the process has a name
+    {"ended": node id, "result": word, "seconds": s, "output": text}
+    {"collected": [node id], "errors": {file: text}}
+    {"foreign": [path]}                                  modules that were imported from a folder that is not tested
+    {"done": exit status}
+
+`tests` null runs everything. Files are collected whole and filtered here: one id that is missing must not stop the
+others. A canary test of ours must fail; where it is reported as passed, somebody rewrites results.
+
+It must import nothing but the standard library, and keep to Python 3.8 and pytest 6.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+VARIABLE = "SELFTEST_VERIFY"
+CANARY = "selftest-canary"
+OUTPUT = 20000
+"""Characters of a report that are kept: its beginning and its end."""
+
+# Taken before any code of the project runs, which could replace them.
+_write, _open, _dumps, _clock, _getpid = os.write, os.open, json.dumps, time.monotonic, os.getpid
+
+
+def pytest_cmdline_main(config: Any) -> None:
+    """Begin once all options are known. Returns None: pytest goes on."""
+    path = os.environ.get(VARIABLE)
+    if not path or hasattr(config, "workerinput"):
+        return
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123 -- pathlib may be patched by a project's tests
+        orders = json.load(file)
+    for name, value in {"maxfail": 0, "continue_on_collection_errors": True, "usepdb": False}.items():
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
+    config.pluginmanager.register(Testing(config, orders), "selftest-testing")
+
+
+class Testing:
+    """The hooks of one run, and the file that they write to."""
+
+    def __init__(self, config: Any, orders: Any) -> None:
+        self._target = _open(orders["results"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0))
+        self._pid = _getpid()
+        self._wanted = None if orders["tests"] is None else set(orders["tests"])
+        self._foreign = [os.path.realpath(folder) + os.sep for folder in orders["foreign"]]
+        self._from = str(config.invocation_params.dir)
+        self._root = str(getattr(config, "rootpath", None) or config.rootdir)
+        self._errors: dict[str, str] = {}
+        self._phases: dict[str, list[Any]] = {}
+        self._begun: dict[str, float] = {}
+        self._name_of: dict[str, str] = {}
+        self._nonce = orders.get("nonce", "")
+
+    def _tell(self, **line: Any) -> None:
+        # A child that a test forks must not write for its parent.
+        if _getpid() == self._pid:
+            line["nonce"] = self._nonce
+            _write(self._target, _dumps(line).encode() + b"\n")
+
+    def pytest_configure(self, config: Any) -> None:
+        """Keep results out of the project's cache."""
+        cache = getattr(config, "cache", None)
+        if cache is not None:
+            cache.set = _ignore
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Keep why a file could not be collected."""
+        if report.failed:
+            self._errors[self._relative(report.nodeid)] = _cut(str(getattr(report, "longreprtext", "")))
+
+    # Last of all, so that what other plugins add or take away is seen.
+    def pytest_collection_modifyitems(self, session: Any, config: Any, items: Any) -> None:
+        """Run only what is wanted, and the canary before it."""
+        for item in items:
+            self._name_of[item.nodeid] = self._named(item)
+        self._tell(collected=[self._name_of[item.nodeid] for item in items], errors=self._errors)
+        if self._wanted is not None:
+            chosen = [item for item in items if self._name_of[item.nodeid] in self._wanted]
+            items[:] = chosen
+        canary = _canary(session)
+        if canary is not None:
+            self._name_of[canary.nodeid] = CANARY
+            items.insert(0, canary)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Name the test that begins."""
+        name = self._name_of.get(nodeid, nodeid)
+        self._begun[nodeid] = _clock()
+        self._tell(begun=name)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Collect the phases of a test; subtests give several reports of one phase."""
+        self._phases.setdefault(report.nodeid, []).append(report)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Write the result of a test whose phases are all there."""
+        reports = self._phases.pop(nodeid, [])
+        seconds = _clock() - self._begun.pop(nodeid, _clock())
+        result, output = _result(reports)
+        self._tell(
+            ended=self._name_of.get(nodeid, nodeid), result=result, seconds=round(seconds, 4), output=_cut(output)
+        )
+
+    def pytest_sessionfinish(self, session: Any, exitstatus: Any) -> None:
+        """Say from where the tested modules came."""
+        found = set()
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str) and any(os.path.realpath(path).startswith(folder) for folder in self._foreign):
+                found.add(path)
+        self._tell(foreign=sorted(found)[:20])
+        self._tell(done=int(exitstatus))
+
+    def _named(self, item: Any) -> str:
+        """The node id seen from where pytest was started, with slashes."""
+        inside = item.nodeid.partition("::")[2]
+        path = self._relative(str(getattr(item, "path", None) or item.fspath))
+        return path + "::" + inside if inside else path
+
+    def _relative(self, path: str) -> str:
+        whole = os.path.normpath(os.path.join(self._root, path.partition("::")[0]))  # noqa: PTH118 -- keeps symlinks
+        return os.path.relpath(whole, self._from).replace(os.sep, "/")
+
+
+# What `pytest.hookimpl(trylast=True)` does, without importing pytest.
+setattr(Testing.pytest_collection_modifyitems, "pytest_impl", {"trylast": True})  # noqa: B010
+
+
+def _canary(session: Any) -> Any:
+    """A test that fails, run by the project's own hooks."""
+    import pytest  # there, where this plugin is loaded
+
+    class Canary(pytest.Item):
+        def runtest(self) -> None:
+            raise AssertionError("the canary fails, always")
+
+        def reportinfo(self) -> Any:
+            return "", 0, CANARY
+
+    try:
+        return Canary.from_parent(session, name=CANARY)
+    except Exception:
+        return None
+
+
+def _result(reports: Any) -> Any:
+    """The result that all phases give together, and the report of the one that decides."""
+    failed = [report for report in reports if report.failed]
+    if failed:
+        first = failed[0]
+        word = "failed" if first.when == "call" else "error"
+        return word, _text(first)
+    calls = [report for report in reports if report.when == "call"]
+    skipped = [report for report in reports if report.skipped]
+    if skipped:
+        was_expected = any(hasattr(report, "wasxfail") for report in skipped)
+        return ("xfailed" if was_expected else "skipped"), _text(skipped[0])
+    if not calls:
+        return "error", "pytest reported no call of this test"
+    if any(hasattr(report, "wasxfail") for report in calls):
+        return "xpassed", ""
+    return "passed", ""
+
+
+def _text(report: Any) -> str:
+    try:
+        if report.skipped and isinstance(report.longrepr, tuple):
+            return str(report.longrepr[2])
+        parts = [str(report.longreprtext)]
+        parts += [f"--- {name}\n{text}" for name, text in getattr(report, "sections", ())]
+        return "\n".join(parts)
+    except Exception as error:
+        return f"no text: {error!r}"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= OUTPUT:
+        return text
+    return f"{text[: OUTPUT // 4]}\n[{len(text) - OUTPUT} characters left out]\n{text[-(OUTPUT * 3 // 4) :]}"
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    """Stand for a function that would write."""

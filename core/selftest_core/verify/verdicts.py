@@ -1,0 +1,114 @@
+"""Results of single test runs, verdicts over several of them, and what a change did to a test.
+
+A *result* is one run of one test. A *verdict* sums up all runs of a test on one tree. An *effect* compares the
+verdicts before and after a change. Only `passed` counts as green: a skipped or expectedly failing test proves nothing.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Result(StrEnum):
+    """One run of one test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    MISSING = "missing"
+    """pytest did not collect it: the test is not in this tree, or its file does not import."""
+    NOT_RUN = "not run"
+    """Nothing can be said: the environment could not be made, or another tree's code was tested."""
+
+    @property
+    def is_red(self) -> bool:
+        """The test ran, or should have, and did not pass."""
+        return self in _RED
+
+    @property
+    def is_kept(self) -> bool:
+        """May be stored as the result for its tree. Timeouts and crashes may come from the load of the machine."""
+        return self not in (Result.TIMEOUT, Result.CRASHED, Result.NOT_RUN)
+
+
+_RED = frozenset({Result.FAILED, Result.ERROR, Result.TIMEOUT, Result.CRASHED})
+
+
+class Verdict(StrEnum):
+    """All runs of one test on one tree."""
+
+    GREEN = "green"
+    RED = "red"
+    FLAKY = "flaky"
+    ORDER_DEPENDENT = "order-dependent"
+    """Red together with other tests, green alone."""
+    SKIPPED = "skipped"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+class Effect(StrEnum):
+    """What a change, or the whole candidate, did to a test."""
+
+    FIXED = "fixed"
+    KEPT = "kept"
+    STILL_RED = "still red"
+    BROKEN = "broken"
+    NEW = "new"
+    GONE = "gone"
+    FLAKY = "flaky"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One run of one test. `seconds`: None where it did not end. `output`: the end of its report, not safe to show."""
+
+    result: Result
+    seconds: float | None = None
+    output: str = ""
+    reason: str = ""
+
+
+def verdict_of(runs: Sequence[Execution], alone: Execution | None = None) -> Verdict:
+    """Sum up the runs of one test on one tree, in the order they were made; `alone`: a run without other tests."""
+    results = [run.result for run in runs]
+    if not results or Result.NOT_RUN in results:
+        return Verdict.UNKNOWN
+    first = results[0]
+    if Result.PASSED in results:
+        return Verdict.GREEN if all(one is Result.PASSED for one in results) else Verdict.FLAKY
+    if first.is_red:
+        if alone is not None and alone.result is Result.PASSED:
+            return Verdict.ORDER_DEPENDENT
+        return Verdict.RED
+    return Verdict.MISSING if first is Result.MISSING else Verdict.SKIPPED
+
+
+def effect_of(before: Verdict | None, after: Verdict) -> Effect:
+    """Compare a test before and after; `before` None: not run."""
+    if Verdict.FLAKY in (before, after) or after is Verdict.ORDER_DEPENDENT:
+        return Effect.FLAKY
+    if before is None or Verdict.UNKNOWN in (before, after):
+        return Effect.UNKNOWN
+    if after is Verdict.MISSING:
+        return Effect.UNKNOWN if before is Verdict.MISSING else Effect.GONE
+    if after is Verdict.SKIPPED:
+        return Effect.UNKNOWN
+    is_green = after is Verdict.GREEN
+    if before is Verdict.GREEN:
+        return Effect.KEPT if is_green else Effect.BROKEN
+    if before in (Verdict.MISSING, Verdict.SKIPPED):
+        return Effect.NEW if is_green else Effect.STILL_RED
+    return Effect.FIXED if is_green else Effect.STILL_RED

@@ -1,0 +1,357 @@
+"""Verify a review: run its tests again, and give each change a verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter
+from dataclasses import field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError
+from selftest_core.frozen import dataclass
+from selftest_core.review.candidate_branch import Status
+from selftest_core.verify import schedule
+from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
+from selftest_core.verify.runner import Collected
+from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.engine import Engine
+    from selftest_core.review.evidence import Evidence
+    from selftest_core.verify.line import ReviewLine
+    from selftest_core.verify.local import LocalVerifier
+    from selftest_core.verify.results import Results
+    from selftest_core.verify.schedule import Job, Report, TestReport
+
+
+class StoppedError(SelftestError):
+    """Somebody stopped the verification; what was run is kept."""
+
+    exit_status = 3
+
+
+class Verified(StrEnum):
+    """The verdict on one change, or on the whole line."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    FLAKY = "flaky"
+    UNKNOWN = "unknown"
+
+
+class Mark(StrEnum):
+    """What a person must look at first in a change."""
+
+    LIAR = "liar"
+    CULPRIT = "culprit"
+    OWN_JUDGE = "changes its own judge"
+    NOTHING_NEW = "proves nothing new"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemVerdict:
+    """The verdict on one change. `tests`: those that it owns; `broke`: those of others that it turns red.
+
+    `claimed`: what its agents say of their tests, None where they say nothing.
+    """
+
+    oid: str
+    verified: Verified
+    claimed: bool | None
+    tests: tuple[TestReport, ...] = ()
+    broke: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The verdicts on one line. `tree` is what was verified; counts are of this time, `from_cache` of earlier ones."""
+
+    tree: str
+    verified: Verified
+    items: Mapping[str, ItemVerdict]
+    tests: tuple[TestReport, ...]
+    is_whole_suite: bool
+    executions: int = 0
+    processes: int = 0
+    checkouts: int = 0
+    from_cache: int = 0
+    flaky_before: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """Each broken test with the change that breaks it."""
+        return tuple((one.test, one.culprit) for one in self.tests if one.culprit is not None)
+
+    @property
+    def flaky(self) -> tuple[str, ...]:
+        """Tests that are flaky, or depend on the order."""
+        return tuple(one.test for one in self.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One run that ended. `done` of `known` runs: more may follow from what is found."""
+
+    job: Job
+    test: str
+    run: Execution
+    done: int
+    known: int
+
+
+def verify_line(
+    engine: Engine,
+    reviewed: Reviewed,
+    line: ReviewLine,
+    evidence: Mapping[str, Evidence],
+    verifier: LocalVerifier,
+    results: Results,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    *,
+    only: Sequence[str] = (),
+    is_whole_suite: bool = False,
+) -> Verification:
+    """Verify the candidate of a review. `only`: node ids or files to restrict it to. Blocking.
+
+    Raises StoppedError, ToolError.
+    """
+    tree = line.prefix(len(line.changes))
+    collected, owned = _collect(engine, line, evidence, verifier, results, tree, is_whole_suite=is_whole_suite)
+    if collected.reason:
+        return _unknown(reviewed, line, tree, collected.reason, is_whole_suite=is_whole_suite)
+    line.assign(owned)
+    affected = dict.fromkeys(test for one in owned.values() for test in one.affected)
+    suite = list(collected.tests if is_whole_suite else affected)
+    if only:
+        keeps = tuple(only)
+        line.items = tuple(
+            schedule.Item(one.id, tuple(t for t in one.tests if _is_named(t, keeps)), one.claimed, one.own_tree)
+            for one in line.items
+        )
+        suite = [test for test in suite if _is_named(test, keeps)]
+    driver = _Driver(verifier, results, on_progress)
+    report = driver.drive(line, suite, results.flakes())
+    results.purge((one.test, tree) for one in report.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
+    return Verification(
+        tree=tree,
+        verified=_whole(report),
+        items=_items(engine, reviewed, line, owned, report),
+        tests=report.tests,
+        is_whole_suite=is_whole_suite,
+        executions=driver.executions,
+        processes=verifier.processes,
+        checkouts=verifier.checkouts,
+        from_cache=driver.from_cache,
+        flaky_before=results.flakes(),
+    )
+
+
+def _collect(
+    engine: Engine,
+    line: ReviewLine,
+    evidence: Mapping[str, Evidence],
+    verifier: LocalVerifier,
+    results: Results,
+    tree: str,
+    *,
+    is_whole_suite: bool,
+) -> tuple[Collected, dict[str, Owned]]:
+    """Find the tests of the candidate, and which change owns which; from what was kept of the same line, if it is."""
+    claims = {name: one.tests for name, one in sorted(evidence.items())}
+    about = [tree, is_whole_suite, [(change.oid, change.agents) for change in line.changes], claims]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()
+    kept = results.find_plan(key)
+    if kept is not None:
+        found = json.loads(kept)
+        owned = {
+            oid: Owned(tuple(own), tuple(affected), claimed) for oid, (own, affected, claimed) in found["owned"].items()
+        }
+        return Collected(tuple(found["tests"]), found["errors"]), owned
+
+    def files(root: Path) -> list[str]:
+        return [] if is_whole_suite else list(files_with_tests(line.changes, evidence, root))
+
+    collected, root = verifier.collect(tree, files)
+    if collected.reason:
+        return collected, {}
+    owned = find_owned(engine.store, line.changes, evidence, collected.tests, root)
+    shown = {oid: (one.own, one.affected, dict(one.claimed)) for oid, one in owned.items()}
+    results.keep_plan(key, json.dumps({"tests": collected.tests, "errors": dict(collected.errors), "owned": shown}))
+    return collected, owned
+
+
+class _Driver:
+    """Answer the schedule's jobs: from kept results where there are some, else by the verifier."""
+
+    def __init__(self, verifier: LocalVerifier, results: Results, on_progress: Callable[[Progress], None]) -> None:
+        self._verifier, self._results, self._on_progress = verifier, results, on_progress
+        self._lock = threading.Lock()
+        self.executions = self.from_cache = self._known = 0
+
+    def drive(self, line: ReviewLine, suite: Sequence[str], doubted: Collection[str]) -> Report:
+        """Go through the schedule to its end."""
+        steps = schedule.verify(line, suite, doubted)
+        answers: schedule.Answers | None = None
+        while True:
+            try:
+                jobs = next(steps) if answers is None else steps.send(answers)
+            except StopIteration as end:
+                report: Report = end.value
+                return report
+            answers = self._answer(jobs)
+            if self._verifier.is_stopped:
+                raise StoppedError("The verification was stopped", "", "What was run is kept: verify again to go on.")
+
+    def _answer(self, jobs: Sequence[Job]) -> schedule.Answers:
+        answers: dict[Job, dict[str, Execution]] = {}
+        wanted: list[tuple[Job, list[str]]] = []
+        for job in jobs:
+            known = {test: run for test, number in job.runs if (run := self._results.find(job.tree, test, number))}
+            answers[job] = known
+            self.from_cache += len(known)
+            left = [test for test, _ in job.runs if test not in known]
+            self._known += len(left)
+            if left:
+                wanted.append((job, left))
+        for job, runs in self._verifier.run(wanted, self._take):
+            if not self._verifier.is_isolated:
+                self._keep(job, runs)
+            for test, _ in job.runs:
+                answers[job].setdefault(test, runs.get(test, Execution(Result.NOT_RUN, reason="stopped")))
+        return answers
+
+    def _take(self, job: Job, test: str, run: Execution) -> None:
+        with self._lock:
+            # Without isolation it is known at the end only whether the right tree was tested.
+            if self._verifier.is_isolated:
+                self._keep(job, {test: run})
+            self.executions += run.result not in (Result.MISSING, Result.NOT_RUN)
+            self._on_progress(Progress(job, test, run, self.executions, self._known))
+
+    def _keep(self, job: Job, runs: Mapping[str, Execution]) -> None:
+        numbers = dict(job.runs)
+        for test, run in runs.items():
+            if run.result is Result.NOT_RUN:
+                self._results.forget(job.tree, test, numbers[test])
+            else:
+                self._results.keep(job.tree, test, numbers[test], run)
+
+
+def _items(
+    engine: Engine, reviewed: Reviewed, line: ReviewLine, owned: Mapping[str, Owned], report: Report
+) -> dict[str, ItemVerdict]:
+    tests = {one.test: one for one in report.tests}
+    broke: dict[str, list[str]] = {}
+    for one in report.tests:
+        if one.culprit is not None:
+            broke.setdefault(one.culprit, []).append(one.test)
+    status = {one.item.oid: one.status for one in reviewed.line.items}
+    found = {
+        change.oid: ItemVerdict(change.oid, Verified.UNKNOWN, None, reason=_WHY_NOT[status[change.oid]])
+        for change in reviewed.order
+    }
+    for change, item in zip(line.changes, line.items, strict=True):
+        own = tuple(tests[test] for test in item.tests if test in tests)
+        affected = tuple(tests[test] for test in owned[change.oid].affected if test in tests)
+        found[change.oid] = _item(engine, change, own, affected, tuple(broke.get(change.oid, ())), owned[change.oid])
+    return found
+
+
+_WHY_NOT = {
+    Status.LAID: "not verified",
+    Status.HELD: "in conflict, so it is not on the candidate",
+    Status.VOID: "it changes nothing any more",
+    Status.DROPPED: "reverted",
+}
+
+
+def _item(
+    engine: Engine,
+    change: Change,
+    own: tuple[TestReport, ...],
+    affected: tuple[TestReport, ...],
+    broke: tuple[str, ...],
+    owned: Owned,
+) -> ItemVerdict:
+    said = [is_green for is_green in owned.claimed.values() if is_green is not None]
+    claimed = all(said) if said else None
+    marks = []
+    if any(change.oid in one.false_claims for one in own):
+        marks.append(Mark.LIAR)
+    if broke:
+        marks.append(Mark.CULPRIT)
+    if changes_judge(engine.store, change):
+        marks.append(Mark.OWN_JUDGE)
+    tests = (*own, *affected)
+    if tests and all(one.effect is Effect.KEPT for one in tests):
+        marks.append(Mark.NOTHING_NEW)
+    verified, reason = _judge(change.oid, own, affected, broke)
+    return ItemVerdict(change.oid, verified, claimed, tests, broke, tuple(marks), reason)
+
+
+def _judge(
+    oid: str, own: Sequence[TestReport], affected: Sequence[TestReport], broke: Sequence[str]
+) -> tuple[Verified, str]:
+    """Judge one change, and give the reason for one that did not pass.
+
+    What is affected counts where nothing is owned; a test that others break, or that was red before, is not its fault.
+    """
+    if any(oid in one.false_claims for one in own):
+        return Verified.FAILED, "its agent says that the test passes; it fails on the agent's own tree"
+    if broke:
+        return Verified.FAILED, f"breaks {broke[0]}" + (f" and {len(broke) - 1} more" if len(broke) > 1 else "")
+    tests = own or [one for one in affected if one.after is Verdict.GREEN]
+    if not tests:
+        return Verified.UNKNOWN, "the tests that it affects do not pass before or after" if affected else "no test"
+    first = next((one for one in tests if one.after is Verdict.RED), None)
+    if first is not None:
+        return Verified.FAILED, f"{first.test} fails: {_cause(first)}"
+    first = next((one for one in tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT)), None)
+    if first is not None:
+        return Verified.FLAKY, f"{first.test} is {first.after}"
+    first = next((one for one in tests if one.after is not Verdict.GREEN), None)
+    if first is not None:
+        why = first.runs[0].reason if first.runs else ""
+        return Verified.UNKNOWN, f"{first.test}: {why or first.after}"
+    return Verified.PASSED, ""
+
+
+def _cause(report: TestReport) -> str:
+    return f"broken by {report.culprit[:9]}" if report.culprit else report.reason
+
+
+def _whole(report: Report) -> Verified:
+    counts = Counter(one.after for one in report.tests)
+    if counts[Verdict.RED]:
+        return Verified.FAILED
+    if counts[Verdict.FLAKY] or counts[Verdict.ORDER_DEPENDENT]:
+        return Verified.FLAKY
+    if not report.tests or counts[Verdict.UNKNOWN] or counts[Verdict.MISSING]:
+        return Verified.UNKNOWN
+    return Verified.PASSED
+
+
+def _unknown(reviewed: Reviewed, line: ReviewLine, tree: str, reason: str, *, is_whole_suite: bool) -> Verification:
+    laid = {change.oid for change in line.changes}
+    status = {one.item.oid: one.status for one in reviewed.line.items}
+    items = {
+        change.oid: ItemVerdict(
+            change.oid, Verified.UNKNOWN, None, reason=reason if change.oid in laid else _WHY_NOT[status[change.oid]]
+        )
+        for change in reviewed.order
+    }
+    return Verification(tree, Verified.UNKNOWN, items, (), is_whole_suite)
+
+
+def _is_named(test: str, names: Sequence[str]) -> bool:
+    return any(test == name or test.startswith((f"{name}::", f"{name}[", f"{name}/")) for name in names)

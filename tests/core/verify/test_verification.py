@@ -1,0 +1,206 @@
+"""A review verified on real git and real pytest: liars and culprits are named, and nothing is run twice."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from core.verify.desks import NONE, PYTEST, SANDBOX, make_shop
+from selftest_core.config import load_config
+from selftest_core.errors import RefusedError, ToolMissingError
+from selftest_core.review.changes.inputs import Request
+from selftest_core.schema.review import review_document
+from selftest_core.verify.batch import Answer, Verifying, verify
+from selftest_core.verify.verdicts import Effect, Result, Verdict
+from selftest_core.verify.verification import Mark, StoppedError, Verified
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from core.review.repositories import Repository
+    from selftest_core.verify.verification import ItemVerdict, Progress
+
+AGENTS = ("ada", "bob", "cat", "eve", "fay", "gus", "hal", "kim")
+
+
+class Shop:
+    """A shop, and how it is verified."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.repository: Repository = make_shop(folder / "shop")
+        self.environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
+        (folder / "home").mkdir()
+        self.seen: list[Progress] = []
+
+    def verify(
+        self,
+        *agents: str,
+        decisions: str | None = None,
+        isolation: str = "auto",
+        whole: bool = False,
+        tests: tuple[str, ...] = (),
+        command: str = " ".join(PYTEST),
+    ) -> Answer:
+        self.seen.clear()
+        path = None
+        if decisions is not None:
+            path = self.folder / "decisions.json"
+            path.write_text(decisions)
+        request = Request(targets=agents or AGENTS, base="main", decisions=path)
+        settings = {"pytest_command": command, "verify_isolation": isolation}
+        config = load_config(self.repository.folder, self.environ, settings)
+        return verify(
+            Verifying(request, 2, whole, tests), config, self.repository.folder, self.environ,
+            lambda _: None, self.seen.append, threading.Event(),
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return Shop(tmp_path_factory.mktemp("verify"))
+
+
+@pytest.fixture(scope="module")
+def answer(shop: Shop) -> Answer:
+    return shop.verify()
+
+
+def item(answer: Answer, agent: str) -> ItemVerdict:
+    (change,) = [change for change in answer.reviewed.order if change.agents == (agent,)]
+    return answer.verification.items[change.oid]
+
+
+def fingerprint(repository: Repository) -> list[str]:
+    """The person's checkout, index and refs."""
+    index = repository.folder / ".git" / "index"
+    status = repository.git("status", "--porcelain", "--ignored")
+    return [repository.git("show-ref"), status, repository.git("rev-parse", "HEAD"), str(index.stat().st_mtime_ns)]
+
+
+def test_each_change_has_its_verdict(answer: Answer) -> None:
+    found = {agent: item(answer, agent).verified for agent in AGENTS}
+    assert found == {
+        "ada": Verified.PASSED, "bob": Verified.PASSED, "cat": Verified.UNKNOWN, "eve": Verified.FAILED,
+        "fay": found["fay"], "gus": Verified.PASSED, "hal": Verified.PASSED, "kim": Verified.PASSED,
+    }  # fmt: skip
+    assert answer.verification.verified is Verified.FAILED
+    assert {one.effect for one in item(answer, "ada").tests} == {Effect.FIXED}
+
+
+def test_the_culprit_is_named_with_what_it_breaks(answer: Answer) -> None:
+    eve = item(answer, "eve")
+    assert (eve.broke, eve.marks) == (("tests/test_common.py::test_rate",), (Mark.CULPRIT,))
+    assert answer.verification.broken == (("tests/test_common.py::test_rate", eve.oid),)
+
+
+def test_a_test_that_was_green_before_proves_nothing_new(answer: Answer) -> None:
+    assert item(answer, "kim").marks == (Mark.NOTHING_NEW,)
+
+
+def test_a_change_of_conftest_changes_its_own_judge(answer: Answer) -> None:
+    assert item(answer, "hal").marks == (Mark.OWN_JUDGE,)
+
+
+def test_an_added_test_is_owned(answer: Answer) -> None:
+    tests = {one.test: (one.before, one.after, one.effect) for one in item(answer, "gus").tests}
+    assert tests["tests/test_gus.py::test_twice"] == (Verdict.RED, Verdict.GREEN, Effect.FIXED)
+
+
+def test_nothing_is_run_twice(shop: Shop, answer: Answer) -> None:
+    again = shop.verify()
+    runs = {(one.job.tree, one.test) for one in shop.seen}
+    assert {test for _, test in runs} <= {"tests/test_fay.py::test_f"}
+    assert again.verification.processes <= 8
+    assert again.verification.from_cache >= answer.verification.executions - 8
+    kept = [shop.verify("ada", "bob").verification for _ in range(2)]
+    assert kept[1].executions == kept[1].processes == kept[1].checkouts == 0
+    assert kept[0].verified is kept[1].verified is Verified.PASSED
+
+
+def test_a_decision_changes_what_is_verified(shop: Shop) -> None:
+    eve = shop.repository.git("rev-parse", "eve")
+    found = shop.verify("ada", "eve", decisions=f'{{"items": {{"{eve}": "revert"}}}}')
+    assert found.verification.verified is Verified.PASSED
+    assert item(found, "eve").verified is Verified.UNKNOWN
+    assert item(found, "eve").reason == "reverted"
+
+
+def test_only_the_named_tests_are_run(shop: Shop) -> None:
+    found = shop.verify("ada", "bob", "eve", tests=("tests/test_ada.py",), whole=True)
+    assert [one.test for one in found.verification.tests] == ["tests/test_ada.py::test_f"]
+
+
+def test_the_whole_suite(shop: Shop) -> None:
+    found = shop.verify("ada", whole=True).verification
+    assert found.is_whole_suite
+    assert len(found.tests) == 9
+    assert {one.test for one in found.tests if one.after is Verdict.RED} >= {"tests/test_bob.py::test_f"}
+
+
+def test_the_person_is_not_touched(shop: Shop) -> None:
+    before = fingerprint(shop.repository)
+    shop.verify("ada", "gus", "eve")
+    assert fingerprint(shop.repository) == before
+    assert not list((shop.folder / "cache").glob("selftest-tui/verify/*/*"))
+
+
+def test_without_isolation_it_says_so(shop: Shop) -> None:
+    found = shop.verify("ada", isolation="none")
+    assert found.isolation.kind == "none"
+    assert found.verification.verified is Verified.PASSED
+
+
+def test_isolation_that_is_required_and_missing_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(shop.environ, "PATH", "/nowhere")
+    with pytest.raises(RefusedError, match="cannot be isolated"):
+        shop.verify("ada", isolation="require")
+
+
+def test_an_interpreter_that_is_missing_is_said(shop: Shop) -> None:
+    with pytest.raises(ToolMissingError, match="/no/python is not installed"):
+        shop.verify("ada", command="/no/python -m pytest")
+
+
+def test_another_verification_of_the_same_review_is_refused(shop: Shop) -> None:
+    inside: list[str] = []
+
+    def again(_: Progress) -> None:
+        with pytest.raises(RefusedError) as refused:
+            shop.verify("ada", "hal")
+        inside.append(str(refused.value))
+
+    request = Request(targets=("ada", "hal"), base="main")
+    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    verify(
+        Verifying(request, 1), config, shop.repository.folder, shop.environ, lambda _: None, again, threading.Event()
+    )
+    assert inside
+    assert "verified by another process" in inside[0]
+
+
+def test_a_stop_keeps_what_was_run(shop: Shop) -> None:
+    request = Request(targets=("bob", "gus"), base="main")
+    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    stop = threading.Event()
+    arguments = (Verifying(request, 1), config, shop.repository.folder, shop.environ, lambda _: None)
+    with pytest.raises(StoppedError):
+        verify(*arguments, lambda _: stop.set(), stop)
+    whole = verify(*arguments, lambda _: None, threading.Event())
+    assert whole.verification.verified is Verified.PASSED
+    assert whole.verification.from_cache >= 1
+
+
+def test_the_document_says_all_of_it(shop: Shop, answer: Answer) -> None:
+    document = review_document(answer.reviewed, None, None, verified=answer)
+    assert document.verification is not None
+    assert document.verification.verdict == "failed"
+    assert document.verification.isolation == (SANDBOX if SANDBOX.is_isolated else NONE).kind
+    (eve,) = [one for one in document.items if one.agents == ["eve"]]
+    assert (eve.verified, eve.broke, eve.claimed) == ("failed", ["tests/test_common.py::test_rate"], None)
+    assert {one.verdict for one in eve.tests} >= {"fixed", "broken"}
+    assert document.verification.broken[0].culprit == eve.source
+    assert Result.PASSED in {one.result for test in answer.verification.tests for one in test.runs}

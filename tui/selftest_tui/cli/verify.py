@@ -1,0 +1,134 @@
+"""Command `verify`: runs the tests of a review again, and gives each change a verdict."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from selftest_core.verify.batch import Verifying, verify
+from selftest_core.verify.verdicts import Result
+from selftest_core.verify.verification import Verified
+from selftest_tui.cli.command import DONE, SOMETHING_LEFT, count, print_lines, tell, write_answer, write_line
+from selftest_tui.cli.review import add_targets, review_request
+from selftest_tui.shared.present import clean, plural
+
+if TYPE_CHECKING:
+    from selftest_core.verify.batch import Answer
+    from selftest_core.verify.verification import Progress
+    from selftest_tui.cli.command import AddCommand, Call
+
+_MARKS = {Verified.PASSED: "✓", Verified.FAILED: "✗", Verified.FLAKY: "~", Verified.UNKNOWN: "?"}
+_CLEAR = "\r\x1b[K"
+_INDENT = " " * 28
+
+
+def add_verify(add_command: AddCommand) -> None:
+    """Add the command and its flags."""
+    command = add_command(
+        """Tests run on the candidate branch: claims that do not hold are named, and the change that breaks the test of
+        another. No branch and no decision is changed. Results are kept by tree, so nothing is run twice. The code of
+        agents runs on this machine, in a sandbox where bubblewrap works. Ends with 1 where a test is red, flaky or
+        unknown.""",
+        """
+        selftest-tui verify                the newest run of this repository
+        selftest-tui verify --all          the whole test suite
+        selftest-tui verify main..fixes -- tests/test_tax.py
+        selftest-tui verify --batch --base main ada bob --decisions decisions.json
+        """,
+    )
+    add_targets(command)
+    command.add_argument(
+        "--decisions", metavar="FILE", help="JSON with keep, revert or undecided for each change; default: the screen's"
+    )
+    command.add_argument("--jobs", type=count, metavar="N", help="test processes at once; default: half the cores")
+    command.add_argument("--all", action="store_true", help="run the whole test suite")
+    command.add_argument("--json", action="store_true", help="print one JSON document")
+    command.set_defaults(run=run_verify, publish=None, pr=False)
+
+
+def run_verify(call: Call) -> int:
+    """Verify a review. Returns 0 when every change passed, else 1."""
+    arguments = call.arguments
+    jobs = arguments.jobs or call.config.verify_jobs or max(1, (os.cpu_count() or 2) // 2)
+    verifying = Verifying(review_request(arguments, call.cwd), jobs, arguments.all, arguments.pytest_args)
+    progress = _Progress(is_batch=arguments.batch)
+    try:
+        answer = verify(verifying, call.config, call.cwd, call.environ, tell, progress.show, threading.Event())
+    finally:
+        progress.clear()
+    if call.is_for_programs:
+        _write_json(answer, is_batch=arguments.batch)
+    else:
+        print_lines(_table(answer, shutil.get_terminal_size((80, 24)).columns))
+    tell(_summary(answer))
+    return DONE if answer.verification.verified is Verified.PASSED else SOMETHING_LEFT
+
+
+def _write_json(answer: Answer, *, is_batch: bool) -> None:
+    from selftest_core.schema.review import review_document, verdict_line
+
+    document = review_document(answer.reviewed, None, None, verified=answer)
+    if is_batch:
+        for item in document.items:
+            write_line(verdict_line(item, time.time(), answer.run).model_dump(mode="json"))
+    write_answer({"run": answer.run, **document.model_dump(mode="json")}, is_batch=is_batch)
+
+
+def _table(answer: Answer, width: int) -> list[str]:
+    """Return a line for each change, claimed and verified side by side, and its reason below it."""
+    lines = ["claimed verified  change"]
+    claims = {True: "✓", False: "✗", None: "·"}
+    for change in answer.reviewed.order:
+        verdict = answer.verification.items[change.oid]
+        mark = f"{_MARKS[verdict.verified]} {verdict.verified}"
+        lines.append(f"{claims[verdict.claimed]:<7} {mark:<9} {clean(change.oid[:9])} {clean(change.subject)}"[:width])
+        reasons = ", ".join([*verdict.marks, *([verdict.reason] if verdict.reason else [])])
+        if reasons:
+            lines.append(f"{_INDENT}{clean(reasons)}"[:width])
+    return lines
+
+
+def _summary(answer: Answer) -> str:
+    one = answer.verification
+    counts = {word: sum(item.verified is word for item in one.items.values()) for word in Verified}
+    verdicts = ", ".join(f"{number} {word}" for word, number in counts.items() if number) or "nothing to verify"
+    suite = "the whole suite" if one.is_whole_suite else "the tests that changes own or affect"
+    where = "in a sandbox" if answer.isolation.is_isolated else f"with all your rights: {answer.isolation.reason}"
+    processes = "process" if one.processes == 1 else "processes"
+    return (
+        f"{verdicts}: {suite}, {where}; {plural(one.executions, 'test run')} in {one.processes} {processes}, "
+        f"{one.from_cache} from earlier, {answer.seconds:.1f} s"
+    )
+
+
+class _Progress:
+    """Progress on stderr: one line that is overwritten, on a terminal only; under `--batch` a line of JSON per run."""
+
+    def __init__(self, *, is_batch: bool) -> None:
+        self._is_batch = is_batch
+        self._is_terminal = sys.stderr.isatty()
+        self._begun = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        """Show one run of a test, and estimate the rest."""
+        if self._is_batch:
+            from selftest_core.schema.review import test_line
+
+            write_line(test_line(progress, time.time(), None).model_dump(mode="json"))
+        if self._is_terminal:
+            left = max(progress.known - progress.done, 0)
+            seconds = (time.monotonic() - self._begun) / max(progress.done, 1) * left
+            mark = "✓" if progress.run.result is Result.PASSED else "✗"
+            text = f"{progress.done} of {progress.known} runs, about {seconds:.0f} s: {mark} {clean(progress.test)}"
+            sys.stderr.write(_CLEAR + text[: shutil.get_terminal_size((80, 24)).columns - 1])
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Clear the line."""
+        if self._is_terminal:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
