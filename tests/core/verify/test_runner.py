@@ -82,7 +82,7 @@ def test_each_trap_costs_itself(tmp_path: Path, repository: Repository, isolatio
     files = {"tests/test_traps.py": TRAPS, "tests/test_import.py": "import nothing_like_it\ndef test_it(): pass\n"}
     told: dict[str, Execution] = {}
     with laid(tmp_path, repository, files) as slot:
-        ran = run_tests(slot, list(tests), with_pytest(repository.folder, isolation, timeout=4), told.__setitem__)
+        ran = run_tests(slot, list(tests), with_pytest(repository.folder, isolation, timeout=8), told.__setitem__)
         assert {test: run.result.value for test, run in ran.runs.items()} == tests
         assert told == ran.runs
         assert ran.processes <= 5
