@@ -23,9 +23,9 @@ def test_each_word_has_its_age_and_one_stands() -> None:
         Evidence("mngr", scenes.NOW - 240, "STOPPED"),
     )
     lines = explained(row, evidence, scenes.NOW, 60).plain.splitlines()
-    assert lines[0].startswith("◆ needs you, as probe says")
+    assert lines[0].startswith("◆ needs you, reported by local check")
     assert "It needs you: " in lines[1]
-    (stands,) = [line for line in lines if line.startswith("▶ probe")]
+    (stands,) = [line for line in lines if line.startswith("▶ local check")]
     assert "2 s ago" in stands
     assert stands.endswith("its process")
     assert any(line.strip() == "lives [bold]here[/]" for line in lines)
@@ -35,7 +35,7 @@ def test_each_word_has_its_age_and_one_stands() -> None:
 
 def test_no_evidence_is_said() -> None:
     row = scenes.few().row("st-7f-login-limit")
-    assert "No source has said anything" in explained(row, (), scenes.NOW, 60).plain
+    assert "No source has reported it" in explained(row, (), scenes.NOW, 60).plain
 
 
 async def test_x_shows_the_evidence_of_what_is_selected(world: World) -> None:
@@ -46,8 +46,8 @@ async def test_x_shows_the_evidence_of_what_is_selected(world: World) -> None:
         await it.go_to("one")
         await it.press("3")
         shown = it.app.fleet.query_one(Explain).query_one("#evidence")
-        await it.until(lambda: "▶ probe" in str(shown.render()))
-        assert "its process lives" in str(shown.render())
+        await it.until(lambda: "▶ local check" in str(shown.render()))
+        assert "its process lives" in " ".join(str(shown.render()).split())
         await it.go_to("two")
         await it.until(lambda: "no tmux server of this user has its session" in " ".join(str(shown.render()).split()))
 

@@ -171,7 +171,7 @@ async def test_a_remote_screen_is_looked_at_on_request_only(world: World) -> Non
         it.watch.show(scenes.scene(seats.probed(), scenes.a_list(remote)).view)
         await it.until(lambda: len(it.app.fleet.view.rows) == 3)
         await it.go_to("far")
-        await it.until(lambda: "⏎ attaches to it; p looks at its screen once" in " ".join(it.preview.split()))
+        await it.until(lambda: "⏎ attaches to it; p fetches its screen once" in " ".join(it.preview.split()))
         await it.press("p")
         await it.until(lambda: it.preview.startswith("far away"))
         await it.go_to("lost")

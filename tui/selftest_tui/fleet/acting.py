@@ -1,4 +1,4 @@
-"""What a person does to agents and sessions from the fleet's screen, each act from its key to its result.
+"""Actions on agents and sessions from the screens, each from its key to its result.
 
 Exact targets are shown before anything happens to many or anything is stopped or destroyed, the default is No, each
 target gets a result of its own, and only the failed are tried again. Nothing here draws or decides about the fleet;
@@ -66,7 +66,7 @@ _DANGEROUS_KEYS = (
 
 
 class Cockpit(Protocol):
-    """What acts need of the screen that they are started from."""
+    """The screen that actions are started from."""
 
     @property
     def app(self) -> App[Any]: ...
@@ -82,7 +82,7 @@ class Cockpit(Protocol):
 
 
 class Acting:
-    """The acts of one screen. Its methods are run in workers: they may wait for a dialog."""
+    """The actions of one screen. Its methods run in workers: they may wait for a dialog."""
 
     def __init__(self, screen: Cockpit) -> None:
         self._screen = screen
@@ -91,7 +91,7 @@ class Acting:
 
     @property
     def is_running(self) -> tuple[str, ...]:
-        """The acts under way, in words: quitting now would cut them short."""
+        """The actions in progress, in words: quitting now would interrupt them."""
         return tuple(sorted(self._is_running))
 
     # Acts of mngr
@@ -119,7 +119,7 @@ class Acting:
         await self._steer(mngr, Act.MESSAGE, targets, composed.text)
 
     def _dialogs_of(self, targets: Sequence[Target]) -> list[str]:
-        """What these agents ask in a dialog that is open now, a line for each."""
+        """The questions of the open dialogs of these agents, a line for each."""
         rows = self._screen.view.by_key
         seen = [(target.name, row.condition) for target in targets if (row := rows.get(target.key)) is not None]
         return [f"{name}  {reason(found)}" for name, found in seen if found is not None and found.kind in ASKING]
@@ -164,7 +164,7 @@ class Acting:
         targets: tuple[Target, ...],
         do: Callable[[tuple[Target, ...], Callable[[ActResult], None]], Awaitable[tuple[ActResult, ...]]],
     ) -> None:
-        """Do it, showing each result; then, as often as the person wants, again for those that failed."""
+        """Do it and show each result; retry the failed ones as often as the person wants."""
         while targets:
             title = f"{doing} {_named(targets)}"
             self._is_running.add(title)
@@ -186,7 +186,7 @@ class Acting:
             targets = await closed or ()
 
     def _tell(self, results: Sequence[ActResult]) -> None:
-        """The results in a toast: of one in full, of many the count and the first that failed."""
+        """Show the results in a toast: one in full, of many the count and the first that failed."""
         failed = [result for result in results if not result.ok]
         if not failed:
             first = results[0]
@@ -235,7 +235,7 @@ class Acting:
         text: str = "",
         asks_enter: bool = False,
     ) -> Composed | None:
-        """The text to send; None where the person changed their mind.
+        """Ask for the text to send; None where the person cancelled.
 
         Its targets are named above it, and writing it is the deliberate act: only Enter alone, which one slip of a
         finger would give to many, is asked about.
@@ -345,7 +345,7 @@ class Acting:
     async def search_panes(
         self, text: str, with_history: bool, sessions: Sequence[SessionRef], rows: Sequence[Row] = ()
     ) -> None:
-        """Find a text in what these sessions show and these agents said; who has it becomes the selection."""
+        """Search the screens of these sessions and the conversations of these agents, and mark the agents with hits."""
         where = "the scrollback of " if with_history else ""
         wanted = clean(text)
         title = f"Searching {where}{plural(len(sessions), 'session')} and conversations"

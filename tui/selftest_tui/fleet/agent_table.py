@@ -1,9 +1,9 @@
-"""The table of agents and other tmux sessions: virtual lines, a cursor, marks, and nothing about what agents are.
+"""The table of agents and other tmux sessions: virtual lines, a cursor, marks.
 
 A view in which thirty of a thousand rows are new costs thirty lines at most. The cursor and the marks belong to
 identities, not to places, so they stay where they are when the fleet is rearranged around them; the line under the
 cursor stays at its place on the screen as well.
-It knows no key, no watch, no mngr: the screen calls it, and it posts what became of that.
+The screen calls it, and it posts messages.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ class AgentTable(CursorTable["Line"]):
 
     @property
     def lines(self) -> Sequence[Line]:
-        """Those that are shown."""
+        """The lines that are shown."""
         return self.arranged.lines
 
     # what is shown
 
     def show(self, view: FleetView, now: float) -> None:
-        """Go over to a newer view: cursor, marks and place on the screen stay with their agents."""
+        """Show a newer view; cursor, marks and scroll position stay with their agents."""
         before, self._view, self._now = self._view, view, now
         if self._measure(view, now):
             self.columns_moved()
@@ -120,7 +120,7 @@ class AgentTable(CursorTable["Line"]):
         super().columns_moved()
 
     def arrange_by(self, arrangement: Arrangement) -> None:
-        """Lay the same view out differently; the cursor stays on its line, or goes to the nearest that is left."""
+        """Arrange the view differently; the cursor stays on its line, or goes to the nearest that is left."""
         self.arrangement = arrangement
         self._arrange()
 
@@ -147,7 +147,7 @@ class AgentTable(CursorTable["Line"]):
         return self.line if isinstance(self.line, TmuxSession) else None
 
     def cursor_went(self) -> None:
-        """A range goes with it."""
+        """Extend the range of marks to the cursor."""
         self._extend_range()
         super().cursor_went()
 
@@ -193,7 +193,7 @@ class AgentTable(CursorTable["Line"]):
 
     @property
     def in_range(self) -> bool:
-        """Moving the cursor marks as it goes."""
+        """Moving the cursor marks agents."""
         return self._range_from is not None
 
     def mark(self, keys: Iterable[AgentKey]) -> None:
@@ -263,7 +263,7 @@ class AgentTable(CursorTable["Line"]):
             self.post_message(NameChanged(under, now))
 
     def _go_to_first(self, before: FleetView) -> None:
-        """Until the person moves: to the first agent as soon as there is one, to the first session without."""
+        """Until the person moves: go to the first agent, or without agents to the first session."""
         if before.rows or (isinstance(self.line, TmuxSession) and not self._view.rows):
             return
         kind = Row if self._view.rows else TmuxSession
@@ -284,7 +284,7 @@ class AgentTable(CursorTable["Line"]):
 
     @property
     def painter(self) -> LinePainter:
-        """What draws lines at this width, in these colours."""
+        """The painter for this width and these colours."""
         width = self.scrollable_content_region.width
         if self._painter is None or self._painter.width != width:
             styles = {part: self.style_of(part) for part in PARTS}
@@ -300,7 +300,7 @@ class AgentTable(CursorTable["Line"]):
         return place - self.scroll_offset.y + HEADING
 
     def notify_style_update(self) -> None:
-        """Other colours: paint with them."""
+        """Paint with the new colours."""
         super().notify_style_update()
         self._painter = None
 

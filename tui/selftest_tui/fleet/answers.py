@@ -1,6 +1,6 @@
-"""What the person answered once and for all, kept in the state folder: whether a server's dangerous keys are guarded.
+"""The person's lasting answers: whether mngr's dangerous keys ask first on a tmux server. Kept in the state folder.
 
-A file that cannot be read or written costs a question more, never an act.
+Without a readable file the question is asked again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILE_NAME = "key-guard.json"
 
 
 class Answer(StrEnum):
-    """What is to be done with mngr's keys on a server."""
+    """The handling of mngr's keys on a server."""
 
     GUARD = "guard"
     LEAVE = "leave"
@@ -41,12 +41,12 @@ class Answers:
         return cls(fleet_folder(environ))
 
     def of_server(self, socket: str) -> Answer | None:
-        """What was answered for this server; None where nothing was, or it cannot be read."""
+        """The answer for this server; None where there is none, or it cannot be read."""
         said = self._all().get(socket)
         return Answer(said) if said in list(Answer) else None
 
     def remember(self, socket: str, answer: Answer) -> None:
-        """Keep an answer. What cannot be written will be asked again."""
+        """Keep an answer. One that cannot be written is asked again."""
         text = json.dumps({**self._all(), socket: answer.value}, indent=1)
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""How the fleet is laid out in lines: grouped, sorted, filtered, folded. Pure; no widget, no clock.
+"""The arrangement of the fleet in lines: grouped, sorted, filtered, folded. Pure; no clock.
 
-Lines are the rows and sessions of the view themselves, so that "nothing changed in this line" is an `is`.
+Lines are the rows and sessions of the view themselves, so that an unchanged line is recognised with `is`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OWN_LABELS = ("selftest_", "project")
 
 
 class GroupBy(StrEnum):
-    """What `g` offers. LABEL goes with a label's name."""
+    """The choices of grouping. LABEL comes with a label's name."""
 
     ATTENTION = "attention"
     STATE = "state"
@@ -45,7 +45,7 @@ class GroupBy(StrEnum):
 
 
 class SortBy(StrEnum):
-    """What `o` offers. URGENCY: by what it costs to wait (dialogs, errors, ended turns), the longest wait first."""
+    """The choices of order. URGENCY: dialogs, then errors, then ended turns; the longest wait first."""
 
     URGENCY = "urgency"
     NAME = "name"
@@ -77,10 +77,10 @@ class Arrangement:
 
     @property
     def words(self) -> str:
-        """All choices that are not plain to see, for the frame."""
+        """The choices as the title of the frame."""
         words = ["agents", f"group: {self.grouped_by}"]
         words += [f"sort: {self.sort.value}"] if self.sort is not SortBy.URGENCY else []
-        words += ["only what needs me"] if self.only_me else []
+        words += ["only what needs you"] if self.only_me else []
         words += [f"/{self.query}"] if self.query else []
         return " ─ ".join(words)
 
@@ -140,21 +140,21 @@ def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | N
         hidden, rows = len(rows) - len(recent), recent
     sorting = _sorting(how.sort)
     rows.sort(key=lambda pair: sorting(pair[1]))
-    laid = _Layout(how, may_fold=matching is None)
+    made = _Layout(how, may_fold=matching is None)
     if how.group is GroupBy.NOTHING:
-        laid.add("", rows)
+        made.add("", rows)
     else:
         name_of = _grouping(how)
         grouped: dict[str, list[tuple[AgentKey, Row]]] = {}
         for pair in rows:
             grouped.setdefault(name_of(pair[1]), []).append(pair)
         for name in _in_order(grouped, how.group):
-            laid.add(name, grouped[name], Category(name) if how.group is GroupBy.ATTENTION else None)
+            made.add(name, grouped[name], Category(name) if how.group is GroupBy.ATTENTION else None)
     sessions = [] if how.only_me else [one for one in view.sessions if matching is None or one.ref in matching]
     if sessions:
-        laid.add(OTHER_SESSIONS, [(one.ref, one) for one in sorted(sessions, key=lambda one: one.ref[::-1])])
+        made.add(OTHER_SESSIONS, [(one.ref, one) for one in sorted(sessions, key=lambda one: one.ref[::-1])])
     return Arranged(
-        tuple(laid.lines), tuple(laid.needing), len(rows), len(view.rows), hidden, laid.places, laid.group_of
+        tuple(made.lines), tuple(made.needing), len(rows), len(view.rows), hidden, made.places, made.group_of
     )
 
 
@@ -169,7 +169,7 @@ def is_old(row: Row, now: float) -> bool:
 
 
 class _Layout:
-    """The lines as they are laid, with their places: one pass, as it is done a thousand rows at a time."""
+    """The lines with their places, made in one pass: there may be a thousand rows."""
 
     def __init__(self, how: Arrangement, *, may_fold: bool) -> None:
         self.lines: list[Line] = []
@@ -291,11 +291,11 @@ def _in_order(names: Iterable[str], group: GroupBy) -> list[str]:
     )
 
 
-# The cursor and the scroll position after the lines have changed: what the person looks at stays where it is.
+# cursor and scroll position after a change of the lines: the line under the cursor stays at its place on the screen
 
 
 def place_of_cursor(before: Arranged, after: Arranged, cursor: int) -> int:
-    """Where the cursor belongs: its line, else its folded group, else the nearest line that is left, below first."""
+    """The new place of the cursor: its line, else its folded group, else the nearest line that is left, below first."""
     lines = before.lines
     if not lines or not after.lines:
         return 0
@@ -345,12 +345,12 @@ def next_needing(arranged: Arranged, cursor: int, step: int, *, is_on_agent: boo
 
 
 def is_same(before: Line | None, now: Line | None) -> bool:
-    """Nothing in the line changed. Unchanged rows are the same object; comparing a thousand by value would cost."""
+    """True where nothing in the line changed. Unchanged rows are the same object; comparing them by value is slow."""
     return before is now or (before == now and not isinstance(now, Row))
 
 
 def changed_places(before: Arranged, after: Arranged) -> Iterator[int]:
-    """The places whose line is another now, those that became empty among them."""
+    """The places whose line has changed, those that became empty included."""
     for place, line in enumerate(after.lines):
         if place >= len(before.lines) or not is_same(before.lines[place], line):
             yield place

@@ -1,4 +1,4 @@
-"""Every worker of the screen: threads that do what may block, and only ever post messages.
+"""The workers of the fleet's screen: threads that may block, and that only post messages.
 
 The watch publishes from its own thread, as often as it likes. Of what it publishes only the newest is kept, and only
 one message is under way at a time: a slow terminal gets fewer frames, never a growing queue.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SECONDS_TO_END = 5.0
 SECONDS_FOR_GIT = 5.0
 SWITCH_SECONDS = 0.0005
-"""How long a busy thread keeps the interpreter from one that waits for it."""
+"""Seconds that a busy thread may keep the interpreter from a waiting one."""
 
 
 class Watch(Protocol):
@@ -69,11 +69,11 @@ class Feed:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the watch to end. What it has running may take a second: who waits for it has no screen any more."""
+        """Ask the watch to end, without waiting for its programs, which may take a second."""
         self._watch.stop()
 
     def wait(self) -> None:
-        """Wait for its thread; a watch that hangs is left behind, it ends with the process."""
+        """Wait for its thread. A watch that hangs is abandoned; it ends with the process."""
         if self._thread.is_alive():
             self._thread.join(SECONDS_TO_END)
 

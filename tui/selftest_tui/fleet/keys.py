@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the keys' reasons depend on. `targets`: the marked agents, else the one under the cursor."""
+    """The state that disabled keys depend on. `targets`: the marked agents, else the one under the cursor."""
 
     row: Row | None = None
     session: TmuxSession | None = None

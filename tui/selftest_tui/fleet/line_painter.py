@@ -1,7 +1,7 @@
-"""One line of the agents table as a strip of styled cells. No state but the styles and a store of finished strips.
+"""One line of the agents table as a strip of styled cells. It keeps the styles and a cache of strips.
 
-A finished strip is used again while its line is the same object and its clock cells read the same: the table asks for
-seventy lines a frame, and most of them have not changed.
+A strip is reused while its line is the same object and its cells with times read the same: the table asks for seventy
+lines a frame, and most of them have not changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_STRIPS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a line is to look: under the cursor (of a table with or without the focus), and marked."""
+    """The look of a line: under the cursor (of a table with or without the focus), and marked."""
 
     is_cursor: bool = False
     has_focus: bool = True
@@ -79,7 +79,7 @@ class LinePainter:
         return Strip([Segment(present.fit(text, self.width), style)], self.width)
 
     def line(self, line: Line, look: Look, now: float) -> Strip:
-        """One line, from the store where nothing in it has changed."""
+        """Paint one line, or return the cached strip where nothing in it has changed."""
         key, times = key_of(line), self.timed_cells(line, now)
         known = self._done.get(key)
         if known is not None and is_same(known[0], line) and known[1] == times and known[2] == look:

@@ -1,7 +1,7 @@
-"""What workers tell the screen: past participles, and nothing that a newer one would contradict.
+"""Messages from workers to screens.
 
-The two that come often carry no data: they say that something newer lies ready in the feed, so that a screen that was
-busy finds one message and the newest state, never a queue of old ones.
+The two frequent ones carry no data: the newest state is in the feed, so a busy screen finds one message and the newest
+state, never a queue of old ones.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class FleetSeen(Message):
-    """A newer view lies ready: `Feed.take()`."""
+    """A newer view is ready: `Feed.take()`."""
 
     def can_replace(self, message: Message) -> bool:
-        """Two of these say no more than one."""
+        """One of these is enough."""
         return isinstance(message, FleetSeen)
 
 
 class WatchEnded(Message):
-    """The watch's thread ended by an error that nobody expected: nothing on the screen is live any more."""
+    """The thread of the watch ended with an unexpected error: nothing on the screen is updated any more."""
 
     def __init__(self, error: SelftestError) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class WatchEnded(Message):
 
 
 class PlaceFound(Message):
-    """Where we are: the repository's name and branch, or the folder's name."""
+    """The repository's name and branch were found, or the folder's name."""
 
     def __init__(self, place: str) -> None:
         super().__init__()
@@ -72,15 +72,15 @@ class OutcomesRead(Message):
 
 
 class RunSeen(Message):
-    """The run went on, or its conductor came or left: `RunFeed.take()`."""
+    """The run has news, or its conductor started or ended: `RunFeed.take()`."""
 
     def can_replace(self, message: Message) -> bool:
-        """Two of these say no more than one."""
+        """One of these is enough."""
         return isinstance(message, RunSeen)
 
 
 class RunWanted(Message):
-    """A run is to be shown."""
+    """A request to show a run."""
 
     def __init__(self, folder: RunFolder) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class RunWanted(Message):
 
 
 class ReviewSaid(Message):
-    """Opening a review takes a while: what it is doing."""
+    """Progress of opening a review."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class ReviewSaid(Message):
 
 
 class ReviewWanted(Message):
-    """Something is to be reviewed."""
+    """A request to open a review."""
 
     def __init__(self, request: Request) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class ReviewFailed(Message):
 
 
 class ReplayWanted(Message):
-    """A recording is to be played: at `at` seconds, or at the last marker that begins with one of the words in
+    """A request to play a recording: at `at` seconds, or at the last marker that begins with one of the words in
 
     `marker` (its end where there is none), or at its end while it grows (`follows`); else from its beginning.
     """

@@ -1,4 +1,4 @@
-"""The fleet: agents on the left, what one of them shows on the right, its state at the top, keys at the bottom.
+"""The fleet's screen: agents on the left, one of them on the right, counts at the top, keys at the bottom.
 
 This wires the feed to the table, and the cursor to the right pane. What keys do is in `actions`.
 """
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 SECONDS_OF_REST = 0.05
 SECONDS_TO_LOAD = 0.5
-"""After the first frame, what keys need is loaded: not before the agents had their chance to be seen."""
+"""Seconds after the first frame until the modules that keys need are loaded."""
 
 
 def _load_acts() -> None:
-    """In a thread: the first key shall not wait for it."""
+    """Load modules in a thread, so that the first key does not wait for them."""
     import selftest_tui.fleet.acting
     import selftest_tui.shared.dialogs.choose
     import selftest_tui.shared.dialogs.help  # noqa: F401 -- loaded, and used where it is wanted
@@ -94,7 +94,7 @@ class FleetScreen(FleetActions):
         self._shown_in_pane: Line | None = None
 
     def compose(self) -> ComposeResult:
-        """The same places on every size."""
+        """Make the widgets."""
         yield StatusBar()
         with Horizontal(id="body"):
             with Container(id="agents"):
@@ -106,7 +106,7 @@ class FleetScreen(FleetActions):
             yield Prompt()
 
     def on_mount(self) -> None:
-        """Show what is known, which is nothing yet; ask for more once that is on the screen."""
+        """Show the empty screen, then start the watch."""
         self._find_parts()
         self.table.arrangement = replace(self.table.arrangement, hides_old=self.hides_old_agents)
         self._show_state()
@@ -132,11 +132,11 @@ class FleetScreen(FleetActions):
         self.set_interval(1.0, self._tick)
 
     def on_unmount(self) -> None:
-        """The watch ends with its screen, in its own time: the person has the terminal back at once."""
+        """Stop the watch, without waiting: the person has the terminal back at once."""
         self._feed.stop()
 
     def wait_for_end(self) -> None:
-        """Wait until what the watch has running has ended; to be called when the screen is gone."""
+        """Wait for the programs of the watch; to be called when the screen is gone."""
         self._feed.wait()
 
     def watch_refresh(self) -> None:
@@ -151,7 +151,7 @@ class FleetScreen(FleetActions):
     # news
 
     def on_fleet_seen(self) -> None:
-        """Go over to the newest view."""
+        """Show the newest view."""
         view = self._feed.take()
         if view is None:
             return
@@ -183,13 +183,13 @@ class FleetScreen(FleetActions):
             self.table.show(self.view, self.clock())
 
     def on_watch_ended(self, event: WatchEnded) -> None:
-        """Nothing is live any more: say so for good."""
+        """Show for good that nothing is updated any more."""
         self._own_problems = (problems.lasting("watch", event.error),)
         self._show_state()
         self.show_frame()
 
     def on_place_found(self, event: PlaceFound) -> None:
-        """Now we know where we are."""
+        """Show the repository and branch."""
         self._bar.show_place(event.place)
 
     def _tick(self) -> None:
@@ -201,7 +201,7 @@ class FleetScreen(FleetActions):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All that does not work right now, the gravest first."""
+        """The present problems, the gravest first."""
         return problems.in_order([*self._own_problems, *self.view.problems])
 
     def _show_state(self) -> None:
@@ -209,7 +209,7 @@ class FleetScreen(FleetActions):
         self._banner.show(self.problems)
 
     def show_frame(self) -> None:
-        """Say in the frame how things are laid out, and in the key line what works now."""
+        """Show the arrangement in the frame, and the keys that work in the key line."""
         table, how = self.table, self.table.arrangement
         shown, agents = table.arranged.shown, table.arranged.agents
         is_part = shown + table.arranged.hidden != agents
@@ -236,7 +236,7 @@ class FleetScreen(FleetActions):
     # the table
 
     def on_cursor_moved(self) -> None:
-        """Say which keys work there; show on the right what is under the cursor once it rests.
+        """Show the keys that work there, and in the right pane what is under the cursor once it rests.
 
         Drawing the right pane costs several times what a moved cursor does, and fingers move on.
         """
@@ -261,33 +261,33 @@ class FleetScreen(FleetActions):
             self.pane.show(self.table.row, self.table.session, self.view)
 
     def on_marks_changed(self) -> None:
-        """Other keys may work."""
+        """Show the keys that work now."""
         self.show_frame()
 
     def on_line_opened(self) -> None:
-        """Clicked twice: as Enter."""
+        """A double click is Enter."""
         self.action_press("attach")
 
     def on_line_vanished(self, event: LineVanished) -> None:
-        """Say what became of the agent that the person was looking at."""
+        """Tell that the agent under the cursor is gone."""
         now = event.now
         name = "" if now is None or isinstance(now, Group) else present.line_name(now)
         went = f"The cursor went to {name}." if name else ""
         self.say(went or "It was the last one here.", f"{present.clean(event.gone.agent.name)} is gone", "warning")
 
     def on_name_changed(self, event: NameChanged) -> None:
-        """Say that it is still the same agent."""
+        """Tell that the agent under the cursor was renamed."""
         before, after = event.before.agent.name, event.after.agent.name
         self.say(f"{present.clean(before)} is now called {present.clean(after)}.", "Renamed")
 
     def on_side_pane_typing_changed(self) -> None:
-        """Keys mean something else, or again what the line says."""
+        """Show the keys of the mode that began or ended."""
         if not self.pane.is_typing:
             self.table.focus()
         self._show_keys()
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        """Those of agents."""
+        """The symbols of agents."""
         meanings = [(sign, present.MEANINGS[category]) for category, sign in present.SYMBOLS.items()]
         more = ((present.ENDED_SYMBOL, present.ENDED_MEANING), (present.STALE_SYMBOL, present.STALE_MEANING))
         return (*meanings, *more)

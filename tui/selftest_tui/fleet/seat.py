@@ -1,4 +1,4 @@
-"""What acts on agents need of a screen that stands above the fleet's: its own toasts, the fleet's agents."""
+"""The `acting.Cockpit` of a screen above the fleet's: its own toasts, the fleet's agents."""
 
 from __future__ import annotations
 

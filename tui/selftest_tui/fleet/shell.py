@@ -1,4 +1,4 @@
-"""How a shell is opened where an agent works: on this machine, or on its host over ssh. Plans only."""
+"""Plans for a shell in the work folder of an agent, on this machine or over ssh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _THERE = 'exec "${SHELL:-/bin/sh}" -l'
 
 
 def plan_shell(row: Row, environ: Mapping[str, str]) -> AttachPlan:
-    """The person's shell in the agent's work dir; inside tmux in a new window. Raises RefusedError, saying why."""
+    """Plan the person's shell in the agent's work folder; inside tmux in a new window. Raises RefusedError."""
     agent = row.agent
     if not agent.work_dir:
         raise RefusedError(f"{agent.name} has no work dir", "mngr names none for it.")

@@ -1,4 +1,4 @@
-"""The line at the top of every screen: where we are, how the fleet does, how old the news is.
+"""The line at the top of the fleet's screen: the repository, counts of agents, the age of the data.
 
 Every number has a place of its own that does not move when it grows, up to the number of all agents.
 """
@@ -39,7 +39,7 @@ LEAST_COUNT_WIDTH = 2
 
 
 class StatusBar(PiecesWidget):
-    """Shows a place and a FleetView. `news` says what is still on its way."""
+    """Shows a place and a FleetView."""
 
     DEFAULT_CSS = """
     StatusBar { height: 1; background: $panel; color: $foreground; }
@@ -53,18 +53,18 @@ class StatusBar(PiecesWidget):
         self._now = 0.0
 
     def show(self, view: FleetView, now: float) -> None:
-        """Go over to a newer view, or a later moment."""
+        """Show a newer view, or a later time."""
         self._view, self._now = view, now
         self.repaint()
 
     def show_hidden(self, hidden: int) -> None:
-        """Go over to another number of hidden agents."""
+        """Show another number of hidden agents."""
         if hidden != self._hidden:
             self._hidden = hidden
             self.repaint()
 
     def show_place(self, place: str) -> None:
-        """Go over to another place."""
+        """Show another repository and branch."""
         self.place = place
         self.repaint()
 
@@ -80,7 +80,7 @@ class StatusBar(PiecesWidget):
             tail = [(" ", "")]
         room = width - width_of(counts) - width_of(tail)
         head: list[Piece] = [(" selftest ", "bold")]
-        news = on_their_way(self._view)
+        news = pending_sources(self._view)
         told = (cell_len(news) + 2 if news else 0) + (len(f"  {self._hidden} hidden") if self._hidden else 0)
         place_room = room - cell_len(" selftest ") - told - 1
         if place_room >= 4:
@@ -101,18 +101,18 @@ class StatusBar(PiecesWidget):
         return [[*head, (" " * gap, ""), *counts, *tail]]
 
 
-def on_their_way(view: FleetView) -> str:
-    """What has not answered yet, in words."""
+def pending_sources(view: FleetView) -> str:
+    """The sources that have not answered yet, in words."""
     if not view.expecting:
         return ""
     names = sorted(present.clean(name) for name in view.expecting if name != "remote")
     if not names:
-        return "◌ remote on their way"
-    return f"◌ {', '.join(names[:3])}{' …' if len(names) > 3 else ''} on their way"
+        return "◌ waiting for remote hosts"
+    return f"◌ waiting for {', '.join(names[:3])}{' …' if len(names) > 3 else ''}"
 
 
 def used_by_all(view: FleetView) -> str:
-    """What all agents together used: dollars, and tokens where no price is known; empty where nothing is metered."""
+    """The cost of all agents together: dollars, or tokens without known prices; empty where nothing is metered."""
     total = total_of(row.usage for row in view.rows if row.usage is not None)
     if total is None:
         return ""

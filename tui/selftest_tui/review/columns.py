@@ -23,7 +23,7 @@ FILES: Column[ReviewRow] = Column(
 )
 TESTS: Column[ReviewRow] = Column("tests", "tests", 5, lambda row, now: review_words.claim(row), drops=1)
 MARKS: Column[ReviewRow] = Column(
-    "marks", "marks", 8, lambda row, now: review_words.marks(row), good=14, most=24, drops=3
+    "marks", "marks", 6, lambda row, now: review_words.marks(row), good=14, most=24, drops=3
 )
 WHY: Column[ReviewRow] = Column("why", "why here", 24, lambda row, now: row.why, good=40, joins=2)
 

@@ -99,7 +99,7 @@ def parse(query: str, language: Language) -> tuple[Term, ...]:
 
 
 def problem_of(query: str, language: Language) -> str:
-    """The reason why a part of the query has no effect; empty where all of it has."""
+    """Return the reason why a part of the query has no effect; empty without one."""
     return next((term.problem for term in parse(query, language) if term.problem), "")
 
 
@@ -118,7 +118,7 @@ class Finder[K, T]:
         self._known: dict[K, tuple[T, Facts]] = {}
 
     def find(self, items: Iterable[tuple[K, T]], query: str) -> frozenset[K] | None:
-        """The keys of the lines that the query means; None for a query without terms, which means all."""
+        """Return the keys of the matching lines; None for a query without terms, which matches all."""
         terms = [term for term in parse(query, self._language) if not term.problem]
         if not terms:
             return None

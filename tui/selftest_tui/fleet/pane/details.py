@@ -50,13 +50,15 @@ def when(at: float | None, now: float) -> str:
 
 
 def row_facts(row: Row, view: FleetView, now: float) -> tuple[Fact, ...]:
-    """All that is known of an agent; what is not known is left out."""
+    """Return the known facts of an agent."""
     return tuple(fact for fact in _row_facts(row, view, now) if fact.value)
 
 
 def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
     agent, host = row.agent, row.agent.host
-    yield Fact("state", f"{symbol(row)} {row.category.value}  ({agent.state_word or agent.state}, says {row.source})")
+    yield Fact(
+        "state", f"{symbol(row)} {row.category.value}  ({agent.state_word or agent.state}, source: {row.source})"
+    )
     yield Fact("why", row.attention or "")
     yield Fact("outcome", row.outcome)
     if row.stale_since is not None:
@@ -101,7 +103,7 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
 
 
 def session_facts(session: TmuxSession, view: FleetView, now: float) -> tuple[Fact, ...]:
-    """All that is known of a tmux session that is no agent's."""
+    """Return the known facts of a tmux session of no agent."""
     facts = (
         Fact("session", session.ref.name),
         Fact("server", _server(session.ref.socket, view)),
@@ -128,7 +130,7 @@ def _pairs(label: str, pairs: Iterable[tuple[str, str]]) -> Iterator[Fact]:
 
 
 def laid_out(facts: Sequence[Fact], width: int) -> Content:
-    """The facts in two columns, `width` cells in all; a long value goes on below itself."""
+    """Lay the facts out in two columns, `width` cells in all; a long value continues below itself."""
     column = max((len(fact.label) for fact in facts), default=0) + _GAP
     room = max(8, width - column)
     lines: list[Content] = []
@@ -141,7 +143,7 @@ def laid_out(facts: Sequence[Fact], width: int) -> Content:
 
 
 class Details(VerticalScroll, can_focus=False):
-    """The facts of what is selected. `show` with no facts says that nothing is."""
+    """The facts of the selected agent or session."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__(id="details")
@@ -172,7 +174,7 @@ class Details(VerticalScroll, can_focus=False):
             self.show(lambda now: ())
 
     def show(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
-        """`ask(now)` gives the facts; it is asked again as time passes."""
+        """Show the facts that `ask(now)` gives, and ask again as time passes."""
         self._ask = ask
         self._show()
 

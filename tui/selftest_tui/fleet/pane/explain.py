@@ -1,6 +1,6 @@
-"""Why a row says what it says: each source's word with its age, and which one was taken.
+"""The reasons of a state: the report of each source with its age, and the one that decided.
 
-Shows `Evidence` as it comes from the fold; it judges nothing.
+It shows `Evidence` as the fold gives it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,35 @@ if TYPE_CHECKING:
     from selftest_core.fleet.view import Evidence, FleetView, Row
 
 
+_SOURCES = {"probe": "local check", "mngr": "mngr list", "remembered": "cache"}
+
+
+def _source(source: str) -> str:
+    """The name of a source as a person knows it."""
+    return _SOURCES.get(source, clean(source))
+
+
 def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) -> Content:
-    """The state, and below it each word said about it, newest first; ▶ marks the one that stands."""
+    """The state, and below it the report of each source, newest first; ▶ marks the one that decided."""
     lines = [
-        Content.assemble((f"{symbol(row)} {row.category.value}", "bold"), f", as {clean(row.source)} says."),
+        Content.assemble((f"{symbol(row)} {row.category.value}", "bold"), f", reported by {_source(row.source)}"),
         Content(""),
     ]
     if row.attention:
         lines[1:1] = [Content(part) for part in wrapped(f"It needs you: {row.attention}", max(8, width))]
     if not evidence:
-        lines.append(Content("No source has said anything about it yet."))
-    source_width = max((len(clean(said.source)) for said in evidence), default=0)
+        lines.append(Content("No source has reported it yet."))
+    source_width = max((len(_source(said.source)) for said in evidence), default=0)
     for said in evidence:
-        head = f"{'▶' if said.stands else ' '} {clean(said.source).ljust(source_width)}  {ago(now - said.at):>6} ago  "
+        head = (
+            f"{'▶' if said.stands else ' '} {_source(said.source).ljust(source_width)}  {ago(now - said.at):>6} ago  "
+        )
         room = max(8, width - len(head))
         parts = wrapped(said.text, room)
         lines.append(Content.styled(head, "bold" if said.stands else "$foreground-muted") + Content(parts[0]))
         lines.extend(Content(" " * len(head) + part) for part in parts[1:])
     if any(said.stands for said in evidence):
-        lines += [Content(""), Content.styled("▶ this word was taken", "$foreground-muted")]
+        lines += [Content(""), Content.styled("▶ decided the state", "$foreground-muted")]
     return Content("\n").join(lines)
 
 
@@ -74,7 +84,7 @@ class Explain(VerticalScroll, can_focus=False):
         self.show(row, partial(view.explain, row.key) if row else tuple)
 
     def show(self, row: Row | None, ask: Callable[[], Sequence[Evidence]]) -> None:
-        """`ask()` gives the newest evidence; it is asked again as time passes."""
+        """Show the evidence that `ask()` gives, and ask again as time passes."""
         self._row = row
         self._ask = ask
         self._show()

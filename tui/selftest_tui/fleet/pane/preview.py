@@ -1,12 +1,11 @@
 """The live screen of one pane, with its colours.
 
-Each look costs one tmux process, so it looks at one pane only, one look at a time: quickly while the screen changes
-or is typed into, ever more slowly while it does not (once a second at least), never while it cannot be seen. While the
-selection runs through a list, it waits until the selection rests; until the new screen has come, the one last seen of
-that pane is shown, never another pane's.
+Each capture costs one tmux process, so one pane is captured at a time: often while its screen changes or is typed
+into, with backoff to once a second while it does not, never while the widget is hidden. While the selection moves
+through a list, captures wait until it rests; until the new screen is there, the last one of that pane is shown.
 
 The bottom left corner of what is in use is shown, where a terminal's news are; one can scroll back into the history.
-It shows; typing is `selftest_tui.fleet.pane.typist`.
+Typing is done by `selftest_tui.fleet.pane.typist`.
 """
 
 from __future__ import annotations

@@ -261,12 +261,12 @@ class SidePane(Vertical, can_focus=False):
             return "Nothing is selected."
         host = row.agent.host
         if not host.is_local:
-            where = f"It runs on {host.name} ({host.provider}), so its screen is not followed."
+            where = f"It runs on {host.name} ({host.provider}), so its screen is not live here."
             if host.ssh is None:
                 return f"{where}\nmngr gives no ssh command for that host."
-            return f"{where}\n⏎ attaches to it; p looks at its screen once."
+            return f"{where}\n⏎ attaches to it; p fetches its screen once."
         if row.stale_since is not None:
-            return "It was not seen any more when last looked for."
+            return "It was not found at the last check."
         return f"It is {row.category.value}, and has no tmux session.\nS starts it."
 
     async def _ask_messages(self, row: Row) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Types what the person types into a pane, in that order, without attaching.
+"""Sends typed keys to a pane, in order, without attaching.
 
 Keys are queued and sent in batches, one tmux process at a time: what is typed while a batch is on its way is the next
 batch, so order holds however fast the fingers or slow the server. Every queued key carries the pane that it was typed
@@ -31,7 +31,7 @@ LEAVE = "ctrl+]"
 TYPING = "TYPING  every key goes to the agent · ^] leaves"
 """Stands in the key line meanwhile."""
 SUBTITLE = f"TYPING · {LEAVE} leaves · esc goes to it"
-OTHER_PANE = "The pane that you typed into is no longer the one shown: typing has ended."
+OTHER_PANE = "Typing has ended: another terminal is shown now."
 _LEAVE_KEYS = frozenset({"ctrl+right_square_bracket", "ctrl+]"})
 # Names of Textual's that Unicode does not know by that name.
 _NAMED_CHARACTERS = {"space": " ", "backslash": "\\", "underscore": "_", "at": "@", "minus": "-", "plus": "+"}
@@ -153,7 +153,7 @@ class Typist(Widget, can_focus=True):
 
     def on_blur(self) -> None:
         if self.is_typing and self.app.app_focus:  # another window of the desktop is no reason to leave
-            self.stop("Typing has ended: something else was chosen.")
+            self.stop("Typing has ended: something else has the focus.")
 
     def _send_next(self) -> None:
         if self._is_sending or not self._queue:
