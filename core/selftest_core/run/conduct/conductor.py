@@ -23,10 +23,10 @@ from selftest_core.errors import ToolError, ToolFailedError, describe_error, des
 from selftest_core.fleet.sources.reminders import note_reminder
 from selftest_core.journal import JournalError
 from selftest_core.run.clock import WallClock, seconds_since
-from selftest_core.run.conduct.context import METERING, Context, shorten
+from selftest_core.run.conduct.context import METERING, Context, Tasks, shorten
 from selftest_core.run.conduct.finisher import Finisher
 from selftest_core.run.conduct.launcher import Launcher
-from selftest_core.run.conduct.notifier import Notifications, notification_for
+from selftest_core.run.conduct.notifier import notification_for
 from selftest_core.run.conduct.observer import OBSERVING, Observer
 from selftest_core.run.conduct.policy import Action, Policy, advise
 from selftest_core.run.conduct.requests import handle_requests
@@ -98,7 +98,8 @@ class Conductor:
         self._launcher = Launcher(context, self._finisher)
         self._smoke_agents = SmokeAgents(context)
         self._errors = UnexpectedErrors(context, self._give_up)
-        self._notifications = Notifications(notifier, self._note_failed_notification)
+        self._notifier = notifier
+        self._notifications = Tasks()
         self._reminded_at: dict[str, float] = {}
         self._before = context.run
         self._is_metering = False
@@ -275,8 +276,8 @@ class Conductor:
     def _handle_change(self, run: Run, entry: Entry) -> None:
         before, self._before = self._before, run
         notification = notification_for(before, run, entry)
-        if notification is not None:
-            self._notifications.start(notification)
+        if notification is not None and self._notifier is not None:
+            self._notifications.start(self._notify(self._notifier, notification), "notifying a person")
         if self._on_change is not None and self._tasks.fatal is None:
             try:
                 self._on_change(run, entry)
@@ -298,5 +299,10 @@ class Conductor:
             case Phase.ENDED:
                 pass
 
-    def _note_failed_notification(self, notification: Notification, failure: str) -> None:
-        self._context.note(Event.CALLED, reason=notification.reason, says=shorten(failure))
+    async def _notify(self, notifier: Notifier, notification: Notification) -> None:
+        try:
+            failure = await notifier.notify(notification)
+        except Exception as error:
+            failure = describe_unexpected(error)
+        if failure:
+            self._context.note(Event.CALLED, reason=notification.reason, says=shorten(failure))

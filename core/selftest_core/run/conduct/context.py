@@ -98,13 +98,15 @@ class Tasks:
         failures, self._failures = tuple(self._failures), []
         return failures
 
+    async def finish(self) -> None:
+        """Wait for the end of all tasks."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def cancel(self) -> None:
         """Cancel all tasks and wait for their end."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        if tasks:
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await self.finish()
 
 
 @dataclass(slots=True)

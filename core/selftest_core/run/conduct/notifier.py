@@ -11,12 +11,11 @@ where no shell parses it. A command that fails or hangs does not affect the run;
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from selftest_core.errors import ToolError, describe_unexpected
+from selftest_core.errors import ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import Event
 from selftest_core.tools.process import run_async
@@ -112,42 +111,6 @@ def ring_bell() -> None:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\a")
             sys.stderr.flush()
-
-
-class Notifications:
-    """The notification tasks of one conductor. The conductor waits for them before it leaves."""
-
-    def __init__(self, notifier: Notifier | None, note_failure: Callable[[Notification, str], None]) -> None:
-        """`note_failure` is called with the reason after each notification that failed."""
-        self._notifier = notifier
-        self._note_failure = note_failure
-        self._running: set[asyncio.Task[None]] = set()
-
-    def start(self, notification: Notification) -> None:
-        """Notify in a task."""
-        if self._notifier is not None:
-            task = asyncio.ensure_future(self._notify(self._notifier, notification))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
-
-    async def finish(self) -> None:
-        """Wait for all tasks."""
-        if self._running:
-            await asyncio.gather(*self._running, return_exceptions=True)
-
-    async def cancel(self) -> None:
-        """Cancel all tasks and wait for their end."""
-        for task in tuple(self._running):
-            task.cancel()
-        await self.finish()
-
-    async def _notify(self, notifier: Notifier, notification: Notification) -> None:
-        try:
-            failure = await notifier.notify(notification)
-        except Exception as error:
-            failure = describe_unexpected(error)
-        if failure:
-            self._note_failure(notification, failure)
 
 
 def _one_line(text: str) -> str:
