@@ -1,8 +1,7 @@
-"""A run's clusters as a person works with them: who is in each, since when, where, and what to do about all at once.
+"""The clusters of a run: tests that share one cause, with times, hosts and evidence. Pure.
 
-Four kinds: failures and blocks that are alike, which are over; and agents that are still there, which need a person
-for one reason or are held up by a service that takes no more. Only these can be sent a message, and only they are.
-Every test is in at most one of them. Pure but for `message_members`, which acts on exactly the agents it is given.
+Four kinds: failed and blocked tests, which have ended; and agents that need a person for the same reason or are rate
+limited, which can be sent a message. Each test is in at most one cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ LIMITED_STAGE = "limited"
 
 
 class ClusterKind(StrEnum):
-    """What its members have in common. The last two are of agents that are there."""
+    """The kind of a cluster. The agents of the last two still run."""
 
     FAILED = "failed"
     BLOCKED = "blocked"
@@ -39,13 +38,13 @@ class ClusterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """Tests that are alike. `key` is the same as long as the run lives.
+    """Tests with one cause. `key` stays the same in a run.
 
-    `stage`: `launch`, `collection`, `test`, `work`, `pull`, `blocked`, and `waiting` or `limited` for those that are
-    there. `first_at` and `last_at`: seconds since the epoch, None where nothing is known. `hosts`: `provider host-id`,
-    each once, those of tests that never had one left out. `evidence`: the newest member's whole text, untrusted.
-    `title`: what agents that are there wait for, as the newest said it; empty for what is over. `is_pausing`: it is why
-    launching rests now. `is_accepted`: it was waved through.
+    `stage`: `launch`, `collection`, `test`, `work`, `pull`, `blocked`; `waiting` or `limited` for agents that run.
+    `first_at`, `last_at`: seconds since the epoch, None where unknown. `hosts`: `provider host-id`, each once, of tests
+    that had a host. `evidence`: the newest member's whole text, untrusted. `title`: what running agents wait for, from
+    the newest; empty for ended tests. `is_pausing`: launching is paused because of it. `is_accepted`: a person accepted
+    it.
     """
 
     key: str
@@ -63,12 +62,12 @@ class ClusterRow:
 
     @property
     def node_ids(self) -> tuple[str, ...]:
-        """The members' tests, in the order in which they came."""
+        """The members' tests, in the order of joining the cluster."""
         return tuple(row.planned.node_id for row in self.members)
 
 
 def cluster_rows(run: Run) -> tuple[ClusterRow, ...]:
-    """All clusters: the one that holds up the run first, then those that wait for a person, then by size."""
+    """List all clusters: the one that pauses the run first, then those that wait for a person, then by size."""
     place = {name: number for number, name in enumerate(run.order)}
     found: dict[tuple[ClusterKind, str, str], list[RunRow]] = {}
     for row in sorted(run.rows.values(), key=lambda one: place.get(one.name, len(place))):
@@ -80,18 +79,18 @@ def cluster_rows(run: Run) -> tuple[ClusterRow, ...]:
 
 
 def unreachable_reason(row: RunRow) -> str:
-    """Why this test's agent can be told nothing now; empty where it can."""
+    """Return why this test's agent cannot be messaged now; empty where it can."""
     if row.phase is Phase.WAITING:
         return "it has no agent yet"
     if row.phase in (Phase.STOPPING, Phase.ENDED):
         return "its agent has ended"
     if row.member is None or not row.member.host_id:
-        return "its agent is being made"
+        return "its agent is being launched"
     return ""
 
 
 def message_targets(rows: Iterable[RunRow]) -> tuple[Target, ...]:
-    """The agents of these tests that can be sent a message, as `actions.agent_actions.steer` takes them."""
+    """Return the agents of these tests that can be messaged, as targets for `actions.agent_actions.steer`."""
     from selftest_core.actions.agent_actions import Target
 
     members = [row.member for row in rows if not unreachable_reason(row) and row.member is not None]
@@ -99,7 +98,7 @@ def message_targets(rows: Iterable[RunRow]) -> tuple[Target, ...]:
 
 
 def _urgency(one: ClusterRow) -> tuple[bool, int, float, int]:
-    """The one that pauses the run, those that wait for a person by what that costs and since when, then by size."""
+    """Sort the cluster that pauses the run first, then those that wait for a person by cost and time, then by size."""
     if one.kind is not ClusterKind.ASKING:
         return not one.is_pausing, urgency(None) + 1, 0.0, -len(one.members)
     kinds = (Kind(row.asks) if row.asks in Kind else None for row in one.members)

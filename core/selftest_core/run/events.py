@@ -1,45 +1,45 @@
-"""The words of a run's journal, the states of a test's agent, and which word leads from which state to which.
+"""Events of a run's journal, phases of a test, and the table of transitions between phases.
 
-One table (`NEXT`) says all transitions; the fold obeys it, the conductor asks it, and no other place knows any. An
-event whose state or attempt does not fit is not obeyed: a line can never bring back what is over.
+`NEXT` is the only table of transitions: the fold and the conductor use it. An event that does not fit the phase or the
+attempt is ignored, so a line can never reopen what has ended.
 
-What each event carries besides `agent` (the planned name, which stays through all attempts) and `attempt` (from 1):
+Fields of each event, besides `agent` (the planned name, the same in all attempts) and `attempt` (from 1):
 
-    conducting    pid                               a conductor took the run up (no agent)
-    left          why                               it left: done, stopped, budget, paused, interrupted (no agent)
-    paused        reason, by, signature             launching rests (no agent)
-    resumed                                         it goes on; what paused it is accepted (no agent)
-    slowed        reason                            launching goes slowly for this; empty: as usual again (no agent)
-    called        reason, says                      a person was to be called, and `says` why that failed (no agent)
-    declined      wish, test, says                  a wish that cannot be fulfilled, and why (no agent)
-    error         step, test, says                  an unexpected error of ours while `step` was done; `test` is whose,
-                                                    empty where it belongs to none (no agent)
+    conducting    pid                               a conductor started or resumed the run (no agent)
+    left          why                               it ended: done, stopped, budget, paused, interrupted (no agent)
+    paused        reason, by, signature             launching is paused (no agent)
+    resumed                                         launching continues; its cause is accepted (no agent)
+    slowed        reason                            launching is slow for this reason; empty: no longer (no agent)
+    called        reason, says                      a notification; `says`: why it failed (no agent)
+    declined      wish, test, says                  a request that was refused, and why (no agent)
+    error         step, test, says                  an unexpected error in our code during `step`; `test`: the test,
+                                                    empty where it is of none (no agent)
     smoking       place, type, number, agent_id,    written before a smoke agent is made (no agent)
                   name
-    smoked        place, number, ok, seconds, says, how it went, `says` why it failed, and what it used (no agent)
+    smoked        place, number, ok, seconds, says, its result, why it failed, and its usage (no agent)
                   usage
-    halted                                          no more launches, and what runs is to be ended (no agent)
+    halted                                          no more launches, and running agents are stopped (no agent)
     launching     agent_id, name, elapsed, boot     written before `mngr create`
-    made          host_id, provider, says           an interactive agent is there and has no prompt yet; `says`: what
-                                                    mngr complained of
+    made          host_id, provider, says           an interactive agent exists and has no prompt yet; `says`: the
+                                                    warning of mngr
     prompting     says                              written before its prompt is sent; `says`: why the last one failed
-    launched      host_id, provider, adopted,       it works: it was made or found there, and has its prompt; `unsure`:
-                  elapsed, boot, unsure, setup      why nobody can tell whether it has it; `setup`: seconds that the
-                                                    setup of its copy took, where it had one
+    launched      host_id, provider, adopted,       the agent works: it was made or found, and has its prompt; `unsure`:
+                  elapsed, boot, unsure, setup      why it is unknown whether the prompt arrived; `setup`: seconds of
+                                                    the setup of its copy, where it had one
     pulling       stamp                             written before its files are fetched
-    missed        says, whole, again                they are not there, not whole, or cannot be fetched yet; `whole`:
-                                                    the outcome is, and its branch cannot be used; `again`: fetch them
-                                                    again though they do not change
+    missed        says, whole, again                they are missing, incomplete, or cannot be fetched yet; `whole`: the
+                                                    outcome is complete, but its branch cannot be used; `again`: fetch
+                                                    them again even if they do not change
     reminding                                       written before the one reminder is sent
     reminded      says                              written after it; a kill in between sends it again
-    noticed       reason                            it needs a person; empty: not any more
-    limited       reason                            its screen says that a service takes no more; empty: not any more
-    metered       usage                             what its agent used until now (`usage.as_fields`); the last one of
-                                                    an attempt counts, before its end and again when it is stopped
-    ended         end, stage, text, signature,      how it ended, for good; its files are in place by then; the
-                  tip, commits                      signature is of the evidence, to tell which failures are alike
-    stopped       says                              its agent is stopped, or `says` why it could not be
-    retrying      reason, text                      this attempt is over, another one will be made
+    noticed       reason                            the agent needs a person; empty: no longer
+    limited       reason                            its screen shows a rate limit; empty: no longer
+    metered       usage                             the agent's usage until now (`usage.as_fields`); the last one of an
+                                                    attempt counts, written before its end and when it is stopped
+    ended         end, stage, text, signature,      how the test ended, finally; its files are in place by then; the
+                  tip, commits                      signature of the evidence groups failures with one cause
+    stopped       says                              the agent is stopped; `says`: why it could not be
+    retrying      reason, text                      this attempt is over, and another one follows
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from enum import StrEnum
 
 
 class Event(StrEnum):
-    """What a line of a run's journal says."""
+    """The event of a line of a run's journal."""
 
     CONDUCTING = "conducting"
     LEFT = "left"
@@ -78,7 +78,7 @@ class Event(StrEnum):
 
 
 class Phase(StrEnum):
-    """Where a test is. `STOPPING`: its end is known and its agent still has to be stopped."""
+    """The phase of a test. `STOPPING`: its end is known, and its agent must still be stopped."""
 
     WAITING = "waiting"
     LAUNCHING = "launching"
@@ -89,7 +89,7 @@ class Phase(StrEnum):
 
 
 RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
-"""The phases that count against how many may run at once."""
+"""The phases that count towards the limit of running agents."""
 
 NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.WAITING, Event.LAUNCHING): Phase.LAUNCHING,
@@ -115,4 +115,4 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.STOPPING, Event.STOPPED): Phase.ENDED,
     (Phase.ENDED, Event.RETRYING): Phase.WAITING,
 }
-"""From a phase by an event to the next phase; a pair that is not in here changes nothing."""
+"""The next phase by phase and event; other pairs change nothing."""

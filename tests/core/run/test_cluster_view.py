@@ -93,7 +93,7 @@ def test_only_agents_that_are_there_are_told_anything_and_by_the_address_that_ca
     assert target.address == f"{PLAN.tests[3].agent_id}@h2.boxes"
     assert [unreachable_reason(rows[n]) for n in (0, 3, 6)] == ["its agent has ended", "", "it has no agent yet"]
     made = run_of((Event.LAUNCHING, {"agent": NAMES[0]}))
-    assert unreachable_reason(made.rows[NAMES[0]]) == "its agent is being made"
+    assert unreachable_reason(made.rows[NAMES[0]]) == "its agent is being launched"
 
 
 def test_a_journal_without_signatures_gives_the_same_clusters() -> None:

@@ -1,12 +1,10 @@
-"""The private clone that agents start from: the base and its history, and nothing else of the person's.
+"""The private clone that agents start from: the base and its history, and nothing else of the user's repository.
 
-It is packed from the person's objects without asking their repository for anything: no file protocol, no hook or
-template or setting of theirs, no hard link through which an agent in a worktree could reach an object of theirs, and
-no borrowing, so that a `git gc` of theirs in the middle of a run harms nobody. One branch, no tag, no remote: mngr's
-mirror pushes all branches and tags, so what is not here leaves this machine in no way. Packing costs what the first
-of the agents' copies costs.
+It is packed from the user's objects: no file protocol, none of their hooks, templates or settings, no hard links
+through which an agent's worktree could reach their objects, and no alternates, so that their `git gc` during a run does
+no harm. It has one branch, no tags and no remote: mngr's mirror pushes all branches and tags, and pushes nothing else.
 
-mngr hands on what it finds here: the name for commits, and `.git/info/exclude`, which keeps `.selftest/` out of an
+mngr copies two things from here: the name for commits, and `.git/info/exclude`, which keeps `.selftest/` out of an
 agent's `git add -A`.
 """
 
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 BRANCH = "selftest"
 """The one branch of the clone, at the base."""
 _PATIENCE = 3600.0
-"""Seconds for packing or writing out a very large repository."""
+"""Seconds for packing or checking out a very large repository."""
 _EXCLUDED = "/.selftest/\n"
 _LARGEST_EXCLUDE = 64 * 1024
 
@@ -38,15 +36,15 @@ class CloneError(SelftestError):
 
 
 def make_clone(repository: Path, base: str, folder: Path, environ: Mapping[str, str]) -> Path:
-    """Make the clone at `folder` with the base checked out, and return it; one that is there already is left alone.
+    """Make the clone at `folder` with the base checked out, and return it; keep one that exists already.
 
-    `base` is a full commit id. The folder appears whole or not at all, so a crash leaves nothing that looks like a
-    clone. Raises CloneError, and RefusedError where `folder` is something else.
+    `base`: a full commit id. The folder is renamed into place when it is complete, so a crash leaves no partial clone.
+    Raises CloneError, and RefusedError if `folder` is something else.
     """
     if folder.exists() or folder.is_symlink():
         if _stands_at(folder, base, environ):
             return folder
-        raise RefusedError("The run's clone is not what it was", str(folder), "Begin a new run.")
+        raise RefusedError("The run's clone was changed", str(folder), "Start a new run.")
     place = find_place(repository, environ)
     draft = folder.with_name(f"{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
@@ -60,16 +58,15 @@ def make_clone(repository: Path, base: str, folder: Path, environ: Mapping[str, 
         with contextlib.suppress(OSError):
             shutil.rmtree(draft)
         detail = error.detail if isinstance(error, ToolFailedError) else str(error)
-        hint = "Make room or mend the repository (`git fsck`), and start again."
+        hint = "Free disk space or repair the repository (`git fsck`), and start again."
         raise CloneError("The private clone of the repository cannot be made", detail, hint) from error
     return folder
 
 
 def write_base_files(repository: Path, base: str, folder: Path, environ: Mapping[str, str]) -> Path:
-    """Write the files of the base out into the new `folder`, for a look at them, and return it.
+    """Check the base out into the new `folder`, to read its files, and return it. Raises CloneError.
 
-    It borrows the person's objects as long as it stands, so it costs the files alone; nothing may work in it. Raises
-    CloneError.
+    It uses the user's objects as alternates, so it only takes the space of the files; no agent may work in it.
     """
     place = find_place(repository, environ)
     try:
@@ -85,8 +82,8 @@ def write_base_files(repository: Path, base: str, folder: Path, environ: Mapping
         _write_out(git, folder)
     except (OSError, ToolFailedError) as error:
         detail = error.detail if isinstance(error, ToolFailedError) else str(error)
-        hint = "Make room or mend the repository (`git fsck`), and start again."
-        raise CloneError("The files of the base cannot be written out", detail, hint) from error
+        hint = "Free disk space or repair the repository (`git fsck`), and start again."
+        raise CloneError("The base cannot be checked out", detail, hint) from error
     return folder
 
 
@@ -107,7 +104,7 @@ def _init(draft: Path, environ: Mapping[str, str]) -> None:
 
 
 def _take_objects(draft: Path, source: Path, base: str, environ: Mapping[str, str]) -> None:
-    """Pack what the base reaches. The person's objects are borrowed for these two calls and no longer."""
+    """Pack the objects that are reachable from the base. Only these two calls use the user's objects as alternates."""
     git = Git(draft / ".git", environ)
     git.environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(source / "objects")
     if (source / "shallow").is_file():
@@ -126,7 +123,7 @@ def _prepare(draft: Path, source: Path, who: tuple[str, str], environ: Mapping[s
     has_own = theirs.is_file() and theirs.stat().st_size <= _LARGEST_EXCLUDE
     own = theirs.read_bytes().rstrip(b"\n") + b"\n" if has_own else b""
     (info / "exclude").write_bytes(own + _EXCLUDED.encode())
-    # Also proves that every object of the base came along, now that nothing is borrowed any more.
+    # Also proves that every object of the base was packed: there are no alternates now.
     _write_out(git, draft)
 
 
@@ -134,9 +131,9 @@ def _write_out(git: Git, folder: Path) -> None:
     reset = ("reset", "--hard", "--quiet", f"refs/heads/{BRANCH}", "--")
     done = git.run(f"--work-tree={folder}", *reset, timeout=_PATIENCE)
     if not done.ok:
-        raise ToolFailedError("git cannot write the files out", done.stderr_end, argv=done.argv)
+        raise ToolFailedError("git cannot check out the files", done.stderr_end, argv=done.argv)
 
 
 def _quoted(path: Path) -> str:
-    """One folder in a list that is divided by colons: as a C string, so that any name may stand in it."""
+    """Quote a folder for a list separated by colons: as a C string, which may contain any name."""
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

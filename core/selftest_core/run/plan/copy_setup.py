@@ -1,8 +1,8 @@
-"""Setup of an agent's copy: the command that makes its environment before the agent begins.
+"""The setup of an agent's copy: a command that makes its environment before the agent starts.
 
-An environment that copies share, or one of the person's own, may import the tested package from somewhere else than
-the copy, so each copy makes its own. mngr runs the command on the agent's host while it makes the agent, and prints
-what it prints: so how long it took, and its last lines where it failed, are read from there, also from far hosts.
+A shared environment may import the tested package from outside the copy, so each copy makes its own. mngr runs the
+command on the agent's host while it makes the agent, and prints its output: its duration, and its last lines where it
+failed, are parsed from there, also for remote hosts.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from selftest_core.tools.process import Completed
 
 AUTO = "auto"
-"""The setting that leaves the command to us."""
+"""The value of the setting that chooses the command automatically."""
 UV_SYNC = "uv sync --frozen"
 OWN_PYTHON = ".venv/bin/python"
 """The interpreter of a copy's own environment, relative to the copy."""
 ENVIRONMENT = ("UV_LINK_MODE=copy", "UV_PROJECT_ENVIRONMENT=.venv", "VIRTUAL_ENV=")
-"""For the setup and its agent: nothing but uv's cache is shared, and no environment of the person's is active."""
+"""Variables of the setup and the agent: they share only uv's cache, and use no environment of the user."""
 _LOG = ".selftest/setup.log"
 _MARK = "selftest-setup:"
 _DONE = re.compile(rf"^{_MARK} done (\d+)\s*$", re.MULTILINE)
@@ -38,9 +38,9 @@ _FAILED = re.compile(rf"^{_MARK} last lines\s*$(.*?)^{_MARK} failed (\d+) (\d+)\
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How copies are set up. `command`: for a shell, empty for none.
+    """The setup of copies. `command`: for a shell, empty for none.
 
-    `has_own`: a `.venv` with pytest comes of it, as the person has one, or as their lock says.
+    `has_own`: it makes a `.venv` with pytest, as far as the user's own `.venv` or their lock file tells.
     """
 
     command: str = ""
@@ -48,7 +48,7 @@ class Setup:
 
 
 def choose_setup(configured: str, source: Source, environ: Mapping[str, str], *, is_local: bool) -> Setup:
-    """The setup for the setting `setup_command`. By itself a lock of uv is enough, where uv is and agents are here."""
+    """Choose the setup for the setting `setup_command`. `auto`: `uv sync` for local agents, if uv and uv.lock exist."""
     if configured != AUTO:
         command = configured.strip()
         return Setup(command, has_own=bool(command) and (source.place.top / OWN_PYTHON).exists())
@@ -62,7 +62,7 @@ def choose_setup(configured: str, source: Source, environ: Mapping[str, str], *,
 
 
 def setup_script(command: str, folder: PurePosixPath) -> str:
-    """Runs the command in the copy at `folder`; prints how long it took, or its last lines, and fails as it does."""
+    """Make the script that runs the command in the copy at `folder`, and prints its duration or its last lines."""
     return (
         f"cd {shlex.quote(str(folder))} || exit 1; begun=$(date +%s); "
         f"sh -c {shlex.quote(command)} > {_LOG} 2>&1 < /dev/null; status=$?; took=$(($(date +%s) - begun)); "
@@ -72,17 +72,17 @@ def setup_script(command: str, folder: PurePosixPath) -> str:
 
 
 def seconds_of(done: Completed) -> float | None:
-    """The seconds that the setup took, as `mngr create` printed them; None where there was none."""
+    """Parse the duration of the setup from the output of `mngr create`; None where there was no setup."""
     found = _DONE.search(done.stderr) or _DONE.search(done.stdout)
     return float(found[1]) if found is not None else None
 
 
 def raise_failed_setup(done: Completed) -> None:
-    """Raise SetupError, with the last lines of the command, where `mngr create` failed at the setup."""
+    """Raise SetupError with the last lines of the command if `mngr create` failed at the setup."""
     found = _FAILED.search(done.stderr) or _FAILED.search(done.stdout)
     if found is not None:
         raise SetupError(
             f"setup_command failed with exit status {found[2]} after {found[3]} s", found[1].strip(),
-            "Mend the setting `setup_command`, or what it needs, in the base of the run.",
+            "Fix the setting `setup_command`, or what it needs in the base of the run.",
             argv=done.argv, exit_status=done.exit_status, stderr=done.stderr,
         )  # fmt: skip

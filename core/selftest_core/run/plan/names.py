@@ -1,11 +1,9 @@
-"""What the agents of a run are called, and the labels that say what each is for.
+"""Names and labels of a run's agents.
 
-An agent's name is read by people in a table and typed after `mngr connect`, and it ends up in host names, branch
-names and tmux sessions. So it begins with the words of its test, has letters, digits and hyphens alone, is cut before
-providers cut it (Modal at 64 with a prefix of its own), and never ends in a hyphen, which is refused. The hash behind
-the words keeps cut names apart, and the run's last digits keep two runs of one test apart on one host.
-
-A name is made of its test and run alone, so that adding a test renames no other.
+A name is read in tables, typed after `mngr connect`, and used in host names, branches and tmux sessions. It starts with
+the words of its test, has only letters, digits and hyphens, is shorter than the limits of providers (Modal: 64 with its
+prefix), and never ends with a hyphen. A hash distinguishes names that were cut, and the last digits of the run id
+distinguish two runs of one test on one host. A name depends only on its test and run: adding a test renames no other.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST = 50
 """Characters of a name."""
 LONGEST_LABEL = 200
-"""Characters of a label's value: providers keep labels as tags, and cut long ones."""
+"""Characters of a label's value: providers store labels as tags, and cut long ones."""
 RUN_LABEL = "selftest_run"
 ROLE_LABEL = "selftest_role"
 TEST_LABEL = "selftest_test"
@@ -34,10 +32,7 @@ _PLAIN = re.compile(r"[\x20-\x7e\xa1-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd]*")
 
 
 def agent_names(run: str, node_ids: Iterable[str]) -> dict[str, str]:
-    """The name of each test's agent, by node id. The same run and test always give the same name.
-
-    `run` is a run's id; its last four characters go into the names.
-    """
+    """Make the name of each test's agent, by node id. The same run and test always give the same name."""
     given: dict[str, str] = {}
     taken: set[str] = set()
     for node_id in dict.fromkeys(node_ids):
@@ -52,12 +47,12 @@ def agent_names(run: str, node_ids: Iterable[str]) -> dict[str, str]:
 
 
 def labels(run: str, node_id: str, role: Role = "tester") -> dict[str, str]:
-    """The labels of an agent, from which its run and test are found again on any machine."""
+    """Make the labels of an agent: they tell its run and test on any machine."""
     return {RUN_LABEL: run, ROLE_LABEL: role, TEST_LABEL: label_of(node_id)}
 
 
 def label_of(node_id: str) -> str:
-    """The node id itself where a label can hold it, else its beginning and a hash of the whole."""
+    """Return the node id if it is a valid label, else its beginning and a hash."""
     if len(node_id) <= LONGEST_LABEL and _PLAIN.fullmatch(node_id):
         return node_id
     digest = _digest(node_id)[:16]
@@ -71,7 +66,7 @@ def _name(run: str, node_id: str, attempt: int) -> str:
 
 
 def _words(node_id: str) -> str:
-    """The test function's own words: what tells it from its neighbours is what it is called, not where it stands."""
+    """Return the words of the test function's name and parameters, without its path."""
     place, bracket, parameters = node_id.partition("[")
     function = place.rpartition("::")[2].removeprefix("test_")
     plain = unicodedata.normalize("NFKD", f"{function}{bracket}{parameters}")

@@ -1,10 +1,10 @@
-"""The plan of a run: everything that was decided before its first agent, as one value and as `plan.json`.
+"""The plan of a run: all decisions before its first agent, as one value and as `plan.json`.
 
-A run is a fold of this value and its journal, so nothing that may change later (a flag, a setting, a branch) is read
-again: what a resume needs stands in here, the ids of the agents included. It is written once and never changed.
+The state of a run is a fold of its plan and its journal. Flags, settings and branches may change later and are not read
+again: the plan contains everything that a resume needs, the agents' ids included. It is written once.
 
-Reading is strict, since a plan that was half understood would start the wrong agents. A field that this version does
-not know is refused by its name: it is a newer version's, and what it asks for would not be done.
+Reading is strict, since a plan that is misread would start the wrong agents. An unknown field is refused by name: a
+newer version wrote it, and this one would ignore it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-"""The version of the shape of `plan.json`."""
+"""The version of the format of `plan.json`."""
 
 _RUN = re.compile(r"[0-9]{8}-[0-9]{4}-[0-9a-f]{4}")
 _OID = re.compile(r"[0-9a-f]{40}")
@@ -33,15 +33,15 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class UnreadablePlanError(SelftestError):
-    """A plan.json that is not one, or is of a version that we do not know."""
+    """A plan.json that is invalid or of an unknown version."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTest:
-    """One test and the agent that will own it.
+    """One test and its agent.
 
-    `node_id` is pytest's, parameters included. `agent_id` is chosen before the agent is made, so that a crash in
-    between loses nothing. `blocks`: the tutorial blocks that it cites, word for word.
+    `node_id`: pytest's, parameters included. `agent_id`: chosen before the agent is made, so that a crash in between
+    loses nothing. `blocks`: the tutorial blocks that the test cites, word for word.
     """
 
     node_id: str
@@ -52,18 +52,17 @@ class PlannedTest:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run will do.
+    """The decisions of a run.
 
-    `run`: its id, like `20261121-0931-7f3a`. `repository`: the absolute path of the person's. `base`: a full commit
-    id. `env_names`: the variables that agents get from the person's environment; their values are in no file of ours.
+    `run`: its id, like `20261121-0931-7f3a`. `repository`: the absolute path of the user's. `base`: a full commit id.
+    `env_names`: the variables that agents get from the user's environment; their values are never stored.
     `launch_rate`: agents per second. `timeout`: seconds that one agent may take. `create_args`: passed to
-    `mngr create` as they are. `pytest_command`: the project's own. `left_out`: paths that are changed or untracked
-    in the person's tree and so not in the base. `created_at`: seconds since the epoch.
-    `prompt_template`: the text of the person's template, empty for the one that ships. `warnings`: what the person
-    was told before the first agent, such as a history that is cut. `agent_env`: `NAME=value`, variables that every
-    agent gets. `agent_settings`: `KEY=value`, settings of mngr for these agents alone. `setup_command`: a shell
-    command that runs in each copy before its agent begins, empty for none. `smoke`: the places on which a smoke agent
-    goes ahead of the others.
+    `mngr create` unchanged. `pytest_command`: the project's own. `left_out`: paths that are changed or untracked
+    in the user's work tree and so not in the base. `created_at`: seconds since the epoch.
+    `prompt_template`: the text of the user's template, empty for the default one. `warnings`: shown before the first
+    agent, such as a shallow history. `agent_env`: `NAME=value`, further variables of every agent. `agent_settings`:
+    `KEY=value`, settings of mngr for these agents only. `setup_command`: a shell command that runs in each copy before
+    its agent starts, empty for none. `smoke`: the places where a smoke agent runs before the others.
     """
 
     run: str
@@ -95,7 +94,7 @@ class RunPlan:
 
 
 def plan_json(plan: RunPlan) -> dict[str, Any]:
-    """The plan as the JSON of `plan.json`. `plan_from_json` gives the same plan back."""
+    """Convert a plan to the JSON of `plan.json`; `plan_from_json` is the inverse."""
     return {"version": VERSION, **{name: _plain(value) for name, value in dataclasses.asdict(plan).items()}}
 
 
@@ -106,11 +105,11 @@ def _plain(value: Any) -> Any:
 
 
 def plan_from_json(document: object) -> RunPlan:
-    """Read a plan. Raises UnreadablePlanError that names the field and what is wrong with it."""
+    """Read a plan. Raises UnreadablePlanError with the field and the reason."""
     if not isinstance(document, dict):
         raise _unreadable("it is no object")
     if document.get("version") != VERSION:
-        hint = "Go on with the version of selftest-tui that began this run, or begin a new run."
+        hint = "Use the version of selftest-tui that started this run, or start a new run."
         raise _unreadable(f"version is {document.get('version')!r:.40}, and {VERSION} is what this one reads", hint)
     fields = {name: value for name, value in document.items() if name != "version"}
     plan = RunPlan(**_values(fields, _PLAN_FIELDS, "", optional=_OPTIONAL))
@@ -119,7 +118,7 @@ def plan_from_json(document: object) -> RunPlan:
 
 
 def check_plan(plan: RunPlan) -> None:
-    """Raise UnreadablePlanError where this plan could not be read back from its file."""
+    """Raise UnreadablePlanError if this plan could not be read back from its file."""
     plan_from_json(plan_json(plan))
 
 
@@ -134,7 +133,7 @@ def _refuse_twins(plan: RunPlan) -> None:
             raise _unreadable(f"tests: the {what} {twice!r:.200} is there twice")
 
 
-def _unreadable(reason: str, hint: str = "Restore the file as it was, or begin a new run.") -> UnreadablePlanError:
+def _unreadable(reason: str, hint: str = "Restore the file, or start a new run.") -> UnreadablePlanError:
     return UnreadablePlanError("The plan of this run cannot be read", reason, hint)
 
 

@@ -1,8 +1,7 @@
-"""Making a plan: from what a person chose, the repository and the tests that were found to one value.
+"""Build the plan of a run from the user's options, the repository and the collected tests.
 
-Everything that can be known to fail is refused here with what to do about it, before the first agent exists: a
-setting that cannot work, a variable that is not set, a prompt that cannot be made, a name that is taken. No clock and
-no chance inside: time and random digits are handed in.
+It refuses what cannot work before the first agent exists, with a hint: invalid settings, variables that are not set,
+a template that cannot be rendered, names that are taken. Pure: time and random digits are arguments.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ MODAL = "modal"
 COMMAND = "command"
 _MOST_LEFT_OUT = 1000
 _SPARE = 300
-"""Seconds that a remote host must outlive its agent's deadline, to be pulled from."""
+"""Seconds that a remote host must outlive its agent's timeout, for fetching the results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a person chose, by flags and settings; the words mean what they mean in a plan."""
+    """The options of a run after flags and settings are merged; fields as in `RunPlan`."""
 
     pytest_command: tuple[str, ...]
     provider: str = _DEFAULTS.on
@@ -61,7 +60,7 @@ class Choices:
 
 
 def run_id(at: float, random_hex: Callable[[int], str]) -> str:
-    """The id of a run that begins at `at` (seconds since the epoch), like `20261121-0931-7f3a`."""
+    """Make the id of a run that starts at `at` (seconds since the epoch), like `20261121-0931-7f3a`."""
     return f"{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M}-{random_hex(2)}"
 
 
@@ -76,22 +75,22 @@ def make_plan(
     random_hex: Callable[[int], str],
     warnings: Sequence[str] = (),
 ) -> RunPlan:
-    """The plan of a run. `node_ids` with parameters; `blocks` by node id without, as `blocks_by_test` gives them.
+    """Make the plan of a run. `node_ids`: with parameters; `blocks`: by node id without them (`blocks_by_test`).
 
-    `random_hex` is `secrets.token_hex`. `environ` is only asked whether the named variables are set. `warnings`: what
-    others have to say of this run. Raises UsageError for what cannot work, ConfigError for the template.
+    `random_hex`: `secrets.token_hex`. `environ`: only checked for the named variables. `warnings`: further warnings.
+    Raises UsageError for what cannot work, ConfigError for the template.
     """
     check_choices(choices, environ)
     told = [*source.warnings, *warnings]
     once = tuple(dict.fromkeys(node_ids))
     if not once:
-        hint = "Name tests that exist; `selftest-tui run --dry-run` shows what is found."
+        hint = "Name tests that exist; `selftest-tui run --dry-run` lists them."
         raise UsageError("There is no test to run", "Nothing was collected or chosen.", hint)
     if len(once) < len(node_ids):
-        told.append(f"tests were named more than once ({len(node_ids) - len(once)} times too often); each runs once")
+        told.append(f"tests were named more than once ({len(node_ids) - len(once)} extra); each runs once")
     left_out = source.left_out[:_MOST_LEFT_OUT]
     if len(left_out) < len(source.left_out):
-        told.append(f"{len(source.left_out) - len(left_out):,} more paths are left out than are listed")
+        told.append(f"{len(source.left_out) - len(left_out):,} further paths that are not in the base are not listed")
     create_args, warning = _create_args(choices)
     told += [warning] if warning else []
     run = run_id(at, random_hex)
@@ -130,20 +129,20 @@ def make_plan(
     try:
         check_plan(plan)
     except UnreadablePlanError as error:
-        raise UsageError("This run cannot be planned", error.detail, "Mend the setting or the name.") from error
+        raise UsageError("This run cannot be planned", error.detail, "Fix the setting or the name.") from error
     render_prompt(plan, plan.tests[0], at)
     return plan
 
 
 def _smoke_places(choices: Choices) -> tuple[str, ...]:
-    """One place of each provider; a command agent is what its script is, and costs nothing to try."""
+    """Return one place of each provider; none for command agents, which cost nothing to try."""
     if not choices.is_smoke or choices.agent_type == COMMAND:
         return ()
     return tuple({provider_of(place): place for place in reversed(places(choices.provider))}.values())[::-1]
 
 
 def blocks_by_test(coverage: Coverage) -> dict[str, tuple[str, ...]]:
-    """The texts of the blocks that each test cites, by node id without parameters, in the tutorial's order."""
+    """Return the texts of the blocks that each test cites, by node id without parameters, in the tutorial's order."""
     found: dict[str, list[str]] = {}
     for cited in coverage.blocks:
         for test in cited.tests:
@@ -152,22 +151,22 @@ def blocks_by_test(coverage: Coverage) -> dict[str, tuple[str, ...]]:
 
 
 def without_parameters(node_id: str) -> str:
-    """The node id of the test function; a folder may have a bracket in its name, and so may a parameter have colons."""
+    """Return the node id of the test function. A folder's name may contain a bracket, and a parameter colons."""
     path, colons, rest = node_id.partition("::")
     return path + colons + rest.partition("[")[0]
 
 
 def refuse_taken(plan: RunPlan, names: Collection[str], ids: Collection[str] = ()) -> None:
-    """Raise RefusedError where one of the plan's agents is there already. `names` and `ids`: of all agents seen."""
+    """Raise RefusedError if one of the plan's agents exists already. `names`, `ids`: of all existing agents."""
     taken = [test.agent_name for test in plan.tests if test.agent_name in names or test.agent_id in ids]
     if taken:
         detail = ", ".join(taken[:10]) + (f" and {len(taken) - 10} more" if len(taken) > 10 else "")
-        hint = "Begin again for another run id, or destroy those agents first."
-        raise RefusedError("Agents of these names are there already", detail, hint)
+        hint = "Start again for another run id, or destroy those agents first."
+        raise RefusedError("Agents with these names exist already", detail, hint)
 
 
 def check_choices(choices: Choices, environ: Mapping[str, str]) -> None:
-    """Raise UsageError for what cannot work, whatever the tests are."""
+    """Raise UsageError for options that cannot work with any tests."""
     if choices.agent_type == COMMAND and choices.agent_command is None:
         raise UsageError("A command agent needs a command", "", "Name a script with --agent-command SCRIPT.")
     if choices.agent_type != COMMAND and choices.agent_command is not None:
@@ -183,8 +182,8 @@ def check_choices(choices: Choices, environ: Mapping[str, str]) -> None:
             raise UsageError(f"{flag} is {value:g}", "", "It must be more than 0.")
     missing = [name for name in dict.fromkeys(choices.env_names) if name not in environ]
     if missing:
-        hint = "Set it, or leave --env out for it."
-        raise UsageError(f"Not set here: {', '.join(missing)}", "The agents would start without.", hint)
+        hint = "Set it, or do not name it with --env."
+        raise UsageError(f"Not set here: {', '.join(missing)}", "The agents would start without it.", hint)
     _check_money(choices.budget_usd, choices.usd_per_agent, is_command=choices.agent_type == COMMAND)
 
 
@@ -195,15 +194,15 @@ def _check_money(budget: float | None, each: float | None, *, is_command: bool) 
     if budget is None:
         return
     if each is None and is_command:
-        detail = "Command agents are not metered, so the budget counts by an estimate for each."
-        raise UsageError("A budget needs to know what an agent costs", detail, "Set usd_per_agent.")
+        detail = "Command agents are not metered, so the budget needs an estimate for each."
+        raise UsageError("A budget needs the cost of an agent", detail, "Set usd_per_agent.")
     if each is not None and budget < each:
         detail = f"One agent is estimated at {each:.2f} USD, and the budget is {budget:.2f} USD."
         raise UsageError("The budget does not pay for one agent", detail, "Raise --budget-usd.")
 
 
 def _create_args(choices: Choices) -> tuple[tuple[str, ...], str]:
-    """The arguments for `mngr create`, and a warning. A sandbox that dies before its agent takes the result along."""
+    """Return the arguments for `mngr create`, and a warning: a sandbox that ends before its agent loses the result."""
     if MODAL not in providers_of(choices.provider):
         return choices.create_args, ""
     least = math.ceil(choices.timeout) + _SPARE
@@ -218,6 +217,6 @@ def _create_args(choices: Choices) -> tuple[tuple[str, ...], str]:
 
 
 def _words(arguments: Iterable[str]) -> Iterable[str]:
-    """Words as they may stand alone, or behind the flag that they belong to."""
+    """Return the values of arguments, with or without their flag in front."""
     for argument in arguments:
         yield argument.removeprefix("-b").removeprefix("--build-arg").removeprefix("=").strip()

@@ -1,8 +1,8 @@
-"""Whether a run could begin here: asked of the programs that it needs, before its first agent.
+"""Checks before a run: its programs, its provider, its agent type and the login of its agents.
 
-mngr itself is asked what it knows, by calls that can make nothing: a create at a provider that cannot exist fails
-behind the check of the agent's type, and `gc --dry-run` names a provider that is unknown. A listing of the provider
-shows that it answers, and whose names are taken. Each call costs a second, so they go side by side.
+mngr is asked by calls that make nothing: `create` at a provider that cannot exist fails after the check of the agent
+type, and `gc --dry-run` reports an unknown provider. A listing of the provider proves that it answers, and gives the
+names that are taken. Each call takes a second, so they run concurrently.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from selftest_core.tools.mngr import Mngr
 
 _NOWHERE = "selftest-asks-for-the-type"
-"""No provider of anybody's: an agent that is to be made there is never made."""
+"""A provider that cannot exist: no agent is ever made there."""
 _TIMEOUT = 90.0
 _PROGRAMS = ("claude", "codex", "gemini", "opencode")
 """Agent types whose program has the type's name."""
 
 
 def refuse_missing_tools(choices: Choices, environ: Mapping[str, str]) -> None:
-    """Raise ToolMissingError where a program is not here that every run of this kind needs."""
+    """Raise ToolMissingError if a program is missing that such a run needs."""
     is_local = LOCAL_PROVIDER in providers_of(choices.provider)
     for name in ("git", "rsync", *(("tmux",) if is_local else ())):
         if shutil.which(name, path=environ.get("PATH", "")) is None:
@@ -45,11 +45,11 @@ def refuse_missing_tools(choices: Choices, environ: Mapping[str, str]) -> None:
 
 
 def warnings_of(choices: Choices, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What is to be said of the places and of the program of the agents; mngr may know better where that is."""
+    """List warnings about the places, the program and the login of the agents."""
     told: list[str] = []
     providers = providers_of(choices.provider)
     if len(places(choices.provider)) > len(providers):
-        told.append("hosts of one provider: while one of them is down, mngr reaches none of them")
+        told.append("several hosts of one provider: while one of them is down, mngr reaches none of them")
     is_here = shutil.which(choices.agent_type, path=environ.get("PATH", "")) is not None
     if choices.agent_type in _PROGRAMS and LOCAL_PROVIDER in providers and not is_here:
         told.append(f"`{choices.agent_type}` is not on PATH here: its agents may not start")
@@ -57,14 +57,14 @@ def warnings_of(choices: Choices, environ: Mapping[str, str]) -> tuple[str, ...]
     shell = _shell_of_both(choices, environ)
     if shell:
         told.append(
-            f"the agents run `{shell}`, as the shell around them does: mngr cannot tell when one has crashed, which is "
-            f"then seen when its time is up; name an executable script instead of `{shell} SCRIPT`"
+            f"the agents run `{shell}`, the same program as their login shell: mngr cannot detect their crash, so a "
+            f"crashed one runs into its timeout; name an executable script instead of `{shell} SCRIPT`"
         )
     return tuple(told)
 
 
 def _login_warnings(choices: Choices, environ: Mapping[str, str]) -> list[str]:
-    """What the agents lack to reach their model, where that can be seen from here."""
+    """List what the agents lack to reach their model, as far as this machine tells."""
     agent_type = choices.agent_type
     if agent_type not in HOW_TO:
         return []
@@ -73,17 +73,17 @@ def _login_warnings(choices: Choices, environ: Mapping[str, str]) -> list[str]:
     if not login_in_variables(agent_type, environ, choices.env_names):
         is_synced = f"agent_types.{agent_type}.sync_claude_credentials=true" in choices.agent_settings
         if far and not is_synced:
-            told.append(f"no login of {agent_type} goes to {far}: {FAR_LOGIN[agent_type]}")
+            told.append(f"{far} gets no login of {agent_type}: {FAR_LOGIN[agent_type]}")
         elif not far and not login_in_files(agent_type, environ):
             told.append(f"no login of {agent_type} was found here: {HOW_TO[agent_type]}")
     for name in PROFILES[agent_type].addresses:
         if far and name in choices.env_names and is_of_this_machine(environ.get(name, "")):
-            told.append(f"{name} is an address of this machine, where the agents on {far} do not reach it")
+            told.append(f"{name} is an address of this machine, which the agents on {far} cannot reach")
     return told
 
 
 def _shell_of_both(choices: Choices, environ: Mapping[str, str]) -> str:
-    """The shell that an agent is and is started in too, empty where they differ: mngr tells programs by their names."""
+    """Return the shell that is both the agent's program and its login shell, else "": mngr tells programs by name."""
     if not choices.agent_command:
         return ""
     name = PurePosixPath(choices.agent_command[0]).name
@@ -93,10 +93,10 @@ def _shell_of_both(choices: Choices, environ: Mapping[str, str]) -> str:
 
 
 async def ask_mngr(mngr: Mngr, choices: Choices) -> tuple[Agent, ...]:
-    """The agents that the providers of the run have. Raises where the run could not begin there.
+    """List the agents of the run's providers, and check that mngr knows provider and agent type.
 
-    UsageError for a provider or a type of agent that mngr does not know; ToolError where mngr is broken, or it or a
-    provider does not answer.
+    Raises UsageError for an unknown provider or agent type, ToolError if mngr is broken, or it or a provider does not
+    answer.
     """
     await mngr.check()
     providers = providers_of(choices.provider)
@@ -113,7 +113,7 @@ async def ask_mngr(mngr: Mngr, choices: Choices) -> tuple[Agent, ...]:
 
 
 async def _know_provider(mngr: Mngr, provider: str) -> None:
-    """A listing of a provider that mngr does not know is empty and no error, so it is asked otherwise."""
+    """Refuse an unknown provider. A listing of one is empty, and no error."""
     done = await mngr.call(("gc", "--dry-run", "--provider", provider, "--format", "json"), timeout=_TIMEOUT)
     says, hint = split_error(done.stderr)
     if "Unknown provider" in says:
@@ -136,6 +136,6 @@ async def _agents(mngr: Mngr, provider: str) -> tuple[Agent, ...]:
     listed = await list_agents(mngr, provider, _TIMEOUT)
     for error in listed.errors:
         if error.agent_id is None:
-            hint = error.hint or "Mend it first: nothing would be seen of agents there."
+            hint = error.hint or "Repair it first: the state of agents there would be unknown."
             raise ToolFailedError(f"The provider {provider} does not answer", error.message, hint)
     return listed.agents

@@ -1,11 +1,10 @@
-"""From what a person wants to a run that is ready to begin, with nothing begun: looked up, collected, checked, priced.
+"""Prepare a run: check the options, collect the tests, ask mngr, estimate; then start it.
 
-    prepared = await prepare(wanted, config, environ, cwd, say)     # writes nothing of the person's
-    folder = begin(prepared, environ)                               # after the yes: the run's folder and its clone
+    prepared = await prepare(wanted, config, environ, cwd, say)     # changes nothing of the user's
+    folder = begin(prepared, environ)                               # makes the run's folder and its clone
 
-Whatever can be known to fail fails in here, before the first agent. Tests are collected where agents will start: in the
-work tree where that is the base, else in the files of the base, so that no agent gets a test that it has not got.
-What cannot be collected becomes a row of the run with its reason, and the rest goes on.
+What cannot work is refused here, before the first agent. A file that cannot be collected becomes a row of the run
+with its error; the other tests run.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 _LONGEST_TEMPLATE = 1024 * 1024
-_MEND_PROMPT = "Mend the setting `prompt`."
+_FIX_PROMPT = "Fix the setting `prompt`."
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a person asked for; None is what the setting says. `tests` are relative to where the person stands.
+    """The user's options of a run; None: use the setting. `tests`: relative to the current folder.
 
-    `agent_command` is one text, as a shell would read it. `affected_by`: a commit, None for all tests. `tutorial` is
-    relative to the repository.
+    `agent_command`: one text, parsed like a shell's. `affected_by`: a commit, None for all tests. `tutorial`: relative
+    to the repository.
     """
 
     tests: tuple[str, ...] = ()
@@ -82,9 +81,9 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that is ready. `picked`: why each test was picked, by node id, where `affected_by` picks.
+    """A run that is ready to start. `picked`: why `affected_by` selected each test, by node id.
 
-    `uncollected`: files without an agent, which are rows of the plan all the same.
+    `uncollected`: files that cannot be collected: rows of the plan without an agent.
     """
 
     plan: RunPlan
@@ -97,12 +96,12 @@ class Prepared:
 async def prepare(
     wanted: RunOptions, config: Config, environ: Mapping[str, str], cwd: Path, say: Callable[[str], None]
 ) -> Prepared:
-    """Make a run ready. `say` is told what is being done, in a few words.
+    """Prepare a run. `say` gets progress messages.
 
-    Raises UsageError, ConfigError, RefusedError or ToolError for whatever would keep the run from working.
+    Raises UsageError, ConfigError, RefusedError or ToolError for what cannot work.
     """
     transfer = wanted.transfer or config.transfer
-    say("looking at the repository")
+    say("reading the repository")
     source = await asyncio.to_thread(look_at, cwd, wanted.base, environ, transfer)
     provider = ",".join(places(config.on if wanted.provider is None else wanted.provider))
     is_local = providers_of(provider) == (LOCAL_PROVIDER,)
@@ -132,7 +131,7 @@ async def prepare(
 
 
 def begin(prepared: Prepared, environ: Mapping[str, str]) -> RunFolder:
-    """Make the run's folder, its clone, and the rows of what cannot be collected. Leaves nothing where it fails."""
+    """Make the run's folder, its clone, and the rows of files that cannot be collected; undo all of it on an error."""
     folder = make_run_folder(prepared.plan, environ)
     try:
         make_clone(Path(prepared.plan.repository), prepared.plan.base, folder.clone, environ)
@@ -152,7 +151,7 @@ def _end_uncollected(prepared: Prepared, folder: RunFolder) -> None:
         for one in prepared.uncollected:
             journal.append(
                 Event.ENDED, time.time(), agent=names[one.path], attempt=0, end=End.NOT_STARTED, stage="collection",
-                text=f"it cannot be collected: {one.message}".encode("utf-8", "replace").decode(), tip="", commits=0,
+                text=f"cannot be collected: {one.message}".encode("utf-8", "replace").decode(), tip="", commits=0,
             )  # fmt: skip
 
 
@@ -161,7 +160,7 @@ def _choices(
     pytest: PytestCommands, setup: Setup,
 ) -> Choices:  # fmt: skip
     named = wanted.agent_command
-    # Who names a command and no type means a command agent.
+    # A command without a type means a command agent.
     agent_type = wanted.agent_type or (COMMAND if named is not None else config.agent)
     command = None
     if named is not None or (agent_type == COMMAND and config.agent_command):
@@ -200,10 +199,10 @@ def _template(path: str) -> str:
         with Path(path).open(encoding="utf-8") as file:
             text = file.read(_LONGEST_TEMPLATE + 1)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"The prompt template {path} cannot be read", str(error), _MEND_PROMPT) from error
+        raise ConfigError(f"The prompt template {path} cannot be read", str(error), _FIX_PROMPT) from error
     if not text.strip() or len(text) > _LONGEST_TEMPLATE:
         what = "is empty" if not text.strip() else "is longer than a megabyte"
-        raise ConfigError(f"The prompt template {path} {what}", "", _MEND_PROMPT)
+        raise ConfigError(f"The prompt template {path} {what}", "", _FIX_PROMPT)
     return text
 
 
@@ -251,7 +250,7 @@ def _withheld(plan: RunPlan, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _free(plan: RunPlan, environ: Mapping[str, str]) -> int | None:
-    """Bytes that are free where the copies will be: at mngr's own folder, or the nearest one above that exists."""
+    """Return the free bytes where the copies will be: at mngr's folder, or its nearest parent that exists."""
     place = host_dir_of(environ) if plan.transfer == "mirror" else Path(plan.repository)
     while not place.exists() and place != place.parent:
         place = place.parent

@@ -1,7 +1,7 @@
-"""The programs that a person names for a run: what collects and runs the tests, and what a command agent runs.
+"""The programs of a run: pytest for collecting and for the agents, and the command of command agents.
 
-A word is looked up here, once, so that a run never depends on where a shell of an agent would look: what is on this
-machine becomes an absolute path, what is in the repository stays relative to it, since each agent has its own copy.
+They are looked up once, so that a run does not depend on an agent's PATH: a program of this machine becomes an absolute
+path, one of the repository stays relative to it, since each agent has its own copy.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.source import Source
 
 ELSEWHERE = ("python", "-m", "pytest")
-"""What agents on other machines are told where nothing is set."""
+"""pytest for agents on other machines, where nothing is set."""
 _LARGEST = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PytestCommands:
-    """How tests are collected here, and how agents run theirs. `notes`: what a person should know of it."""
+    """The commands that collect tests here, and that agents run. `notes`: warnings for the user."""
 
     collecting: tuple[str, ...]
     agents: tuple[str, ...]
@@ -42,9 +42,9 @@ class PytestCommands:
 def pytest_commands(
     configured: tuple[str, ...], source: Source, environ: Mapping[str, str], *, is_local: bool, has_own: bool = False
 ) -> PytestCommands:
-    """The commands for `configured` (the setting `pytest_command`, empty for the project's own).
+    """Choose the commands for `configured` (the setting `pytest_command`, empty for the project's own).
 
-    `has_own`: the setup gives each copy an environment of its own, in `.venv`.
+    `has_own`: the setup makes an environment in each copy, in `.venv`.
     """
     top = source.place.top
     if configured:
@@ -65,7 +65,7 @@ def pytest_commands(
     return PytestCommands(
         here,
         ELSEWHERE,
-        (f"agents elsewhere are told to run tests by `{command}`: set pytest_command where that is wrong",),
+        (f"agents on other machines run tests with `{command}`: set pytest_command if that is wrong",),
     )
 
 
@@ -73,9 +73,9 @@ def agent_command(
     text: str | None, configured: tuple[str, ...], source: Source, environ: Mapping[str, str], cwd: Path,
     *, is_local: bool,
 ) -> tuple[str, ...]:  # fmt: skip
-    """What a command agent runs: `text` as a shell reads it, relative to `cwd`, else the setting, relative to the top.
+    """Parse the command of a command agent: `text`, relative to `cwd`, else the setting, relative to the top.
 
-    Raises UsageError where there is no such program here and agents would need it here.
+    Raises UsageError if local agents would need a program that does not exist here.
     """
     words = configured
     if text is not None:
@@ -94,7 +94,7 @@ def agent_command(
     path = Path(os.path.normpath((cwd if text is not None else top) / Path(first).expanduser()))
     if is_local:
         if not path.is_file():
-            raise UsageError(f"There is no script {path}", "", "Name one that is there with --agent-command SCRIPT.")
+            raise UsageError(f"There is no script {path}", "", "Name an existing one with --agent-command SCRIPT.")
         if not os.access(path, os.X_OK):
             raise UsageError(f"{path} cannot be executed", "", f"`chmod +x {shlex.quote(str(path))}`")
         return (str(path), *words[1:])
@@ -103,8 +103,8 @@ def agent_command(
         if _is_in_base(inside, source, environ):
             return (f"./{inside}", *words[1:])
         if not first.startswith("/"):
-            hint = "Commit it: agents elsewhere have what is committed, and nothing else."
-            raise UsageError(f"{inside} is not in the base, so agents elsewhere do not have it", "", hint)
+            hint = "Commit it: agents on other machines only have committed files."
+            raise UsageError(f"{inside} is not in the base, so agents on other machines do not have it", "", hint)
     return words
 
 
@@ -114,17 +114,17 @@ def _is_in_base(path: str, source: Source, environ: Mapping[str, str]) -> bool:
 
 
 def _shared_files(command: tuple[str, ...], top: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """A warning where the tests would import from the person's own checkout: agents change copies of it."""
+    """Warn if tests would import from the user's checkout instead of the agent's copy."""
     found = command[0] if command[0].startswith("/") else shutil.which(command[0], path=environ.get("PATH", ""))
-    # `python -m` looks into the folder that it is started in first, and that is the agent's copy.
+    # `python -m` imports from the current folder first, which is the agent's copy.
     is_copy_first = command[1:2] == ("-m",)
     if found is not None:
         environment = Path(found).parent.parent
         for path in _installed_from(environment):
             if _is_within(path, top) and not (is_copy_first and path.resolve() == top.resolve()):
                 return (
-                    f"agents would test {path}, not their copy: {environment} has it installed as editable; give each "
-                    "copy an environment of its own (setup_command), or name another by pytest_command",
+                    f"agents would test {path}, not their copy: {environment} has it installed as editable; make an "
+                    "environment in each copy (setup_command), or choose another with pytest_command",
                 )
     for entry in environ.get("PYTHONPATH", "").split(os.pathsep):
         if entry.startswith("/") and _is_within(Path(entry), top):
@@ -137,7 +137,7 @@ def _is_within(path: Path, top: Path) -> bool:
 
 
 def _installed_from(environment: Path) -> Iterator[Path]:
-    """The folders of source code that an environment imports editable packages from."""
+    """List the source folders of an environment's editable packages."""
     packages = "lib/python3*/site-packages"
     lines = (line for path in sorted(environment.glob(f"{packages}/*.pth")) for line in _lines(path))
     folders = [Path(line) for line in lines if line.startswith("/") and Path(line).is_dir()]

@@ -1,8 +1,8 @@
-"""Which tests a run is about: collected where its agents will start, picked by what changed, with their blocks.
+"""Select the tests of a run: collect them at the base, and pick those that a change affects.
 
-Agents start from a commit. Where the person's work tree is that commit, as far as tests can tell, pytest collects in
-it; else in the files of the commit, written out for a moment elsewhere. A test that is only in the work tree would
-be an agent's without being in its copy.
+Agents start from a commit. If the user's work tree equals that commit for all files that decide which tests exist,
+pytest collects in it; else it collects in a temporary checkout of the commit: a test that is only in the work tree
+would not be in its agent's copy.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 TUTORIAL = "tutorial.sh"
 _DECIDING = frozenset({".py", ".ini", ".cfg", ".toml"})
-"""Endings of files that decide which tests there are."""
+"""Suffixes of files that decide which tests exist."""
 _LARGEST = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionRequest:
-    """What is asked of the collection. `tests` are relative to `cwd`, `tutorial` to the repository."""
+    """The arguments of a collection. `tests`: relative to `cwd`; `tutorial`: relative to the repository."""
 
     tests: tuple[str, ...]
     pytest_command: tuple[str, ...]
@@ -53,9 +53,10 @@ class CollectionRequest:
 
 @dataclass(frozen=True, slots=True)
 class SelectedTests:
-    """The answer. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty where all
-    are taken. `blocks`: the blocks that each test function cites. `found`: how many there were to pick from.
-    `notes`: what a person should know of it."""
+    """The result. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty where all
+    tests are selected. `blocks`: the blocks that each test function cites. `found`: number of tests before that.
+    `notes`: warnings for the user.
+    """
 
     tests: tuple[CollectedTest, ...]
     broken: tuple[CollectionError, ...]
@@ -67,7 +68,7 @@ class SelectedTests:
 
 
 async def select_tests(source: Source, asked: CollectionRequest, environ: Mapping[str, str]) -> SelectedTests:
-    """Collect and pick. Raises UsageError where nothing is left, and what `collect` raises."""
+    """Collect and select. Raises UsageError if no test is left, and what `collect` raises."""
     names = [_from_top(name, asked.cwd, source) for name in asked.tests]
     oid = Git(source.git_dir, environ).resolve(asked.affected_by) if asked.affected_by is not None else ""
     with _files_of_base(source, asked.tutorial, environ) as (root, git):
@@ -86,18 +87,18 @@ def _chosen(
         tests = tuple(one.test for one in found)
         picked = {one.test.node_id: one.reasons for one in found}
         if not tests:
-            detail = f"{len(collection.tests)} tests were looked at; what is not committed does not count."
+            detail = f"{len(collection.tests)} tests were checked; uncommitted changes do not count."
             raise UsageError(
-                f"What changed since {asked.affected_by} concerns no test",
+                f"No test is affected by changes since {asked.affected_by}",
                 detail,
-                "Leave --affected-by out to run all.",
+                "Omit --affected-by to run all tests.",
             )
     files = {test.file for test in collection.tests}
     broken = {error.path: error for error in collection.errors if error.path not in files}
     notes = [f"{error.path}: {error.message}" for error in collection.errors if error.path in files]
     notes += [f"{skipped.path} skips itself: {skipped.message}" for skipped in collection.skipped]
     if root != source.place.top:
-        notes.append("the tests were collected in the files of the base, which are not those of the work tree here")
+        notes.append("the tests were collected in a checkout of the base: your work tree differs from it")
     blocks = blocks_by_test(cover(_blocks(root, asked.tutorial), citations))
     return SelectedTests(
         tests, tuple(broken.values()), picked, blocks, len(collection.tests), collection.deselected, tuple(notes)
@@ -106,7 +107,7 @@ def _chosen(
 
 @contextlib.contextmanager
 def _files_of_base(source: Source, tutorial: str, environ: Mapping[str, str]) -> Iterator[tuple[Path, Git]]:
-    """A folder with the files of the base, and the git that knows it."""
+    """Provide a folder with the files of the base, and its git."""
     top = source.place.top
     if source.head == source.base and top != source.place.git_dir and not _may_differ(source.left_out, tutorial):
         yield top, Git(source.place.git_dir, environ)
@@ -117,7 +118,7 @@ def _files_of_base(source: Source, tutorial: str, environ: Mapping[str, str]) ->
 
 
 def _may_differ(left_out: Sequence[str], tutorial: str) -> bool:
-    """Whether what is changed or untracked may change which tests there are."""
+    """Return whether changed or untracked files may change which tests exist."""
     for name in left_out:
         path = PurePosixPath(name)
         is_folder = name.endswith("/") and not path.name.startswith(".")
@@ -128,7 +129,7 @@ def _may_differ(left_out: Sequence[str], tutorial: str) -> bool:
 
 
 def _from_top(name: str, cwd: Path, source: Source) -> str:
-    """A path or node id that the person named, relative to the top of the repository."""
+    """Make a path or node id of the user relative to the top of the repository."""
     path, colons, rest = name.partition("::")
     top = source.place.top
     whole = Path(os.path.normpath(cwd / path))
@@ -138,14 +139,14 @@ def _from_top(name: str, cwd: Path, source: Source) -> str:
     if (resolved := whole.resolve()).is_relative_to(top.resolve()):
         return f"{resolved.relative_to(top.resolve()).as_posix()}{colons}{rest}"
     raise UsageError(
-        f"{name} is outside of the repository", str(top), "Name tests of the repository that you stand in."
+        f"{name} is outside of the repository", str(top), "Name tests of the repository of the current folder."
     )
 
 
 def _refuse_uncommitted(names: Sequence[str], root: Path, source: Source) -> None:
     for path in (name.partition("::")[0] for name in names):
         if (source.place.top / path).exists() and not (root / path).exists():
-            detail = f"Agents start from {source.base[:12]}, and would not have it."
+            detail = f"Agents start from {source.base[:12]}, which does not contain it."
             raise UsageError(f"{path} is not in the base", detail, "Commit it, or name another commit with --base.")
 
 

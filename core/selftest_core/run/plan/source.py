@@ -1,11 +1,11 @@
-"""What a run starts from: the person's repository at one commit, looked at and never touched.
+"""The source of a run: the user's repository at one commit, read and never changed.
 
-The base is resolved once, to a full id; whatever moves afterwards is no matter. A dirty tree is no obstacle, since
-agents start from a commit: what it leaves out is listed. What cannot work (no commit, a cut history that mngr's
+The base is resolved once, to a full id; later moves of branches do not matter. A dirty work tree is allowed, since
+agents start from a commit; its changed paths are listed. What cannot work (no commit, a shallow history that mngr's
 mirror cannot push) is refused here, before the first agent.
 
-Questions about the work tree are asked with the person's own settings, as their own `git status` would be, so that
-what they ignore is not listed; nothing asked here writes, not even the index.
+The work tree is read with the user's own git settings, like their `git status`, so ignored files are not listed.
+Nothing is written, not even the index.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _DISK_BLOCK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much there is at the base. `checkout`: bytes on the disk of a work tree. `history`: bytes of the packed
-    objects that the base reaches, None where counting them takes too long."""
+    """The size of the base. `checkout`: bytes of a work tree on disk. `history`: bytes of the packed objects that are
+    reachable from the base, None where counting takes too long.
+    """
 
     files: int
     checkout: int
@@ -39,10 +40,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The person's repository as a run sees it.
+    """The user's repository at the base.
 
-    `git_dir`: where HEAD is (of a linked work tree: its own). `left_out`: paths changed or untracked in the tree, in
-    git's order, with bytes that are not UTF-8 as surrogates. `warnings`: what a person should know before the start.
+    `git_dir`: the folder with HEAD (a linked work tree has its own). `left_out`: changed or untracked paths, in git's
+    order, with bytes that are not UTF-8 as surrogates. `warnings`: for the user, before the start.
     """
 
     place: Place
@@ -55,44 +56,46 @@ class Source:
 
 
 def look_at(folder: Path, base: str, environ: Mapping[str, str], transfer: Transfer = "mirror") -> Source:
-    """Look at the repository around `folder`; `base` is the person's word for a commit.
+    """Read the repository around `folder`; `base`: any name of a commit.
 
-    Raises UsageError where there is no repository, no commit, no such commit or a history that cannot be handed on,
+    Raises UsageError if there is no repository, no commit, no such commit or a history that cannot be pushed,
     RefusedError for a repository with SHA-256 ids.
     """
     place = find_place(folder, environ)
     git = Git(_own_git_dir(place, environ), environ)
     if git.ask("rev-parse", "--show-object-format").strip() != "sha1":
-        raise RefusedError("This repository uses another object format than SHA-1", "Its ids are not read here yet.")
+        raise RefusedError("This repository uses another object format than SHA-1", "Only SHA-1 is supported.")
     head = _resolved(git, "HEAD")
     if head is None and base == "HEAD":
         if git.refs():
             hint = "Name a branch with --base, or check one out."
-            raise UsageError("The branch that is checked out has no commit yet", "Other branches have some.", hint)
+            raise UsageError("The branch that is checked out has no commit yet", "Other branches have commits.", hint)
         hint = "Make the first one: `git add -A && git commit`."
         raise UsageError("This repository has no commit yet", "Agents start from a commit.", hint)
     oid = git.resolve(base)
     warnings: list[str] = []
     if git.ask("rev-parse", "--is-shallow-repository").strip() == "true":
         if transfer == "mirror":
-            detail = "A mirror is a push, and git refuses to push a history that was cut."
+            detail = "mngr mirrors by a push, and git refuses to push a shallow history."
             raise UsageError(
-                "This is a shallow clone", detail, "Get the rest: `git fetch --unshallow`; or use --transfer worktree."
+                "This is a shallow clone",
+                detail,
+                "Fetch the rest (`git fetch --unshallow`), or use --transfer worktree.",
             )
-        warnings.append("this is a shallow clone: agents see only the commits that it has")
+        warnings.append("this is a shallow clone: agents have only its commits")
     size, submodules = _contents(git, oid, with_history=transfer == "mirror")
     if submodules:
         names = ", ".join(submodules[:5]) + (f" and {len(submodules) - 5} more" if len(submodules) > 5 else "")
         warnings.append(f"submodules are empty folders in the agents' copies: {names}")
     if "filter=lfs" in git.run("cat-file", "blob", f"{oid}:.gitattributes").stdout:
-        warnings.append("files kept by git LFS are pointers in the agents' copies")
+        warnings.append("files of git LFS are pointers in the agents' copies")
     if head is not None and head != oid:
-        warnings.append(f"the base is not what is checked out, which is {head[:12]}")
+        warnings.append(f"the base is not the commit that is checked out ({head[:12]})")
     return Source(place, git.git_dir, oid, head, size, left_out(place, environ), tuple(warnings))
 
 
 def left_out(place: Place, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The paths that differ from what is checked out, untracked ones with their folder's slash; none where bare."""
+    """Return the changed and untracked paths; untracked folders end with a slash. None in a bare repository."""
     if place.top == place.git_dir:
         return ()
     done = _as_the_person(
@@ -100,12 +103,12 @@ def left_out(place: Place, environ: Mapping[str, str]) -> tuple[str, ...]:
         "--ignore-submodules=dirty",
     )  # fmt: skip
     if not done.ok:
-        raise UsageError("git cannot tell what is changed here", done.stderr_end, "Try `git status`.")
+        raise UsageError("git cannot list the changes here", done.stderr_end, "Try `git status`.")
     return parse_status(done.stdout)
 
 
 def parse_status(out: str) -> tuple[str, ...]:
-    """The paths of `git status --porcelain=v2 -z`, without those that are ignored."""
+    """Parse the paths of `git status --porcelain=v2 -z`, without ignored ones."""
     paths: list[str] = []
     words = iter(out.split("\0"))
     for word in words:
@@ -114,7 +117,7 @@ def parse_status(out: str) -> tuple[str, ...]:
             paths.append(word.split(" ", 8)[8])
         elif kind == "2":
             paths.append(word.split(" ", 9)[9])
-            next(words, None)  # what it was called before
+            next(words, None)  # the old name of a renamed path
         elif kind == "u":
             paths.append(word.split(" ", 10)[10])
         elif kind == "?":
@@ -123,7 +126,7 @@ def parse_status(out: str) -> tuple[str, ...]:
 
 
 def identity(place: Place, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The name and address that the person commits with here; ones of ours where they have none."""
+    """Return the name and address that the user commits with here, or placeholders."""
     found = []
     for key, variable, instead in (
         ("user.name", "GIT_AUTHOR_NAME", "selftest agent"),
@@ -159,7 +162,7 @@ def _own_git_dir(place: Place, environ: Mapping[str, str]) -> Path:
 
 
 def _contents(git: Git, oid: str, *, with_history: bool) -> tuple[Size, tuple[str, ...]]:
-    title, hint = "Files of the base are missing here (a partial clone?)", "Make a full clone of it, and start there."
+    title, hint = "Files of the base are missing here (a partial clone?)", "Make a full clone, and start there."
     try:
         listed = git.ask("ls-tree", "-r", "-z", "--long", oid)
     except ToolError as error:

@@ -198,7 +198,7 @@ def test_a_conductor_that_cannot_begin_says_why_and_leaves_its_last_output(secre
     assert "NOT_SET" in eventually(words_of_the_dead, "the words in the dead pane")
     # The next one takes the dead one's place.
     folder.clone.mkdir()
-    with pytest.raises(RefusedError, match="clone is not what it was"):
+    with pytest.raises(RefusedError, match="clone was changed"):
         start_conductor(folder, {**world.environment, "NOT_SET": "x"})
 
 

@@ -79,8 +79,8 @@ def test_a_test_named_twice_runs_once_and_a_flood_of_changes_is_cut_and_both_are
     plan = planned((*TESTS, TESTS[0]), many)
     assert len(plan.tests) == 3
     assert len(plan.left_out) == 1000
-    assert any("named more than once (1 times" in warning for warning in plan.warnings)
-    assert any("500 more paths" in warning for warning in plan.warnings)
+    assert any("named more than once (1 extra" in warning for warning in plan.warnings)
+    assert any("500 further paths" in warning for warning in plan.warnings)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_test_named_twice_runs_once_and_a_flood_of_changes_is_cut_and_both_are
         ({"launch_rate": 0.0}, "--launch-rate is 0"),
         ({"timeout": float("inf")}, "--timeout is inf"),
         ({"env_names": ("API_KEY", "MISSING", "ALSO")}, "MISSING, ALSO"),
-        ({"agent_type": "command", "agent_command": ("x",), "budget_usd": 5.0}, "what an agent costs"),
+        ({"agent_type": "command", "agent_command": ("x",), "budget_usd": 5.0}, "the cost of an agent"),
         ({"budget_usd": 0.5, "usd_per_agent": 1.0}, "does not pay for one"),
         ({"usd_per_agent": -1.0}, "usd_per_agent is -1"),
         ({"pytest_command": ()}, "cannot be planned"),

@@ -136,7 +136,7 @@ def test_tests_are_those_of_the_base_not_of_a_dirty_tree(world: World) -> None:
 
     assert [test.node_id for test in made.plan.tests] == [TESTS[3], *TESTS[:3]]
     assert set(made.plan.left_out) == {"tests/test_new.py", "tests/test_tax.py"}
-    assert any("files of the base" in warning for warning in made.plan.warnings)
+    assert any("checkout of the base" in warning for warning in made.plan.warnings)
     error = refused(world, tests=("tests/test_new.py",))
     assert isinstance(error, UsageError)
     assert error.title == "tests/test_new.py is not in the base"
@@ -154,7 +154,7 @@ def test_only_tests_that_a_change_concerns_are_picked_with_the_reason(world: Wor
     assert made.picked[TESTS[0]] == ("it imports shop/cart.py, which changed",)
     assert made.offer.found == len(TESTS)
     nothing = refused(world, affected_by="HEAD")
-    assert nothing.title == "What changed since HEAD concerns no test"
+    assert nothing.title == "No test is affected by changes since HEAD"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_only_tests_that_a_change_concerns_are_picked_with_the_reason(world: Wor
         ({"agent_command": "'"}, "cannot be read"),
         ({"agent_type": "claude", "agent_command": "true"}, "for command agents"),
         ({"env_names": ("NOT_SET_ANYWHERE",)}, "Not set here: NOT_SET_ANYWHERE"),
-        ({"agent_command": "true", "budget_usd": 5.0}, "what an agent costs"),
+        ({"agent_command": "true", "budget_usd": 5.0}, "the cost of an agent"),
         ({"provider": "elsewhere", "transfer": "worktree"}, "Worktrees are for this machine only"),
         ({"provider": "elsewhere", "agent_command": "./not-there.sh"}, "is not in the base"),
         ({"tutorial": "tour.sh", "tests": ("tests/test_tax.py",)}, "There is no tutorial tour.sh"),
@@ -230,7 +230,7 @@ def test_a_file_of_the_command_that_goes_along_is_offered_by_name(shop: World, t
 def test_an_agent_that_is_the_shell_around_it_is_warned_about(shop: World) -> None:
     def warned(command: str) -> list[str]:
         made = prepared(shop, agent_command=command, tests=("tests/test_tax.py",))
-        return [warning for warning in made.plan.warnings if "cannot tell when one has crashed" in warning]
+        return [warning for warning in made.plan.warnings if "cannot detect their crash" in warning]
 
     assert len(warned("bash agents/fix.sh")) == 1  # the world's SHELL
     assert warned("sh agents/fix.sh") == []
