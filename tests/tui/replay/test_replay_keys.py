@@ -156,7 +156,7 @@ async def test_keys_that_refuse_say_why_and_keys_before_it_is_open_wait_for_it(t
     path = write_story(tmp_path / "a.cast")
     async with replayed(path, tmp_path) as one:
         await one.press("comma", "underscore", "n", "end", "full_stop")
-        for why in ("This is the beginning", "All of the recorded terminal", "Nothing was searched", "This is the end"):
+        for why in ("This is the beginning", "All of the recorded terminal", "There is no search", "This is the end"):
             assert why in one.toasts
         one.player.open(path)
         await one.press("right", "right", "slash", *"thinking", "enter")

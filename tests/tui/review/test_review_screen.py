@@ -114,8 +114,8 @@ async def test_what_is_held(shop: Repository) -> None:
         await one.go_to("Round taxes to cents")
         await one.press("x")
         options = one.top
-        assert isinstance(options, Options), "what it would let in is said first"
-        assert any(line.startswith("let in:") for line in options.listed)
+        assert isinstance(options, Options), "unblocked changes are listed first"
+        assert any(line.startswith("unblocked:") for line in options.listed)
         compare("review-revert", await one.picture_of_all())
         await one.press("x")
         await one.until(lambda: one.top is one.screen, "reverted")

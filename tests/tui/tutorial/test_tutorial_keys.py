@@ -116,7 +116,7 @@ async def check_key(it: Shown, action: str, name: str) -> None:
                 await it.until(lambda: pane.scroll_offset.y > 0, "scrolled down")
         case "edit":
             await press(name)
-            assert "Neither VISUAL nor EDITOR" in it.toasts
+            assert "No editor is known" in it.toasts
         case "copy":
             await press(name)
             assert it.one.app.clipboard == "# Money back, if it was us.\nshop refund last --reason damaged"

@@ -1,6 +1,6 @@
 """The keys of the fleet's screen, and the reasons why a key is disabled. Pure.
 
-A reason is a whole sentence: what is in the way and, where there is one, the way out. None: the key works.
+A reason is a sentence: why the key is disabled and, where possible, what to do. None: the key works.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Situation:
 
 
 def mark_disabled_reason(now: Situation) -> str | None:
-    """There must be something to act on."""
+    """There must be an agent or a session."""
     if now.shown or now.session is not None:
         return None
     if now.hidden and not now.is_filtered:
@@ -63,7 +63,7 @@ def targets_disabled_reason(now: Situation) -> str | None:
 
 
 def attach_disabled_reason(now: Situation) -> str | None:
-    """An agent with a session, or any session; a group opens and closes."""
+    """There must be a session; a group opens and closes."""
     if now.session is not None or now.on_group:
         return None
     if now.row is None:
@@ -75,34 +75,34 @@ def attach_disabled_reason(now: Situation) -> str | None:
 
 
 def type_disabled_reason(now: Situation) -> str | None:
-    """What is typed goes to a local tmux session."""
+    """There must be a local tmux session."""
     if now.session is not None or (now.row is not None and now.row.session is not None):
         return None
     if now.row is None:
         return agent_disabled_reason(now)
     if not now.row.agent.host.is_local:
-        return "It runs on another machine, whose tmux is out of reach from here: attach (⏎) or send a message (m)."
+        return "It runs on another machine, whose tmux is out of reach: attach (⏎) or send a message (m)."
     return f"{present.clean(now.row.agent.name)} has no tmux session to type into: S starts it."
 
 
 def type_many_disabled_reason(now: Situation) -> str | None:
-    """Several agents are typed into together; one is what `i` is for."""
+    """One of the agents must have a local tmux session."""
     if not now.targets:
         return agent_disabled_reason(now)
     if not any(row.session is not None for row in now.targets):
-        return "None of these agents has a tmux session that can be typed into from here."
+        return "None of these agents has a tmux session on this machine."
     return None
 
 
 def stop_disabled_reason(now: Situation) -> str | None:
-    """Something must be running."""
+    """An agent must be running."""
     if now.targets and all(row.agent.state is State.STOPPED for row in now.targets):
         return f"Already stopped: {_named(now.targets)}."
     return targets_disabled_reason(now)
 
 
 def start_disabled_reason(now: Situation) -> str | None:
-    """Something must not be running."""
+    """An agent must not be running."""
     running = (State.RUNNING, State.WAITING, State.RUNNING_UNKNOWN_AGENT_TYPE)
     if now.targets and all(row.agent.state in running and row.session is not None for row in now.targets):
         return f"Already running: {_named(now.targets)}."
@@ -117,26 +117,26 @@ def copy_disabled_reason(now: Situation) -> str | None:
 
 
 def shell_disabled_reason(now: Situation) -> str | None:
-    """There must be a folder to open a shell in."""
+    """The work folder must be known."""
     if now.row is not None and not now.row.agent.work_dir:
-        return f"Where {present.clean(now.row.agent.name)} works is not known."
+        return f"The work folder of {present.clean(now.row.agent.name)} is not known."
     return agent_disabled_reason(now)
 
 
 def next_needing_disabled_reason(now: Situation) -> str | None:
-    """Tab needs somewhere to go."""
+    """An agent must need a person."""
     if now.needing:
         return None
     return "No agent that is shown needs you." if now.is_filtered else "No agent needs you."
 
 
 def search_disabled_reason(now: Situation) -> str | None:
-    """A search needs panes or conversations."""
-    return None if now.is_searchable else "No tmux session and no conversation is in reach to be searched."
+    """There must be a terminal or a conversation."""
+    return None if now.is_searchable else "There is no tmux session and no conversation on this machine."
 
 
 def clear_disabled_reason(now: Situation) -> str | None:
-    """Escape peels off the filter, the marks, the range."""
+    """There must be a filter, a mark or a zoomed pane."""
     return None if now.to_clear else "Nothing to clear: no filter, no marks."
 
 

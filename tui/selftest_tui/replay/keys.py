@@ -1,6 +1,6 @@
-"""The table of keys of the player's screen, and why one of them cannot do its work. Pure.
+"""The keys of the player's screen, and the reasons why a key is disabled. Pure.
 
-Keys are those of asciinema's player, mpv and less, so that fingers know them.
+The keys are those of asciinema's player, mpv and less.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from selftest_tui.shared.keys import APP, PROBLEMS, Key, KeyTable, Topic, Where
 
 @dataclass(frozen=True, slots=True)
 class ReplaySituation:
-    """What the reasons depend on."""
+    """The state that reasons depend on."""
 
     is_open: bool = False
     is_at_start: bool = True
@@ -30,12 +30,12 @@ def recording_disabled_reason(now: ReplaySituation) -> str | None:
 
 
 def step_on_disabled_reason(now: ReplaySituation) -> str | None:
-    """There must be something later."""
+    """The end must not be reached."""
     return recording_disabled_reason(now) or ("This is the end of the recording." if now.is_at_end else None)
 
 
 def step_back_disabled_reason(now: ReplaySituation) -> str | None:
-    """There must be something earlier."""
+    """The beginning must not be reached."""
     return recording_disabled_reason(now) or ("This is the beginning of the recording." if now.is_at_start else None)
 
 
@@ -45,21 +45,19 @@ def marker_disabled_reason(now: ReplaySituation) -> str | None:
 
 
 def match_disabled_reason(now: ReplaySituation) -> str | None:
-    """Something must have been searched for, and found."""
+    """There must be a match."""
     if not now.is_searched:
-        return recording_disabled_reason(now) or "Nothing was searched for: / searches."
-    return None if now.hits else "Nothing was found so far."
+        return recording_disabled_reason(now) or "There is no search: / begins one."
+    return None if now.hits else "No match so far."
 
 
 def live_disabled_reason(now: ReplaySituation) -> str | None:
-    """Nothing is added to a packed file, or behind the end of a program."""
-    return recording_disabled_reason(now) or (
-        None if now.can_grow else "This recording is finished: nothing is added to it."
-    )
+    """The recording must still be written."""
+    return recording_disabled_reason(now) or (None if now.can_grow else "This recording is finished.")
 
 
 def pan_disabled_reason(now: ReplaySituation) -> str | None:
-    """All of it must not fit."""
+    """The terminal must be larger than the screen."""
     return recording_disabled_reason(now) or (None if now.is_cut else "All of the recorded terminal is on the screen.")
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _VERBS = {Decision.KEEP: "Keep", Decision.REVERT: "Revert", Decision.UNDECIDED: "Make undecided"}
 _DEFAULT_BRANCH = "reviewed"
 UNDOING, REDOING = "undoing", "redoing"
-"""Descriptions of an undo and a redo that are under way."""
+"""Descriptions of a running undo and redo."""
 
 
 class ReviewActions(ReviewMoves):
@@ -65,14 +65,14 @@ class ReviewActions(ReviewMoves):
         pending: Mapping[str, Decision] | None = None,
         says: str = "",
     ) -> ReviewState:
-        """Do it in the session's thread, and show the state that it gives. `pending`: shown as decided at once.
+        """Run it in the session's thread, and show the new state. `pending`: decisions that are shown at once.
 
-        Raises what the act raises; what was pending is then as it was.
+        Raises the exception of `do`; pending decisions are then shown as before.
         """
         raise NotImplementedError
 
     async def ask[T](self, ask: Callable[[ReviewSession], T], says: str) -> T:
-        """Ask the session something that changes nothing."""
+        """Read something from the session."""
         raise NotImplementedError
 
     # the state that keys depend on
@@ -126,7 +126,7 @@ class ReviewActions(ReviewMoves):
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """Acts that quitting now would cut short, in words."""
+        """Running actions that quitting would interrupt, in words."""
         return (*dict.fromkeys(self._under_way.values()), *self._acting.is_running)
 
     @property
@@ -168,51 +168,55 @@ class ReviewActions(ReviewMoves):
         await self._decide(self.targets, Decision.KEEP)
 
     async def do_undecide(self) -> None:
-        """Undecided again."""
+        """Make it undecided, or all of the group."""
         await self._decide(self.targets, Decision.UNDECIDED)
 
     async def do_revert(self) -> None:
-        """Drop it from the line, or all of the group; what that does to others is said first."""
+        """Revert it, or all of the group; consequences for other changes are listed first."""
         rows = [row for row in self.targets if row.decision is not Decision.REVERT]
-        needing, let_in = await self._consequences(rows)
-        if not needing and not let_in:
-            # By itself: keys that came behind this one wait for a dialog, and there is none.
+        needing, unblocked = await self._consequences(rows)
+        if not needing and not unblocked:
+            # Not awaited here: keys after this one are queued for a dialog, and none opens.
             self.perform(lambda: self._decide(rows, Decision.REVERT))
             return
         about = f"“{subject_of(rows[0].change)}”" if len(rows) == 1 else present.plural(len(rows), "change")
         lines = [f"needs it:   {subject_of(change)}" for change in needing]
-        lines += [f"let in:     {subject_of(change)}" for change in let_in]
+        lines += [f"unblocked:  {subject_of(change)}" for change in unblocked]
         says = []
         ways = []
         if needing:
             count = len(needing)
             says.append(f"{count} later {'change needs' if count == 1 else 'changes need'} it.")
             ways.append(Way("a", f"Revert it and {'the one' if count == 1 else f'the {count}'} that need it"))
-            ways.append(Way("x", f"Revert it alone; {'the other is' if count == 1 else 'the others are'} then held"))
+            ways.append(
+                Way("x", f"Revert it alone; {'the other is' if count == 1 else 'the others are'} then in conflict")
+            )
         else:
             ways.append(Way("x", "Revert it"))
-        if let_in:
-            count = len(let_in)
-            says.append(f"Without it {count} held {'change' if count == 1 else 'changes'} can be laid.")
+        if unblocked:
+            count = len(unblocked)
+            says.append(f"Without it {count} {'change is' if count == 1 else 'changes are'} no longer in conflict.")
         chosen = await self.app.push_screen_wait(Options(f"Revert {about}?", " ".join(says), lines, ways))
         oids = [row.oid for row in rows] + ([change.oid for change in needing] if chosen == "a" else [])
         if chosen:
             await self._decide_oids(oids, Decision.REVERT)
 
     async def _consequences(self, rows: Sequence[ReviewRow]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-        """What needs them, and what they keep out. Of one change that is known; of several it is tried."""
+        """The changes that need these, and those whose conflicts end without them. Tried in the session for several."""
         state = self._state
         if len(rows) == 1 and state.reviewed.dependents.is_whole:
             by_oid = {row.oid: row for row in self.rows}
             dependents, oid = state.reviewed.dependents, rows[0].oid
             needing = [by_oid[one] for one in dependents.needed_by.get(oid, ()) if one in by_oid]
-            # One that a person has reverted meanwhile needs nothing any more.
+            # A change that was reverted meanwhile needs nothing.
             return (
                 tuple(row.change for row in needing if row.decision is not Decision.REVERT),
                 tuple(by_oid[one].change for one in dependents.lets_in.get(oid, ()) if one in by_oid),
             )
         oids = [row.oid for row in rows]
-        found = await self.ask(lambda session: session.consequences(oids, Decision.REVERT), "seeing what needs these")
+        found = await self.ask(
+            lambda session: session.consequences(oids, Decision.REVERT), "searching dependent changes"
+        )
         return found.breaks, found.lets_in
 
     async def _decide(self, rows: Sequence[ReviewRow], decision: Decision) -> None:
@@ -225,15 +229,15 @@ class ReviewActions(ReviewMoves):
         await self.act(lambda session: session.decide_each(decisions), decisions)
 
     async def do_keep_many(self) -> None:
-        """Keep all of its agent, its kind, all like it, or all that is shown."""
+        """Keep all of its agent, its kind, all similar ones, or all that are shown."""
         await self._decide_many(Decision.KEEP, "Y")
 
     async def do_revert_many(self) -> None:
-        """Revert as many."""
+        """Revert many."""
         await self._decide_many(Decision.REVERT, "X")
 
     async def do_undecide_many(self) -> None:
-        """As many, undecided."""
+        """Make many undecided."""
         await self._decide_many(Decision.UNDECIDED, "U")
 
     async def _decide_many(self, decision: Decision, key: str) -> None:
@@ -253,17 +257,17 @@ class ReviewActions(ReviewMoves):
         lines = [f"{f'{row.number:>3}' if row.number else '  ∑'}  {subject_of(row.change)}" for row in rows]
         says = "z undoes it in one step."
         if decision is Decision.REVERT:
-            needing, let_in = await self._consequences(rows) if len(rows) > 1 else ((), ())
+            needing, unblocked = await self._consequences(rows) if len(rows) > 1 else ((), ())
             if needing:
-                says = f"{len(needing)} others need one of these, and are held then. {says}"
-            if let_in:
-                says = f"{len(let_in)} held ones are let in. {says}"
+                says = f"{len(needing)} others need one of these, and are then in conflict. {says}"
+            if unblocked:
+                says = f"{len(unblocked)} are no longer in conflict. {says}"
         question = Question(f"{verb} {chosen}?", says, lines, yes=verb)
         if await self.app.push_screen_wait(question) is True:
             await self._decide_oids([row.oid for row in rows], decision)
 
     async def do_pick(self) -> None:
-        """Keep this one of its alternatives, revert the others: one act, one undo."""
+        """Keep this one of similar changes, and revert the others, in one step."""
         row = self._row
         decisions = dict.fromkeys(self._state.similar.get(row.oid, ()), Decision.REVERT) | {row.oid: Decision.KEEP}
         await self._decide_each(decisions)
@@ -273,7 +277,7 @@ class ReviewActions(ReviewMoves):
         )
 
     async def do_undo(self) -> None:
-        """Take the last act back."""
+        """Undo the last action."""
         said: list[str] = []
 
         def do(session: ReviewSession) -> ReviewState:
@@ -281,10 +285,10 @@ class ReviewActions(ReviewMoves):
             return session.undo()
 
         await self.act(do, says=UNDOING)
-        self.say(present.clean(said[0]) or "the last decision", "Taken back")
+        self.say(present.clean(said[0]) or "the last decision", "Undone")
 
     async def do_redo(self) -> None:
-        """Do again what was taken back."""
+        """Redo what was undone."""
         said: list[str] = []
 
         def do(session: ReviewSession) -> ReviewState:
@@ -292,7 +296,7 @@ class ReviewActions(ReviewMoves):
             return session.redo()
 
         await self.act(do, says=REDOING)
-        self.say(present.clean(said[0]), "Done again")
+        self.say(present.clean(said[0]), "Redone")
 
     async def do_note(self) -> None:
         """A note about this change, for the pull request."""
@@ -305,31 +309,31 @@ class ReviewActions(ReviewMoves):
         composed = await self.app.push_screen_wait(Composer("Note", lines, before, may_be_empty=True))
         if composed is not None and composed.is_sent and composed.text.strip() != before:
             text = composed.text.strip()
-            await self.act(lambda session: session.note(row.oid, text), says="keeping the note")
+            await self.act(lambda session: session.note(row.oid, text), says="storing the note")
 
     # the line
 
     async def do_move_down(self) -> None:
-        """One place down the line."""
+        """Move it one place down."""
         await self._move_change(1)
 
     async def do_move_up(self) -> None:
-        """One place up the line."""
+        """Move it one place up."""
         await self._move_change(-1)
 
     async def _move_change(self, step: int) -> None:
-        """Past its neighbour of the line."""
+        """Move it past its neighbour."""
         row = self._row
         line = [one for one in self.rows if one.number]
         at = next(number for number, one in enumerate(line) if one.oid == row.oid)
         if not 0 <= at + step < len(line):
-            raise RefusedError("It is " + ("the last" if step > 0 else "the first") + " of the line already")
+            raise RefusedError("It is " + ("the last" if step > 0 else "the first") + " of the branch already")
         after = at + 2 if step > 0 else at - 1
         before = line[after].oid if after < len(line) else None
         await self.act(lambda session: session.move([row.oid], before), says="moving it")
 
     async def do_rebase(self) -> None:
-        """On what the ground has become; else on the review's own base again."""
+        """Rebase onto the updated base, or back onto the review's own base."""
         state = self._state
         ref = state.main if state.main_moved else None
         ahead = present.plural(state.main_moved, "commit")
@@ -364,13 +368,13 @@ class ReviewActions(ReviewMoves):
             if failed is not None:
                 raise RefusedError("Nothing was resolved", failed.text or "The editor ended with an error.")
             resolution = await asyncio.to_thread(read_copies, files, paths)
-        await self.act(lambda session: session.resolve(row.oid, resolution), says="laying it as resolved")
+        await self.act(lambda session: session.resolve(row.oid, resolution), says="applying the resolution")
         self.say("It is remembered, also for the next run. z undoes it.", "Resolved")
 
     # agents
 
     async def do_message(self) -> None:
-        """Send the authors the hunk that is chosen, and the note."""
+        """Send the authors the selected hunk, and the note."""
         row = self._row
         note = self._state.notes.get(row.oid, "")
         parts = [note or f"About “{subject_of(row.change)}”:", self.pane.diff.hunk_text]
@@ -380,7 +384,7 @@ class ReviewActions(ReviewMoves):
         await self._acting.message_to(targets, more, text="\n\n".join(part for part in parts if part))
 
     async def do_replay(self) -> None:
-        """The recording of its agent, at the moment of this commit; of several the one that is chosen."""
+        """Play the recording of its agent from this commit on; of several recordings the chosen one."""
         from selftest_tui.fleet.messages import ReplayWanted
 
         row = self._row
@@ -403,16 +407,16 @@ class ReviewActions(ReviewMoves):
     # publishing
 
     def do_publish(self) -> None:
-        """Ask for the branch's name."""
+        """Ask for the name of the branch."""
         state = self._state
         if state.publish_disabled_reason:
             raise RefusedError("Nothing can be published yet", state.publish_disabled_reason)
         name = state.published.ref.removeprefix("refs/heads/") if state.published is not None else _DEFAULT_BRANCH
         self.add_class("-asking")
-        self.prompt.ask("publish", "publish as branch", "⏎ go on  esc leave", name)
+        self.prompt.ask("publish", "publish as branch", "⏎ continue  esc leave", name)
 
     async def publish_as(self, name: str) -> None:
-        """Say exactly what will be published, and do it after a yes."""
+        """List exactly what will be published, and publish it after a yes."""
         branch, state = name.strip(), self._state
         if not branch:
             raise RefusedError("A branch needs a name")
@@ -420,7 +424,7 @@ class ReviewActions(ReviewMoves):
         kept = [row for row in rows if row.decision is Decision.KEEP and row.status is Status.LAID]
         counts = {
             "undecided, not published": sum(row.decision is Decision.UNDECIDED for row in rows),
-            "held by a conflict, not published": sum(
+            "in conflict, not published": sum(
                 row.status is Status.HELD and row.decision is Decision.KEEP for row in rows
             ),
             "reverted": sum(row.decision is Decision.REVERT for row in rows),
@@ -440,7 +444,7 @@ class ReviewActions(ReviewMoves):
             published.append(session.publish(branch))
             return session.state
 
-        now = await self.act(do, says=f"proving and publishing {present.clean(branch)}")
+        now = await self.act(do, says=f"checking and publishing {present.clean(branch)}")
         open_still = f" {now.open} still open." if now.open else " Nothing is open."
         self.say(
             f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} O shows the text of the pull request.",
@@ -448,7 +452,7 @@ class ReviewActions(ReviewMoves):
         )
 
     async def do_pull_request(self) -> None:
-        """Show the text of the pull request; from there it is opened."""
+        """Show the text of the pull request, from where gh opens it."""
         from selftest_tui.review.pull_request import PullRequestPage
 
         state = self._state
@@ -463,7 +467,7 @@ class ReviewActions(ReviewMoves):
     # the rest
 
     async def do_refresh(self) -> None:
-        """Look for arrivals and moved branches."""
+        """Look for new commits and moved branches."""
         before = self.state
-        now = await self.act(lambda session: session.refresh(), says="looking for news")
-        self.say("Something new has come." if now is not before else "Nothing has moved.", "Refresh")
+        now = await self.act(lambda session: session.refresh(), says="looking for new commits")
+        self.say("There are new commits." if now is not before else "There is nothing new.", "Refresh")

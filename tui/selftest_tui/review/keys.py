@@ -1,7 +1,6 @@
 """The keys of a review's screen, and the reasons why a key is disabled. Pure.
 
-Keep, revert, scroll and undo are where lazygit has them. A reason is a whole sentence: what is in the way and, where
-there is one, the way out. None: the key works.
+A reason is a sentence: why the key is disabled and, where possible, what to do. None: the key works.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReviewSituation:
-    """What the keys' reasons depend on. `targets`: the changes of the group under the cursor, or the one under it.
+    """The state that reasons depend on. `targets`: the changes of the group under the cursor, or the one under it.
 
-    `changes` of the whole review, `shown` of them pass the filter; `opens`: how many still need a person. `undo_text`,
-    `redo_text`: what that would take back or do again. `main_moved`: commits that the ground has gained. `hunks` of
-    the diff that is shown. `authors`: agents of the change that the fleet knows. `editor`: what edits, or "".
+    `changes`: all of the review; `shown`: those that pass the filter; `opens`: those that need a person. `undo_text`,
+    `redo_text`: the action that would be undone or redone. `main_moved`: new commits of the base. `hunks`: those of the
+    shown diff. `authors`: agents of the change that the fleet knows. `editor`: the command of the editor, or "".
     """
 
     row: ReviewRow | None = None
@@ -69,17 +68,17 @@ def _none_shown(now: ReviewSituation) -> str | None:
 
 
 def keep_disabled_reason(now: ReviewSituation) -> str | None:
-    """Something must change by it."""
+    """It must change a decision."""
     return targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: u makes it undecided again")
 
 
 def revert_disabled_reason(now: ReviewSituation) -> str | None:
-    """Something must change by it."""
+    """It must change a decision."""
     return targets_disabled_reason(now) or _is_so(now, Decision.REVERT, "reverted already: u makes it undecided again")
 
 
 def undecide_disabled_reason(now: ReviewSituation) -> str | None:
-    """Something must change by it."""
+    """It must change a decision."""
     return targets_disabled_reason(now) or _is_so(now, Decision.UNDECIDED, "undecided already")
 
 
@@ -90,7 +89,7 @@ def _is_so(now: ReviewSituation, decision: Decision, words: str) -> str | None:
 
 
 def keep_best_disabled_reason(now: ReviewSituation) -> str | None:
-    """There must be something to pick it out of."""
+    """There must be similar changes."""
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
@@ -98,10 +97,10 @@ def keep_best_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def next_open_disabled_reason(now: ReviewSituation) -> str | None:
-    """Tab needs somewhere to go."""
+    """There must be an open change."""
     if now.is_opening:
         return _none_shown(now)
-    return None if now.opens else "Nothing is open: every change is decided, and none is held."
+    return None if now.opens else "Nothing is open: every change is decided, and none is in conflict."
 
 
 def undo_disabled_reason(now: ReviewSituation) -> str | None:
@@ -115,26 +114,26 @@ def redo_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def move_disabled_reason(now: ReviewSituation) -> str | None:
-    """One item of the line is moved at a time."""
+    """The cursor must be on a commit of its own, with all commits shown."""
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
     if now.is_filtered:
-        return "A filter hides some of the line, so its places cannot be told: esc clears it."
+        return "A filter hides some commits: esc clears it."
     if not now.is_linear and not now.row.change.kind.is_implementation:
-        return "Tests, docs and build files are one commit together: their order means nothing."
+        return "Tests, docs and build files are one commit together: they have no order."
     return None
 
 
 def rebase_disabled_reason(now: ReviewSituation) -> str | None:
-    """The ground must be another now."""
+    """The base must have moved."""
     if now.main_moved or now.is_rebased:
         return None
-    return "What the line is laid on has not moved."
+    return "The base of the branch has not moved."
 
 
 def conflict_disabled_reason(now: ReviewSituation) -> str | None:
-    """Only what is held has a conflict to see."""
+    """The change must be in conflict."""
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
@@ -142,19 +141,19 @@ def conflict_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def resolve_disabled_reason(now: ReviewSituation) -> str | None:
-    """A conflict, and an editor."""
+    """There must be a conflict, and an editor."""
     why = conflict_disabled_reason(now)
     if why is not None:
         return why
-    return None if now.editor else "Neither VISUAL nor EDITOR is set in the environment, so no editor is known."
+    return None if now.editor else "No editor is known: set VISUAL or EDITOR."
 
 
 def message_disabled_reason(now: ReviewSituation) -> str | None:
-    """Somebody must be there to hear it."""
+    """An author must be in the fleet."""
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
-    return None if now.authors else "No agent that made it is in the fleet any more, so nobody would hear it."
+    return None if now.authors else "No agent that made it is in the fleet any more."
 
 
 def replay_disabled_reason(now: ReviewSituation) -> str | None:
@@ -163,7 +162,7 @@ def replay_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def publish_disabled_reason(now: ReviewSituation) -> str | None:
-    """There must be a line."""
+    """There must be a change."""
     return _none_shown(now) if not now.changes or now.is_opening else None
 
 

@@ -1,6 +1,6 @@
 """The keys of a run's screen and of the start screen, and the reasons why a key is disabled. Pure.
 
-A reason is a whole sentence: what is in the way and, where there is one, the way out. None: the key works.
+A reason is a sentence: why the key is disabled and, where possible, what to do. None: the key works.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunSituation:
-    """What the keys' reasons depend on. `targets`: the tests of the group under the cursor, or the one test.
+    """The state that reasons depend on. `targets`: the tests of the group under the cursor, or the one test.
 
-    `row`: the test under the cursor; `agent`: its agent as the fleet sees it, None where it does not. `is_over`: every
-    test has ended. `has_files`: something came back for the test.
+    `row`: the test under the cursor; `agent`: its agent in the fleet, None where unknown. `is_over`: every test has
+    ended. `has_files`: files came back for the test.
     """
 
     row: RunRow | None = None
@@ -60,52 +60,52 @@ def _none_shown(now: RunSituation) -> str | None:
 
 
 def attach_disabled_reason(now: RunSituation) -> str | None:
-    """An agent that is there; a group opens and closes."""
+    """There must be an agent with a terminal; a group opens and closes."""
     if now.on_group:
         return None
     if now.row is None:
         return one_test_disabled_reason(now)
     if now.agent is not None and (now.agent.session is not None or not now.agent.agent.host.is_local):
         return None
-    return f"There is no terminal to attach to: {unreachable_reason(now.row) or 'its agent is not seen yet'}."
+    return f"There is no terminal to attach to: {unreachable_reason(now.row) or 'its agent is not in the fleet yet'}."
 
 
 def type_disabled_reason(now: RunSituation) -> str | None:
-    """What is typed goes to a local tmux session."""
+    """There must be a local tmux session."""
     if now.row is None:
         return one_test_disabled_reason(now)
     if now.agent is not None and now.agent.session is not None:
         return None
     if now.agent is not None and not now.agent.agent.host.is_local:
-        return "It runs on another machine, whose tmux is out of reach from here: attach (⏎) or send a message (m)."
-    return f"There is no terminal to type into: {unreachable_reason(now.row) or 'its agent is not seen yet'}."
+        return "It runs on another machine, whose tmux is out of reach: attach (⏎) or send a message (m)."
+    return f"There is no terminal to type into: {unreachable_reason(now.row) or 'its agent is not in the fleet yet'}."
 
 
 def message_disabled_reason(now: RunSituation) -> str | None:
-    """At least one agent must be there to be told something."""
+    """At least one agent must be reachable."""
     if not now.targets:
         return targets_disabled_reason(now)
     reasons = [unreachable_reason(row) for row in now.targets]
     if not all(reasons):
         return None
     if len(reasons) == 1:
-        return f"It can be told nothing: {reasons[0]}."
-    return f"None of these {len(reasons)} can be told anything: {reasons[0]}, to begin with."
+        return f"It cannot be messaged: {reasons[0]}."
+    return f"None of these {len(reasons)} can be messaged; the first: {reasons[0]}."
 
 
 def pause_disabled_reason(now: RunSituation) -> str | None:
-    """Pause, go on, or take up again: there must be something left to do."""
+    """The run must not be over or stopping."""
     if now.is_starting:
         return "Its conductor is being started."
     if now.is_over and not now.is_live:
         return "The run is over: A tries tests again."
     if now.is_halted and now.is_live:
-        return "It is being stopped: what runs is ended first."
+        return "The run is stopping: its agents are stopped first."
     return None
 
 
 def retry_disabled_reason(now: RunSituation) -> str | None:
-    """Only what has ended can be tried again."""
+    """A test must have ended."""
     if not now.targets:
         return targets_disabled_reason(now)
     if not any(row.phase in (Phase.ENDED, Phase.STOPPING) for row in now.targets):
@@ -114,16 +114,16 @@ def retry_disabled_reason(now: RunSituation) -> str | None:
 
 
 def skip_disabled_reason(now: RunSituation) -> str | None:
-    """Only what waits can be skipped."""
+    """A test must be waiting."""
     if not now.targets:
         return targets_disabled_reason(now)
     if not any(row.phase is Phase.WAITING for row in now.targets):
-        return _nothing(now, "does not wait for an agent any more: s stops it", "of these tests waits for an agent")
+        return _nothing(now, "no longer waits for an agent: s stops it", "of these tests waits for an agent")
     return conductor_disabled_reason(now)
 
 
 def stop_disabled_reason(now: RunSituation) -> str | None:
-    """Something must run."""
+    """An agent must be at work."""
     if not now.targets:
         return targets_disabled_reason(now)
     if not any(row.phase in (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING) for row in now.targets):
@@ -136,24 +136,24 @@ def _nothing(now: RunSituation, one: str, many: str) -> str:
 
 
 def conductor_disabled_reason(now: RunSituation) -> str | None:
-    """Somebody must be there to do it."""
+    """A conductor must run."""
     if now.is_live:
         return None
     return "The run is over." if now.is_over else "No conductor runs: H resumes it."
 
 
 def end_disabled_reason(now: RunSituation) -> str | None:
-    """The run must be going on."""
-    return "It is being stopped already." if now.is_live and now.is_halted else conductor_disabled_reason(now)
+    """The run must be live."""
+    return "The run is stopping already." if now.is_live and now.is_halted else conductor_disabled_reason(now)
 
 
 def next_needing_disabled_reason(now: RunSituation) -> str | None:
-    """Tab needs somewhere to go."""
+    """An agent must need a person."""
     return None if now.needing else "No agent of this run needs you."
 
 
 def shell_disabled_reason(now: RunSituation) -> str | None:
-    """Something must have come back."""
+    """Files must have come back."""
     return one_test_disabled_reason(now) or (None if now.has_files else "Nothing has come back for this test yet.")
 
 

@@ -1,4 +1,4 @@
-"""The table of keys of the tutorial's screen, and why one of them cannot do its work. Pure."""
+"""The keys of the tutorial's screen, and the reasons why a key is disabled. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TutorialSituation:
-    """What the reasons depend on. `opens`: how many blocks and citations are open; `editor`: what edits, or ""."""
+    """The state that reasons depend on. `opens`: open blocks and citations; `editor`: the editor's command, or ""."""
 
     line: Line | None = None
     opens: int = 0
@@ -24,17 +24,17 @@ class TutorialSituation:
 
 
 def open_disabled_reason(now: TutorialSituation) -> str | None:
-    """There must be something under the cursor."""
+    """There must be a line."""
     return None if now.line is not None else "Nothing is shown here."
 
 
 def next_open_disabled_reason(now: TutorialSituation) -> str | None:
-    """Tab needs somewhere to go."""
+    """There must be an open block or citation."""
     return None if now.opens else "Every block is cited, and every citation is a block."
 
 
 def copy_disabled_reason(now: TutorialSituation) -> str | None:
-    """A heading has nothing to copy."""
+    """The cursor must be on a block or a test."""
     match now.line:
         case BlockLine() | TestLine() | StaleLine():
             return None
@@ -48,7 +48,7 @@ def edit_disabled_reason(now: TutorialSituation) -> str | None:
     """There must be a place to edit, and an editor."""
     if now.line is None or isinstance(now.line, Section):
         return open_disabled_reason(now) or "The cursor is on a heading: move to a block or a test."
-    return None if now.editor else "Neither VISUAL nor EDITOR says what to edit with."
+    return None if now.editor else "No editor is known: set VISUAL or EDITOR."
 
 
 MOVE = (
