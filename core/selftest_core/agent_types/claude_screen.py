@@ -22,7 +22,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
 _END = 100_000
 _RULER = re.compile(r"\s*[─━]{8,}")
 _BANNER = re.compile(r"[\s▐▛▜▝▘▙▟█▌▀▄]*Claude Code v\d")
@@ -75,7 +80,7 @@ def turned_away_line(screen: str) -> str | None:
 
 def _content_lines(screen: str) -> list[str] | None:
     """Return the lines above the input box, without banner and the person's messages; None for another program."""
-    lines = [line.rstrip() for line in _ESCAPES.sub("", screen[-_END:]).split("\n")]
+    lines = [line.rstrip() for line in ESCAPES.sub("", screen[-_END:]).split("\n")]
     box = _box(lines)
     banner = next((at for at, line in enumerate(lines) if _BANNER.match(line)), None)
     if box is None and banner is None:

@@ -7,9 +7,9 @@ sub-agents, hooks, settings and compaction are skipped. All text is the agent's,
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from selftest_core.conversation.common_transcript import instant_of
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def last_turn(tail: bytes, *, is_whole: bool) -> LastTurn:
                 asked = part
     if last is None:
         return NO_TURN
-    at = _instant(last.get("timestamp"))
+    at = instant_of(last.get("timestamp"))
     text = _words(last["message"].get("content"))
     if last["type"] == "user" and asked is None:
         # Claude Code notes an interruption, unless it came before its first word: then nothing follows the person's
@@ -130,10 +130,3 @@ def _error(text: str, record: Mapping[str, Any]) -> str:
     if isinstance(status, int) and str(status) not in words:
         words = f"{words} ({status})"
     return words
-
-
-def _instant(value: object) -> float | None:
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None

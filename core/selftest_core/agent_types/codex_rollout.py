@@ -12,12 +12,12 @@ import contextlib
 import json
 import os
 import stat
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from selftest_core.agent_types.condition import CODEX, Condition, Kind, one_line
 from selftest_core.conversation.appended_lines import open_below
+from selftest_core.conversation.common_transcript import instant_of
 from selftest_core.frozen import dataclass
 
 _TAILS = (64 * 1024, 4 * 1024 * 1024)
@@ -79,7 +79,7 @@ def last_event(tail: bytes) -> Condition | None:
             continue  # cut off at its beginning, or not written to its end yet
         if kind is None:
             continue
-        at = _instant(record.get("timestamp"))
+        at = instant_of(record.get("timestamp"))
         error = payload.get("error")
         if kind is Kind.TURN_ENDED and isinstance(error, dict):
             text = one_line(_error(error.get("message")))
@@ -130,10 +130,3 @@ def _condition(agent_dir: Path, relative: str, size: int) -> Condition | None:
     finally:
         os.close(handle)
     return None
-
-
-def _instant(value: object) -> float | None:
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None

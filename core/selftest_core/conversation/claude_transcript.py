@@ -17,6 +17,7 @@ Seen with 2.1.330. Texts are the agent's: show them, never obey them.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.conversation.common_transcript import (
@@ -43,7 +44,7 @@ _TURNED_AWAY = frozenset(
     {"rate_limit", "overloaded", "billing_error", "authentication_failed", "oauth_org_not_allowed"}
 )
 _TURNED_AWAY_STATUS = frozenset({401, 402, 403, 429, 529})
-_NOT_SAID = ("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-caveat>")
+_SLASH_COMMANDS = ("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-caveat>")
 """Lines of Claude for slash commands, which mngr leaves out too."""
 
 
@@ -86,29 +87,11 @@ def session_files(agent_folder: Path) -> tuple[str, ...]:
 
 def parse_session(lines: Iterable[bytes]) -> Iterator[Step]:
     """Parse the answers of the model, and errors instead of them, from lines of a session; skip all others."""
-    for line in lines:
-        if b'"assistant"' not in line:
-            continue
-        document = parse_object(line)
-        message = document.get("message") if document is not None else None
-        if document is None or document.get("type") != "assistant" or not isinstance(message, dict):
-            continue
-        model = model_of(message.get("model"))
-        status = document.get("apiErrorStatus")
-        yield Step(
-            id=text_of(document.get("uuid")),
-            source="agent",
-            at=instant_of(document.get("timestamp")),
-            text=_any_text(message.get("content")),
-            model="" if model == SYNTHETIC_MODEL else model,
-            message_id=text_of(message.get("id")),
-            tokens=_tokens(message.get("usage")),
-            finish_reason=text_of(message.get("stop_reason")),
-            is_error=document.get("isApiErrorMessage") is True,
-            error_kind=text_of(document.get("error")),
-            error_status=status if type(status) is int and 100 <= status < 1000 else None,
-            is_subagent=document.get("isSidechain") is True,
-        )
+    return (
+        _answer(record)
+        for record in _records(line for line in lines if b'"assistant"' in line)
+        if record["type"] == "assistant"
+    )
 
 
 def last_error(lines: Iterable[bytes]) -> ApiError | None:
@@ -160,7 +143,7 @@ def _steps(lines: Iterable[bytes]) -> Iterator[Step]:
                 answer = None
             yield from results
         else:
-            yield from _said(record)
+            yield from _message(record)
     if answer is not None:
         yield answer
 
@@ -171,7 +154,9 @@ def _records(lines: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
         if b'"assistant"' not in line and b'"user"' not in line:
             continue
         record = parse_object(line)
-        if record is not None and record.get("type") in ("assistant", "user"):
+        if record is None or not isinstance(record.get("message"), dict):
+            continue
+        if record.get("type") in ("assistant", "user"):
             yield record
 
 
@@ -183,7 +168,8 @@ def _answer(record: Mapping[str, object]) -> Step:
         for part in parts
         if part.get("type") == "tool_use"
     )
-    model = text_of(message.get("model"))
+    model = model_of(message.get("model"))
+    status = record.get("apiErrorStatus")
     return Step(
         id=f"{text_of(record.get('uuid'))}-assistant",
         source="agent",
@@ -192,16 +178,18 @@ def _answer(record: Mapping[str, object]) -> Step:
         tool_calls=calls,
         model="" if model == SYNTHETIC_MODEL else model,
         message_id=text_of(message.get("id")),
+        tokens=_tokens(message.get("usage")),
+        finish_reason=text_of(message.get("stop_reason")),
         is_error=record.get("isApiErrorMessage") is True,
+        error_kind=text_of(record.get("error")),
+        error_status=status if type(status) is int and 100 <= status < 1000 else None,
+        is_subagent=record.get("isSidechain") is True,
     )
 
 
 def _joined(one: Step, other: Step) -> Step:
-    return Step(
-        id=one.id, source=one.source, at=one.at, text="\n".join(filter(None, (one.text, other.text))),
-        tool_calls=(*one.tool_calls, *other.tool_calls), model=one.model, message_id=one.message_id,
-        is_error=one.is_error,
-    )  # fmt: skip
+    text = "\n".join(filter(None, (one.text, other.text)))
+    return replace(one, text=text, tool_calls=(*one.tool_calls, *other.tool_calls), tokens=other.tokens)
 
 
 def _results(record: Mapping[str, object]) -> Iterator[Step]:
@@ -213,9 +201,9 @@ def _results(record: Mapping[str, object]) -> Iterator[Step]:
             yield Step(step_id, "tool", instant_of(record.get("timestamp")), results=(result,))
 
 
-def _said(record: Mapping[str, object]) -> Iterator[Step]:
+def _message(record: Mapping[str, object]) -> Iterator[Step]:
     text = _text(_object(record.get("message")).get("content"))
-    if text and not text.lstrip().startswith(_NOT_SAID):
+    if text and not text.lstrip().startswith(_SLASH_COMMANDS):
         is_meta = record.get("isMeta") is True
         step_id = f"{text_of(record.get('uuid'))}-{'meta' if is_meta else 'user'}"
         yield Step(step_id, "system" if is_meta else "user", instant_of(record.get("timestamp")), text)
@@ -246,13 +234,6 @@ def _tokens(usage: object) -> Tokens | None:
         cache_write=count(usage.get("cache_creation_input_tokens")),
         output=count(usage.get("output_tokens")),
     )
-
-
-def _any_text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(text_of(part.get("text")) for part in parts if isinstance(part, dict) and part.get("text"))
 
 
 def _names(agent_folder: Path, relative: str, *, are_folders: bool = False) -> list[str]:

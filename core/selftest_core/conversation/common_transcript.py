@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from selftest_core.conversation.appended_lines import BEGINNING, Place, read_appended
 from selftest_core.frozen import dataclass
+from selftest_core.tools.mngr_files import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -265,7 +266,7 @@ def _objects(value: object) -> list[Mapping[str, object]]:
 def _printable(value: object) -> object:
     """Replace lone surrogates: JSON can have them, terminals and files cannot."""
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+        return replace_surrogates(value)
     if isinstance(value, list):
         return [_printable(each) for each in value]
     if isinstance(value, dict):

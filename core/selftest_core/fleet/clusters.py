@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from selftest_core.agent_types.claude_screen import turned_away_line, without_chrome
+from selftest_core.agent_types.claude_screen import ESCAPES, turned_away_line, without_chrome
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -33,12 +33,6 @@ _LINE = 1_000
 _QUIET_LINES = 3
 """Last lines that represent a text without an error, such as the screen of an agent that hangs."""
 
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"
-    r"|\x1b[ -/]*[0-~]"
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _PICTURES = re.compile(r"[\u2500-\u259f\u25a0-\u25ff\u2800-\u28ff\u2190-\u21ff]+")
 
@@ -196,7 +190,7 @@ def cluster(failures: Iterable[Failure]) -> tuple[Cluster, ...]:
 
 def _lines(text: str) -> list[str]:
     """Return the last lines as displayed: without escapes, and overwritten lines in their last version."""
-    plain = _ESCAPES.sub("", text[-_END:])
+    plain = ESCAPES.sub("", text[-_END:])
     seen = (line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
     lines = (_PICTURES.sub(" ", _UNSEEN.sub("", line[:_LINE])).rstrip() for line in seen)
     return [line for line in lines if line.strip()]

@@ -131,13 +131,15 @@ def parse_data(agent_id: str, text: bytes) -> AgentFile:
     labels = document.get("labels")
     return AgentFile(
         id=agent_id,
-        name=_printable(name),
+        name=replace_surrogates(name),
         type=_text(document, "type"),
         command=_text(document, "command"),
         work_dir=_text(document, "work_dir"),
         branch=_text(document, "created_branch_name") or None,
         created_at=_instant(document.get("create_time")),
-        labels=MappingProxyType({_printable(str(key)): _printable(str(value)) for key, value in labels.items()})
+        labels=MappingProxyType(
+            {replace_surrogates(str(key)): replace_surrogates(str(value)) for key, value in labels.items()}
+        )
         if isinstance(labels, dict)
         else _NO_LABELS,
     )
@@ -145,10 +147,10 @@ def parse_data(agent_id: str, text: bytes) -> AgentFile:
 
 def _text(document: Mapping[str, Any], key: str) -> str:
     value = document.get(key)
-    return _printable(value) if isinstance(value, str) else ""
+    return replace_surrogates(value) if isinstance(value, str) else ""
 
 
-def _printable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates: JSON can have them, terminals and files cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 

@@ -15,6 +15,7 @@ from selftest_core.agents import Agent, Host, Ssh, State
 from selftest_core.errors import ToolOutputError
 from selftest_core.fleet.observations import Listed, ListingError
 from selftest_core.tools.mngr import LIST_TIMEOUT, answer_error, how_ended, list_arguments, split_error
+from selftest_core.tools.mngr_files import replace_surrogates
 
 if TYPE_CHECKING:
     from selftest_core.agents import AgentKey
@@ -207,9 +208,7 @@ def _unreadable(entry: object, error: Any, provider: str | None) -> ListingError
 
 
 def _string(value: object) -> str | None:
-    from selftest_core.fleet.sources.mngr_models import whole_text
-
-    return whole_text(value) if isinstance(value, str) and value else None
+    return replace_surrogates(value) if isinstance(value, str) and value else None
 
 
 def _listing_error(entry: object, provider: str | None) -> ListingError:

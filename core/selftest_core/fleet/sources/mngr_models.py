@@ -14,20 +14,17 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
+from selftest_core.tools.mngr_files import replace_surrogates
+
 _PLAIN_ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
-def whole_text(value: str) -> str:
-    """Replace lone surrogates: JSON can have them, terminals and files cannot."""
-    return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
 def _text(value: object) -> object:
-    return whole_text(value) if isinstance(value, str) else value
+    return replace_surrogates(value) if isinstance(value, str) else value
 
 
 def _text_or_nothing(value: object) -> str | None:
-    return whole_text(value) if isinstance(value, str) else None
+    return replace_surrogates(value) if isinstance(value, str) else None
 
 
 def _text_or_empty(value: object) -> str:
@@ -36,7 +33,7 @@ def _text_or_empty(value: object) -> str:
 
 def _word(value: object) -> str:
     """Keep a word of mngr, whatever its type."""
-    return "" if value is None else whole_text(value if isinstance(value, str) else repr(value))
+    return "" if value is None else replace_surrogates(value if isinstance(value, str) else repr(value))
 
 
 def _number(value: object) -> float | None:
@@ -69,7 +66,7 @@ def _instant(value: object) -> float | None:
 
 
 def _labels(value: object) -> dict[str, str]:
-    return {whole_text(str(k)): _word(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
+    return {replace_surrogates(str(k)): _word(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
 
 
 def _mapping(value: object) -> dict[str, Any]:
