@@ -144,7 +144,7 @@ def test_an_unexpected_error_is_a_smoke_agent_that_failed(tmp_path: Path) -> Non
     assert "KeyError: 'local'" in rehearsal.run.smoke[0].says
 
 
-@pytest.mark.parametrize("method", ["look", "say"])
+@pytest.mark.parametrize("method", ["look", "send"])
 def test_an_unexpected_error_leaves_no_smoke_agent(method: str, tmp_path: Path) -> None:
     class Odd(SimulatedCrew):
         async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
@@ -153,7 +153,7 @@ def test_an_unexpected_error_leaves_no_smoke_agent(method: str, tmp_path: Path) 
             return await super().look(members)
 
         async def send(self, member: Member, text: str) -> None:
-            if method == "say":
+            if method == "send":
                 raise KeyError("local")
             await super().send(member, text)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Member, Run
     from selftest_core.run.store import RunFolder
 
-METHODS = ("create", "look", "pull", "screens", "say", "stop")
+METHODS = ("create", "look", "pull", "screens", "send", "stop")
 
 
 class OddCrew(SimulatedCrew):
