@@ -1,4 +1,4 @@
-"""The rows of the line: 300 commits of many agents laid, decided on and proved, beside git's own cherry-pick."""
+"""Rows of the candidate branch: 300 commits of many agents applied, decided on and verified, beside git cherry-pick."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _rows(made: History) -> dict[str, Result]:
     row = result(
         laying.wall / picking.wall * 100, "%", _LAY_BUDGET_PERCENT,
         against=f"git cherry-pick one by one in a work tree: {picking.wall:.2f} s; {same}",
-        note=f"{about}; laid and stored in {laying.wall:.2f} s, {picking.wall / laying.wall:.0f} times faster; "
-        f"{len(held)} held; read and ranked before in {planning.wall:.2f} s",
+        note=f"{about}; applied and stored in {laying.wall:.2f} s, {picking.wall / laying.wall:.0f} times faster; "
+        f"{len(held)} in conflict; read and ranked before in {planning.wall:.2f} s",
     )  # fmt: skip
     worst = max(decided.values(), key=max)
     note = ", ".join(f"{word} {median(times):.0f} ms" for word, times in decided.items())
@@ -72,24 +72,24 @@ def _rows(made: History) -> dict[str, Result]:
         f"line_decide_{name}": result(
             percentile([one for times in decided.values() for one in times], 95), "ms", _DECIDE_BUDGET_MS,
             against=f"the same by whole merges: {proving.wall * 1000:.0f} ms",
-            note=f"{about}; from a decision to the new line, what would be published, its lines counted and whom it "
-            f"matters to; p95; medians: {note}; worst {max(worst):.0f} ms; CPU of the dearest kind {cpu:.0f} ms",
+            note=f"{about}; from a decision to the new branch, what would be published, its lines counted and its "
+            f"dependents; p95; medians: {note}; worst {max(worst):.0f} ms; CPU of the slowest kind {cpu:.0f} ms",
         ),
         f"line_dependents_{name}": result(
-            simulating.wall * 1000, "ms", against=f"{made.commits} drops, each laid again",
-            note=f"{about}; every drop simulated for the first time; afterwards only the group of what was decided",
+            simulating.wall * 1000, "ms", against=f"{made.commits} drops, each applied again",
+            note=f"{about}; every drop simulated for the first time; afterwards only the group of the decided change",
         ),
         f"line_prove_{name}": result(
-            proving.wall * 1000, "ms", against=f"laid and stored with the cache: {laying.wall * 1000:.0f} ms",
-            note=f"{about}; laid again by whole merges in a fresh engine, as before publishing",
+            proving.wall * 1000, "ms", against=f"applied and stored with the cache: {laying.wall * 1000:.0f} ms",
+            note=f"{about}; applied again by whole merges in a new engine, as before publishing",
         ),
     }  # fmt: skip
 
 
 def _decisions(engine: Engine, plan: Plan) -> tuple[dict[str, list[float]], float]:
-    """Milliseconds of decisions of several kinds, everything kept as far as nothing else is said.
+    """Measure decisions of several kinds, in milliseconds; all other changes are kept.
 
-    The second is the CPU time of the dearest kind, on average: what is left where nobody else wants the machine.
+    The second value is the mean CPU time of the slowest kind, which does not depend on other programs.
     """
     oids = [change.oid for change in plan.changes]
     base_tree = engine.store.tree_of(plan.base)
@@ -122,7 +122,7 @@ def _decisions(engine: Engine, plan: Plan) -> tuple[dict[str, list[float]], floa
 
 
 def _cherry_pick(made: History, laid: Line) -> tuple[str, list[str]]:
-    """The tree that git reaches in the order of the line, and what it could not pick."""
+    """Cherry-pick in the same order with git; returns the tree, and the commits in conflict."""
     work = made.folder.parent / "picked"
     made.git("worktree", "add", "-q", "--detach", str(work), made.base)
     held = []

@@ -1,14 +1,14 @@
-"""Lays random histories under random acts and holds every line against git, for as long as one likes.
+"""Compare candidate branches of random histories, after random acts, with git's own results.
 
     make fuzz [ARGS="--seconds 300 --seed N --commits 6"]
 
-Small histories are compared with `git cherry-pick` in a work tree, longer ones with merges of whole trees. The seed
-of a history is printed when a line differs, and the same seed makes the same history and the same acts.
+Small histories are compared with `git cherry-pick` in a work tree, longer ones with merges of whole trees. When a
+branch differs, the seed is printed; the same seed gives the same history and the same acts.
 
     make fuzz ARGS="--history /path/to/repository --topics 100"
 
-takes the commits of the last topic branches that were merged into HEAD of any repository, lays them on the commit
-before the first of these merges, and compares the line with cherry-pick. The repository is only read.
+takes the commits of the last topic branches that were merged into HEAD of a repository, picks them onto the commit
+before the first of these merges, and compares the branch with cherry-pick. The repository is only read.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _LISTS = ("CHANGES", "CHANGELOG", "HISTORY", "NEWS")
 
 
 def main() -> int:
-    """Fuzz until the time is over; 1 where a line differs from git's."""
+    """Fuzz until the time is over; returns 1 where a branch differs from git's."""
     arguments = _arguments()
     if arguments.history is not None:
         return _real(arguments.history, arguments.topics)
     until = time.monotonic() + arguments.seconds
-    seed, lines, told = arguments.seed, 0, Counter[str]()
+    seed, lines, counts = arguments.seed, 0, Counter[str]()
     while time.monotonic() < until or lines == 0:
         dice = random.Random(seed)
         is_small = seed % 2 == 0
         try:
-            lines += _small(dice, arguments.commits, told) if is_small else _long(dice, told)
+            lines += _small(dice, arguments.commits, counts) if is_small else _long(dice, counts)
         except AssertionError as error:
             print(f"seed {seed}: {error}", flush=True)
             return 1
         seed += 1
-    words = ", ".join(f"{count:,} {word}" for word, count in sorted(told.items()))
+    words = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
     seeds = f"seeds {arguments.seed} to {seed - 1}"
-    print(f"{lines:,} lines of {seed - arguments.seed} histories ({seeds}) are git's: {words}")
+    print(f"{lines:,} branches of {seed - arguments.seed} histories ({seeds}) equal git's: {words}")
     return 0
 
 
-def _small(dice: random.Random, commits: int, told: Counter[str]) -> int:
+def _small(dice: random.Random, commits: int, counts: Counter[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="fuzz ") as made:
         folder = Path(made)
         history = make_history(folder / "r", dice, agents=3, steps=max(1, commits // 3))
@@ -70,13 +70,13 @@ def _small(dice: random.Random, commits: int, told: Counter[str]) -> int:
                 walk.step()
                 members = dice.choice([0, 0, dice.randint(0, len(items))])
                 line = check(history, picks, engine, items, walk, members)
-                told.update(placed.status.value for placed in line.items)
+                counts.update(placed.status.value for placed in line.items)
         assert history.fingerprint() == before, "the repository changed"
-        told["cherry-picks"] += len(picks.known)
+        counts["cherry-picks"] += len(picks.known)
     return 150
 
 
-def _long(dice: random.Random, told: Counter[str]) -> int:
+def _long(dice: random.Random, counts: Counter[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="fuzz ") as made:
         folder = Path(made)
         history = make_history(folder / "r", dice, agents=6, steps=5)
@@ -94,12 +94,12 @@ def _long(dice: random.Random, told: Counter[str]) -> int:
                 line = build_line(engine, history.base, tree, laid, decisions, stored=False)
                 whole = build_line(plain, history.base, tree, laid, decisions)
                 assert line == whole, (order, decisions)
-                told.update(placed.status.value for placed in line.items)
+                counts.update(placed.status.value for placed in line.items)
     return 20
 
 
 def _real(source: Path, topics: int) -> int:
-    """Topic branches of a real history, transplanted by both."""
+    """Rebase topic branches of a real history, with our engine and with git."""
     with tempfile.TemporaryDirectory(prefix="fuzz ") as made:
         repository = Repository(Path(made) / "r")
         Repository(Path(made)).git("clone", "-q", "--shared", "--no-checkout", str(source.resolve()), "r")
@@ -115,7 +115,7 @@ def _real(source: Path, topics: int) -> int:
         base = merges[-1].split()[1]
         history = RandomHistory(repository, base, {"topics": list(oids)})
         picks = CherryPicks(history, Path(made) / "picked")
-        # Our rule for changelogs, in git's own words.
+        # Our rule for changelogs, as attributes of git.
         ends = ("", ".md", ".rst", ".txt")
         attributes = "".join(f"{name}{end} merge=union\n" for name in _LISTS for end in ends)
         (picks.folder / ".git" / "info" / "attributes").write_text(attributes)
@@ -129,27 +129,27 @@ def _real(source: Path, topics: int) -> int:
         became, tree = picks.lay(history.oids)
         beside = time.perf_counter() - began
         theirs = Repository(picks.folder).git("ls-tree", "-r", "-z", tree).split("\0")
-    told = Counter(placed.status.value for placed in line.items)
-    # Both unite changelogs, each finding the lines that clash in its own way.
+    counts = Counter(placed.status.value for placed in line.items)
+    # Both merge changelogs by union, and find the lines in conflict in different ways.
     other = [entry for entry in {*files} ^ {*theirs} if not is_changelog(entry.partition("\t")[2])]
     is_same = {one.item.oid: one.status.value for one in line.items} == became and not other
-    words = ", ".join(f"{count} {word}" for word, count in sorted(told.items()))
+    words = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
     print(f"{len(items)} commits of {len(merges)} merges on {base[:10]}: {words}")
     for entry in sorted(other):
         print(entry)
     for placed in line.items:
         if placed.status.value != became[placed.item.oid]:
             print(f"{placed.item.oid}: {placed.status.value} here, {became[placed.item.oid]} by git")
-    print(f"laid in {took:.2f} s, cherry-picked in {beside:.2f} s: {'the same' if is_same else 'NOT THE SAME'}")
+    print(f"ours {took:.2f} s, cherry-pick {beside:.2f} s: {'equal' if is_same else 'NOT EQUAL'}")
     return 0 if is_same else 1
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=120.0, help="how long to go on")
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="of the first history")
-    parser.add_argument("--commits", type=int, default=6, help="at most so many in a history for cherry-pick")
-    parser.add_argument("--history", type=Path, help="a repository whose merged topic branches are transplanted")
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long to run")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="seed of the first history")
+    parser.add_argument("--commits", type=int, default=6, help="most commits of a history for cherry-pick")
+    parser.add_argument("--history", type=Path, help="a repository whose merged topic branches are rebased")
     parser.add_argument("--topics", type=int, default=100, help="how many of its last merges")
     return parser.parse_args()
 

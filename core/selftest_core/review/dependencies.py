@@ -1,6 +1,6 @@
 """Dependencies between changes: which changes a drop would put in conflict, and which conflicts it would resolve.
 
-Each drop is simulated by picking again without that item, since only picking tells the truth. Items can only matter to
+Each drop is simulated by picking again without that item, since estimates are wrong too often. Items can only matter to
 each other when they touch a common path, or a folder that one of them emptied or replaced by a file: picking within
 such a group keeps three hundred simulations cheap. A simulation depends on nothing but its group, so after a decision
 only one group is simulated again. The search can be stopped in the middle, and goes on from there when called again.

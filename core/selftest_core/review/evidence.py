@@ -78,7 +78,7 @@ def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
         return Evidence(tests=((node_id, None),), end=end)
     home = folder.attempt(row.member)
     outcome = _outcome(home / OUTCOME)
-    said = None if outcome is None else outcome.importance
+    stated = None if outcome is None else outcome.importance
     return Evidence(
         outcome=home / OUTCOME if outcome is not None else None,
         transcript=home / _TRANSCRIPT if (home / _TRANSCRIPT).is_file() else None,
@@ -89,8 +89,8 @@ def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
         turned_green=(node_id,) if outcome is not None and _turned_green(outcome) else (),
         words=row.text if outcome is None else outcome.summary,
         end=end,
-        importance=None if said is None else said.level,
-        why_important="" if said is None else said.reason,
+        importance=None if stated is None else stated.level,
+        why_important="" if stated is None else stated.reason,
     )
 
 

@@ -57,17 +57,17 @@ def write_pull_request(
     """
     notes, evidence = notes or {}, evidence or {}
     changes = {change.oid: change for change in reviewed.order}
-    laid = [changes[one.item.oid] for one in kept.items if one.status is Status.LAID]
-    fixes = [change for change in laid if change.kind.is_implementation]
-    others = [change for change in laid if not change.kind.is_implementation]
-    agents = list(dict.fromkeys(agent for change in laid for agent in change.agents))
+    applied = [changes[one.item.oid] for one in kept.items if one.status is Status.LAID]
+    fixes = [change for change in applied if change.kind.is_implementation]
+    others = [change for change in applied if not change.kind.is_implementation]
+    agents = list(dict.fromkeys(agent for change in applied for agent in change.agents))
     status = {one.item.oid: one.status for one in reviewed.line.items}
     reverted = [change for change in reviewed.order if reviewed.decided[change.oid] is Decision.REVERT]
     open_still = [change for change in reviewed.open if status[change.oid] is not Status.HELD]
     held = [change for change in reviewed.order if status[change.oid] is Status.HELD]
     void = sum(one is Status.VOID for one in status.values())
 
-    parts = [_summary(laid, agents)]
+    parts = [_summary(applied, agents)]
     parts += _section("Fixes", [_row(change, notes) for change in fixes])
     parts += _section("Tests, docs and build files", [_row(change, notes) for change in others])
     parts += _section("Tests", _tests(agents, evidence))
@@ -130,13 +130,13 @@ def _title(changes: Sequence[Change], agents: Sequence[str]) -> str:
     return (first if len(first) <= room else first[: room - 1].rstrip() + "…") + more + by
 
 
-def _summary(laid: Sequence[Change], agents: Sequence[str]) -> str:
-    if not laid:
+def _summary(applied: Sequence[Change], agents: Sequence[str]) -> str:
+    if not applied:
         return "No change is kept yet."
-    fixes = sum(change.kind.is_implementation for change in laid)
+    fixes = sum(change.kind.is_implementation for change in applied)
     parts = [
         _count(fixes, "fix", "fixes") if fixes else "",
-        _count(len(laid) - fixes, "change") + " of tests, docs and build files" if len(laid) > fixes else "",
+        _count(len(applied) - fixes, "change") + " of tests, docs and build files" if len(applied) > fixes else "",
     ]
     made = " and ".join(part for part in parts if part)
     return f"{made}, made by {_count(len(agents), 'agent')} and picked one by one by a person."

@@ -236,12 +236,6 @@ class ResolutionMemory:
                 self._known.pop(answer.meeting, None)
                 self._write(self._path(answer.meeting), text)
 
-    def forget(self, resolution: Resolution) -> None:
-        """Delete these answers."""
-        for answer in resolution.answers:
-            self._known.pop(answer.meeting, None)
-            self._path(answer.meeting).unlink(missing_ok=True)
-
     def _look_up(self, meeting: Meeting) -> Answer | None:
         try:
             status = self._path(meeting).stat()

@@ -231,7 +231,7 @@ def test_answers_are_remembered_for_the_next_run_and_forgotten(clash: Clash, tmp
     assert file.stat().st_mode & 0o077 == 0
     file.write_text('{"answers": [')
     assert ResolutionMemory(file.parent).recall(conflicts) is None
-    memory.forget(recalled)
+    file.unlink()
     assert memory.recall(conflicts) is None
     # Another review's answer is seen without a new start.
     ResolutionMemory(file.parent).remember(recalled)

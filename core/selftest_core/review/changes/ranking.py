@@ -104,8 +104,8 @@ def _needed(change: Change, changes: Sequence[Change], branches: Mapping[str, li
     Positions grow along a branch, and each change uses the source with the smallest position anywhere, so these
     constraints never form a cycle.
     """
-    laid = next(source for source in change.sources if source.oid == change.oid)
-    earlier = (index for position, index in branches[laid.agent] if position < laid.position)
+    picked = next(source for source in change.sources if source.oid == change.oid)
+    earlier = (index for position, index in branches[picked.agent] if position < picked.position)
     return {index for index in earlier if changes[index].kind.is_implementation <= change.kind.is_implementation}
 
 
@@ -138,8 +138,8 @@ def _facts(
 
 
 def _level(change: Change) -> int:
-    stated = [LEVELS.index(said) for source in change.sources if (said := (source.importance or "").lower()) in LEVELS]
-    return min(stated, default=LEVELS.index("normal"))
+    stated = ((source.importance or "").lower() for source in change.sources)
+    return min((LEVELS.index(level) for level in stated if level in LEVELS), default=LEVELS.index("normal"))
 
 
 def _count(count: int, word: str) -> str:
