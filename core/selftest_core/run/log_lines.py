@@ -61,7 +61,7 @@ def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
         case Event.RESUMED:
             return "resumed"
         case Event.SLOWED if _text(entry, "reason"):
-            return f"launches slowly: {_text(entry, 'reason')}"
+            return f"launching slowed down: {_text(entry, 'reason')}"
         case Event.SLOWED:
             return "launches at normal speed again"
         case Event.CALLED if _text(entry, "says"):

@@ -93,11 +93,17 @@ class Replayed:
 
 @asynccontextmanager
 async def replayed(
-    path: Path, tmp_path: Path, *, size: tuple[int, int] = (100, 16), at: float | None = None, title: str = ""
+    path: Path,
+    tmp_path: Path,
+    *,
+    size: tuple[int, int] = (100, 16),
+    at: float | None = None,
+    title: str = "",
+    is_ended: bool = False,
 ) -> AsyncIterator[Replayed]:
     """The screen over a recording, once that is open, or refused."""
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "PATH": "/nonexistent"}
-    app = ReplayApp(path, environ, at=at, title=title)
+    app = ReplayApp(path, environ, at=at, title=title, is_ended=is_ended)
     async with app.run_test(size=size) as pilot:
         one = Replayed(app, pilot)
         await one.until(lambda: app.screen is app.replay and app.replay.is_mounted, "the screen")

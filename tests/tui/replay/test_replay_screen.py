@@ -101,6 +101,21 @@ async def test_a_live_recording_is_followed_wound_back_and_followed_again(tmp_pa
             assert "This recording is finished" in one.toasts
 
 
+async def test_the_recording_of_an_ended_agent_is_never_live(tmp_path: Path) -> None:
+    path = tmp_path / "killed.cast"
+    with CastWriter(path, Header(3, 40, 8)) as writer:  # without the exit of its program, as after a kill
+        writer.text(1.0, "one ")
+        writer.flush()
+        async with replayed(path, tmp_path, is_ended=True) as one:
+            writer.text(2.0, "two ")
+            writer.flush()
+            await one.until(lambda: one.player.duration == 2.0, "what was written late")
+            await one.press("L")
+            assert "This recording is finished" in one.toasts
+            assert "live" not in one.title
+            assert "live" not in one.bar.render().plain
+
+
 def test_a_search_is_through_as_far_as_it_looked_and_no_further(tmp_path: Path) -> None:
     path = tmp_path / "live.cast"
     with CastWriter(path, Header(3, 40, 8)) as writer:
@@ -168,7 +183,7 @@ async def test_damage_is_told_of_with_its_lines_and_odd_sizes_are_shown(tmp_path
     path.write_bytes("\n".join(map(json.dumps, lines)).encode() + b'\nnonsense\n[2.0, "o", " cut')
     async with replayed(path, tmp_path) as one:
         await one.press("end", "underscore", "underscore", "h", "j", "k", "l", "semicolon")
-        assert "lines skipped or mended (e)" in one.title
+        assert "lines skipped or repaired (e)" in one.title
         await one.press("e")
         page = one.app.screen
         assert isinstance(page, Page)

@@ -146,16 +146,21 @@ class FleetApp(KeyedApp):
         *,
         marker: tuple[str, ...] = (),
         follows: bool = False,
+        is_ended: bool = False,
     ) -> None:
         """Play a recording over the present screen; esc returns. The arguments are those of `ReplayWanted`."""
         from selftest_tui.replay.screen import ReplayScreen  # not needed for the fleet
 
         environ = self.fleet.environ
-        self.push_screen(ReplayScreen(path, environ, at=at, title=title, marker=marker, follows=follows))
+        self.push_screen(
+            ReplayScreen(path, environ, at=at, title=title, marker=marker, follows=follows, is_ended=is_ended)
+        )
 
     def on_replay_wanted(self, event: ReplayWanted) -> None:
         """Play a recording."""
-        self.open_replay(event.path, event.at, event.title, marker=event.marker, follows=event.follows)
+        self.open_replay(
+            event.path, event.at, event.title, marker=event.marker, follows=event.follows, is_ended=event.is_ended
+        )
 
     def on_start_screen_begun(self, event: StartScreen.Begun) -> None:
         """Replace the question before a run by the run."""

@@ -19,10 +19,17 @@ class ReplayApp(KeyedApp):
     """Shows one recording; leaving it ends the program."""
 
     def __init__(
-        self, path: Path, environ: Mapping[str, str], *, at: float | None = None, title: str = "", theme: str = ""
+        self,
+        path: Path,
+        environ: Mapping[str, str],
+        *,
+        at: float | None = None,
+        title: str = "",
+        theme: str = "",
+        is_ended: bool = False,
     ) -> None:
         super().__init__(environ, theme)
-        self.replay = ReplayScreen(path, environ, at=at, title=title)
+        self.replay = ReplayScreen(path, environ, at=at, title=title, is_ended=is_ended)
 
     def on_mount(self) -> None:
         """Apply the theme, then open the screen."""
@@ -35,9 +42,11 @@ class ReplayApp(KeyedApp):
         return self.replay
 
 
-def run_replay(path: Path, environ: Mapping[str, str], *, at: float | None, title: str, theme: str) -> int:
-    """Show a recording until the person leaves; returns the exit status."""
-    app = ReplayApp(path, environ, at=at, title=title, theme=theme)
+def run_replay(
+    path: Path, environ: Mapping[str, str], *, at: float | None, title: str, theme: str, is_ended: bool
+) -> int:
+    """Show a recording until the user leaves; return the exit status. `is_ended`: nothing is added to it."""
+    app = ReplayApp(path, environ, at=at, title=title, theme=theme, is_ended=is_ended)
     with ending_with_the_terminal():
         app.run()
     return app.return_code or 0

@@ -47,7 +47,7 @@ def replay(call: Call) -> int:
     if arguments.recording is None:
         hint = "A file, or the name of an agent: `selftest-tui runs` lists the runs."
         raise UsageError("No recording is given to play", "", hint)
-    path, title = _find(arguments.recording, environ, cwd)
+    path, title, is_ended = _find(arguments.recording, environ, cwd)
     if arguments.format is not None or arguments.batch:
         return _print(arguments, environ, path, title)
     require_terminal("`selftest-tui replay FILE --format text` prints a moment of it.")
@@ -57,7 +57,7 @@ def replay(call: Call) -> int:
 
     at = None if arguments.at is None else _moment(arguments.at, None)
     read_cast(path)  # a damaged file is reported here, not on a screen
-    return run_replay(path, environ, at=at, title=title, theme=call.config.theme)
+    return run_replay(path, environ, at=at, title=title, theme=call.config.theme, is_ended=is_ended)
 
 
 def _print(arguments: argparse.Namespace, environ: Mapping[str, str], path: Path, title: str) -> int:
@@ -114,15 +114,18 @@ def _moment(text: str, duration: float | None) -> float:
     return time
 
 
-def _find(name: str, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str]:
-    """Return the file of that name, else the newest recording of the agent of that name in this repository's runs."""
+def _find(name: str, environ: Mapping[str, str], cwd: Path) -> tuple[Path, str, bool]:
+    """Return the file of that name, else the newest recording of the agent of that name in this repository's runs.
+
+    With it: a title, and whether its agent has ended.
+    """
     path = cwd / name
     if path.exists() or "/" in name or re.search(r"\.cast(\.gz)?$|\.json$", name):
-        return path, path.name
+        return path, path.name, False
     from selftest_tui.replay.recordings import recording_of_agent
 
     found = recording_of_agent(name, environ, cwd)
     if found is None:
         detail = "There is no such file, and no run of this repository recorded an agent of that name."
         raise UsageError(f"There is no recording {name[:60]!r}", detail, "`selftest-tui runs` lists the runs.")
-    return found, name
+    return found.path, name, found.is_ended

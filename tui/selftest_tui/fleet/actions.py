@@ -363,14 +363,14 @@ class FleetActions(SplitScreen):
         from selftest_tui.replay.recordings import recording_of_agent
 
         agent = self._row.agent
-        path = await asyncio.to_thread(recording_of_agent, agent.id, self.environ, self.folder)
-        if path is None:
+        found = await asyncio.to_thread(recording_of_agent, agent.id, self.environ, self.folder)
+        if found is None:
             name = clean(agent.name)
             hint = f"`selftest-tui record {name}` records it from now on."
             raise RefusedError(
                 f"{name} has no recording", "Those of runs have one, where its run was begun here.", hint
             )
-        self.post_message(ReplayWanted(path, agent.name, follows=True))
+        self.post_message(ReplayWanted(found.path, agent.name, follows=True, is_ended=found.is_ended))
 
     def do_tutorial(self) -> None:
         """The tutorial's blocks with their tests."""

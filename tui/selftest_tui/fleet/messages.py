@@ -113,9 +113,8 @@ class ReviewFailed(Message):
 
 
 class ReplayWanted(Message):
-    """A request to play a recording: at `at` seconds, or at the last marker that begins with one of the words in
-
-    `marker` (its end where there is none), or at its end while it grows (`follows`); else from its beginning.
+    """A recording is to be played: at `at` seconds; or at the last marker that begins with a word of `marker`, else at
+    its end; or at its end while it grows (`follows`); else from its beginning. `is_ended`: nothing is added to it.
     """
 
     def __init__(
@@ -126,6 +125,7 @@ class ReplayWanted(Message):
         at: float | None = None,
         marker: tuple[str, ...] = (),
         follows: bool = False,
+        is_ended: bool = False,
     ) -> None:
         super().__init__()
         self.path = path
@@ -133,3 +133,4 @@ class ReplayWanted(Message):
         self.at = at
         self.marker = marker
         self.follows = follows
+        self.is_ended = is_ended

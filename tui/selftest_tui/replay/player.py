@@ -1,12 +1,11 @@
-"""Plays a recording anywhere on a screen: its terminal, and the bar under it.
+"""Player of a recording: a widget with the recorded terminal and the seek bar under it.
 
     player = Player(environ)
     player.open(path, at=134.0)
 
-Opening reads the recording in a thread, since a long one takes a moment; what else it does takes milliseconds. It
-follows a recording that is still being written, and can be wound back in it. It posts `Changed` when something that a
-title tells of is another; keys are for the screen that it stands on. Whatever the recording holds is shown, never
-passed on to the person's terminal.
+Opening reads the recording in a thread, because a long one takes a moment; everything else takes milliseconds. It
+follows a recording that still grows. It posts `Changed` when time, state or search changed; keys belong to its screen.
+Control sequences of the recording never reach the user's terminal.
 """
 
 from __future__ import annotations
@@ -37,28 +36,28 @@ if TYPE_CHECKING:
     from selftest_recorder.index.timeline import Timeline
 
 FRAMES = 30
-"""Pictures a second while it plays."""
+"""Frames per second while it plays."""
 _POLL = 0.1
 _LIVE_FOR = 20.0
-"""Seconds since its last growth for which a recording counts as live."""
+"""Seconds after its last growth for which a recording counts as live."""
 
 
 class Player(Vertical):
-    """A player. `environ` says where indexes are kept."""
+    """A player. `environ` names the folder of indexes."""
 
     DEFAULT_CSS = """
     Player { width: 1fr; height: 1fr; }
     """
 
     class Changed(Message):
-        """It stands elsewhere, plays or not, knows more, or could not open."""
+        """Its time, state, search or recording changed, or the recording could not be opened."""
 
         def __init__(self, player: Player) -> None:
             super().__init__()
             self.player = player
 
     class Opened(Message):
-        """The recording lies ready (from a thread), or an error."""
+        """The recording is open, or could not be opened; posted from a thread."""
 
         def __init__(self, path: Path, timeline: Timeline | None, error: SelftestError | None) -> None:
             super().__init__()
@@ -74,7 +73,7 @@ class Player(Vertical):
         self.error: SelftestError | None = None
         self.path: Path | None = None
         self.is_following = False
-        """It stays at the end of what is being written."""
+        """True while it stays at the end of a growing recording."""
         self.searching = Searching()
         self._wanted: float | None = None
         self._ticks: Timer | None = None
@@ -85,9 +84,10 @@ class Player(Vertical):
         self._marker: tuple[str, ...] = ()
         self._follows_at_once = False
         self._told_live = False
+        self._is_ended = False
 
     def compose(self) -> ComposeResult:
-        """The terminal above, the bar below."""
+        """Place the terminal above the bar."""
         yield TerminalView()
         yield SeekBar()
 
@@ -97,24 +97,33 @@ class Player(Vertical):
         self.bar = self.query_one(SeekBar)
 
     def on_unmount(self) -> None:
-        """Files and processes end with the widget."""
+        """Close the recording with the widget."""
         self.close()
 
     # opening
 
-    def open(self, path: Path, at: float | None = None, *, marker: tuple[str, ...] = (), follows: bool = False) -> None:
-        """Show a recording at `at` seconds, None its beginning.
+    def open(
+        self,
+        path: Path,
+        at: float | None = None,
+        *,
+        marker: tuple[str, ...] = (),
+        follows: bool = False,
+        is_ended: bool = False,
+    ) -> None:
+        """Show a recording at `at` seconds, None for its beginning.
 
         `marker`: at the last marker that begins with one of these words, else at its end. `follows`: at its end, and
-        stay there while it grows.
+        stay there while it grows. `is_ended`: nothing is added to it, whatever its file says.
         """
         self.close()
+        self._is_ended = is_ended
         self.path, self._at, self._marker, self._follows_at_once = path, at, marker, follows
         self.view.say("Reading the recording …", clean(path.name))
         self.run_worker(partial(self._open, path), thread=True, group="open", description="open a recording")
 
     def _open(self, path: Path) -> None:
-        """In a thread."""
+        """Open the recording; called in a thread."""
         timeline, error = None, None
         try:
             timeline = open_timeline(path, self._environ)
@@ -126,7 +135,7 @@ class Player(Vertical):
             timeline.close()
 
     def on_player_opened(self, event: Opened) -> None:
-        """Begin to show it."""
+        """Show the opened recording, or the error."""
         event.stop()
         if event.path != self.path or not self.is_attached:
             if event.timeline is not None:
@@ -142,7 +151,7 @@ class Player(Vertical):
         limit = timeline.header.idle_time_limit
         self.head = replace(self.head, time=0.0, idle=limit if limit else IDLE)
         self._polls = self.set_interval(_POLL, self._poll)
-        if self._follows_at_once and timeline.recording.can_grow and not timeline.has_ended:
+        if self._follows_at_once and self.can_grow:
             self.go_live()
         elif self._at is None and (self._marker or self._follows_at_once):
             self._show(timeline.duration)
@@ -151,7 +160,7 @@ class Player(Vertical):
             self.seek(self._at or 0.0)
 
     def _go_to_marker(self, timeline: Timeline) -> None:
-        """Once all markers are known, and nothing else was asked for meanwhile."""
+        """Go to the wanted marker, once all markers are known."""
         if not timeline.is_complete:
             return
         found = [one.time for one in timeline.markers if one.label.startswith(self._marker)] if self._marker else []
@@ -159,7 +168,7 @@ class Player(Vertical):
         self.seek(found[-1] if found else timeline.duration)
 
     def close(self) -> None:
-        """Let go of the recording."""
+        """Close the recording."""
         self.searching.stop()
         for timer in (self._ticks, self._polls):
             if timer is not None:
@@ -172,35 +181,41 @@ class Player(Vertical):
         self.error = self._wanted = self._grew_at = None
         self.is_following = False
 
-    # where it stands
+    # state
 
     @property
     def is_opening(self) -> bool:
-        """A recording is asked for, and neither there nor refused."""
+        """True while the recording is being opened."""
         return self.timeline is None and self.error is None
 
     @property
     def time(self) -> float:
-        """Seconds of the recording."""
+        """The time that is shown, in seconds."""
         return self.head.time
 
     @property
     def duration(self) -> float:
-        """Seconds that are known."""
+        """The length of the recording as far as it is known, in seconds."""
         return self.timeline.duration if self.timeline is not None else 0.0
 
     @property
+    def can_grow(self) -> bool:
+        """True where more may be added to the recording: its agent has not ended, nor its file."""
+        timeline = self.timeline
+        return timeline is not None and not self._is_ended and timeline.recording.can_grow and not timeline.has_ended
+
+    @property
     def is_live(self) -> bool:
-        """The recording is being written just now, or somebody waits at its end for that."""
-        if self.timeline is None or self.timeline.has_ended or not self.timeline.recording.can_grow:
+        """True while the recording grows, or may grow and is followed at its end."""
+        if not self.can_grow:
             return False
         grew_lately = self._grew_at is not None and clocks.monotonic() - self._grew_at < _LIVE_FOR
         return self.is_following or grew_lately
 
-    # acts
+    # actions
 
     def play(self) -> None:
-        """Let time go on; from the beginning where it stood at the end."""
+        """Play; from the beginning where it was at the end."""
         if self.timeline is None:
             return
         if self.time >= self.duration and self.timeline.is_complete and not self.is_live:
@@ -212,7 +227,7 @@ class Player(Vertical):
         self._tell()
 
     def pause(self) -> None:
-        """Stand still."""
+        """Pause."""
         self.head = replace(self.head, is_playing=False)
         self.is_following = False
         if self._ticks is not None:
@@ -221,7 +236,7 @@ class Player(Vertical):
         self._tell()
 
     def seek(self, time: float) -> None:
-        """Go to a moment. What is not known yet is shown as soon as it is."""
+        """Go to a time. A time that is not read yet is shown as soon as it is."""
         if self.timeline is None:
             return
         self.is_following = self._follows_at_once = False
@@ -232,15 +247,15 @@ class Player(Vertical):
         self._show(time)
 
     def seek_by(self, seconds: float) -> None:
-        """Go on, or back."""
+        """Go forward or back by `seconds`."""
         self.seek((self.time if self._wanted is None else self._wanted) + seconds)
 
     def seek_share(self, share: float) -> None:
-        """Go to a share of the whole, 0 to 1."""
+        """Go to a share of the duration, 0 to 1."""
         self.seek(self.duration * share)
 
     def step(self, steps: int) -> bool:
-        """To the next or the previous event, standing still. False where there is none."""
+        """Pause, and go to the next or previous event. Returns False where there is none."""
         if self.timeline is None:
             return False
         self.pause()
@@ -251,11 +266,11 @@ class Player(Vertical):
         return True
 
     def to_marker(self, steps: int) -> bool:
-        """To the next or the previous marker. False where there is none."""
+        """Go to the next or previous marker. Returns False where there is none."""
         if self.timeline is None:
             return False
         times = [marker.time for marker in self.timeline.markers]
-        # Playing on, one is past a marker at once: back means the one before it.
+        # While it plays it is past a marker at once: back means the one before it.
         near = 1.0 if self.head.is_playing else 0.0
         found = [one for one in times if (one > self.time if steps > 0 else one < self.time - near)]
         if not found:
@@ -264,7 +279,7 @@ class Player(Vertical):
         return True
 
     def go_live(self) -> None:
-        """To the end, and stay there while it grows."""
+        """Go to the end, and stay there while the recording grows."""
         if self.timeline is None:
             return
         self.pause()
@@ -273,17 +288,17 @@ class Player(Vertical):
         self._show(self.duration)
 
     def set_speed(self, speed: float) -> None:
-        """Times as fast as it was."""
+        """Set the speed; 1 is normal."""
         self.head = replace(self.head, speed=speed)
         self._tell()
 
     def set_skips_idle(self, skips: bool) -> None:
-        """Whether stretches without anything new are skipped."""
+        """Skip idle stretches, or play them."""
         self.head = replace(self.head, skips_idle=skips)
         self._tell()
 
     def refresh_bar(self) -> None:
-        """Show where it stands."""
+        """Update the seek bar."""
         timeline = self.timeline
         if timeline is None:
             return
@@ -298,7 +313,7 @@ class Player(Vertical):
         self.bar.show(places, timeline.activity)
 
     def search(self, needle: str) -> None:
-        """Look for a text in all that was shown; the first hit behind here is shown once it is found. "" ends it."""
+        """Search for a text, and show its next match once it is found. "" ends the search."""
         self.view.find(needle)
         self.searching.stop()
         self.searching = Searching()
@@ -308,7 +323,7 @@ class Player(Vertical):
         self._tell()
 
     def to_hit(self, steps: int) -> bool:
-        """To the next or the previous hit. False where there is none."""
+        """Go to the next or previous match. Returns False where there is none."""
         hits = self.searching.hits
         found = [one for one in hits if (one > self.time if steps > 0 else one < self.time)]
         if not found:
@@ -318,7 +333,7 @@ class Player(Vertical):
         self.seek(found[0] if steps > 0 else found[-1])
         return True
 
-    # what happens by itself
+    # timers
 
     def _tick(self) -> None:
         timeline, now = self.timeline, clocks.monotonic()
@@ -378,6 +393,6 @@ class Player(Vertical):
         self.post_message(self.Changed(self))
 
     def on_seek_bar_sought(self, event: SeekBar.Sought) -> None:
-        """The bar was clicked or dragged."""
+        """Seek to the place on the bar that was clicked."""
         event.stop()
         self.seek_share(event.share)

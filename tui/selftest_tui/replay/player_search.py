@@ -1,7 +1,6 @@
-"""A search through a recording in a thread of its own: it goes on as the recording becomes known, or is written.
+"""Search of a recording in a thread of its own, which continues while the recording is read or still grows.
 
-The thread only reads what the index knows; nothing of the screen is touched from it. Who shows the hits asks now and
-then.
+The thread only reads the index and never touches the screen, which polls the matches.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ _PATIENCE = 30.0
 
 
 class Searching:
-    """`hits`: times in order, as far as they are found."""
+    """A search. `hits`: the times of matches in order, as far as they are found."""
 
     def __init__(self) -> None:
         self.needle = ""
         self.error = ""
         self.wants_next_after: float | None = None
-        """Whoever searched waits for the first hit behind this moment."""
+        """The next match after this time is to be shown once it is found."""
         self._search: Search | None = None
         self._index: Index | None = None
         self._through: Position | None = None
@@ -38,16 +37,16 @@ class Searching:
 
     @property
     def hits(self) -> list[float]:
-        """What was found so far."""
+        """The times of the matches that are found so far."""
         return self._search.hits if self._search is not None else []
 
     @property
     def is_through(self) -> bool:
-        """All that is known by now was looked through: not only what was known when the thread last looked."""
+        """True when everything that is read by now was searched."""
         return bool(self.error) or (self._index is not None and self._through == self._index.end)
 
     def start(self, timeline: Timeline, needle: str) -> None:
-        """Begin to search."""
+        """Start searching."""
         self.needle = needle
         self._index = timeline.index
         self._search = Search(timeline.recording, timeline.index, needle)
@@ -57,25 +56,25 @@ class Searching:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it; waits until nothing reads any more."""
+        """Stop searching, and wait for the thread."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_PATIENCE)
             self._thread = None
 
     def has_news(self, is_complete: bool) -> bool:
-        """True where something is other than at the last such question."""
+        """Return True when the result changed since the last call."""
         is_over = self.is_through and is_complete
         now = (len(self.hits), is_over)
         was, self._told = self._told, now
         return now != was
 
     def wanted_hit(self, is_complete: bool) -> float | None:
-        """The hit that is waited for, once it is known; the first of all where none comes later."""
+        """Return the match to show, once it is found; the first of all where none comes later."""
         if self.wants_next_after is None:
             return None
         after = self.wants_next_after
-        is_over = self.is_through and is_complete  # asked first: a hit that is found meanwhile is no reason to go back
+        is_over = self.is_through and is_complete  # read first: a match found meanwhile must not lead back
         found = next((one for one in self.hits if one >= after), None)
         if found is None and is_over and self.hits:
             found = self.hits[0]

@@ -1,4 +1,4 @@
-"""Where a player stands in a recording, and how time takes it on: speed, and idle stretches that are skipped. Pure."""
+"""Position of a player in a recording, and its progress: speed, and skipping of idle stretches. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from selftest_core.frozen import dataclass
 
 SPEEDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0)
 IDLE = 2.0
-"""Seconds of a recording without anything new after which the rest of the stretch is skipped."""
+"""Seconds without output after which the rest of an idle stretch is skipped."""
 LONGEST_STEP = 0.25
-"""Seconds: a screen that stood still for longer does not jump when it goes on."""
+"""Seconds of one step at most, so that the player does not jump after the screen was blocked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Playhead:
-    """`time` in seconds of the recording; `idle`: after how many quiet ones it goes on to the next event."""
+    """A position. `time` in seconds of the recording; `idle`: seconds without output before it skips."""
 
     time: float = 0.0
     speed: float = 1.0
@@ -22,20 +22,20 @@ class Playhead:
     idle: float = IDLE
 
     def after(self, seconds: float, last_event: float, next_event: float | None) -> float:
-        """The time that is reached when `seconds` have passed. `next_event` None: nothing more will happen."""
+        """Return the time after `seconds` have passed. `next_event` is None where there is none."""
         time = self.time + min(seconds, LONGEST_STEP) * self.speed
         if self.skips_idle and next_event is not None and time < next_event and time >= last_event + self.idle:
             return next_event
         return time
 
     def faster(self, steps: int) -> float:
-        """The speed that is `steps` further in the row of speeds."""
+        """Return the speed that is `steps` further in SPEEDS."""
         nearest = min(range(len(SPEEDS)), key=lambda number: abs(SPEEDS[number] - self.speed))
         return SPEEDS[min(max(nearest + steps, 0), len(SPEEDS) - 1)]
 
 
 def clock_text(seconds: float, *, like: float | None = None) -> str:
-    """`2:14`, `1:02:14`; with `like`, as long as that time's."""
+    """Return a time as `2:14` or `1:02:14`; with `like`, as wide as that time."""
     whole = max(0, int(seconds))
     longest = max(whole, 0 if like is None else int(like))
     hours, rest = divmod(whole, 3600)
@@ -46,7 +46,7 @@ def clock_text(seconds: float, *, like: float | None = None) -> str:
 
 
 def time_of(text: str, duration: float) -> float | None:
-    """The moment that somebody typed: `134`, `2:14`, `1:02:14`, `50%`, `-30` (before the end); None for no time."""
+    """Parse a time: `134`, `2:14`, `1:02:14`, `50%`, `-30` (before the end). Returns None for other texts."""
     text = text.strip()
     if text.endswith("%"):
         share = _number(text[:-1])

@@ -1,8 +1,8 @@
-"""Which recording belongs to an agent: its name looked up in the runs of this repository, the newest first."""
+"""Recording of an agent by its name, looked up in the runs of this repository, the newest first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from selftest_core.errors import SelftestError
 from selftest_core.run.crew.recording import recording_of
@@ -13,8 +13,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def recording_of_agent(name: str, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """The newest recording of the agent of that name or id, or of the test that it stands for; None without one."""
+class AgentRecording(NamedTuple):
+    """The recording of an agent. `is_ended`: its test has ended, so nothing is added to it."""
+
+    path: Path
+    is_ended: bool
+
+
+def recording_of_agent(name: str, environ: Mapping[str, str], cwd: Path) -> AgentRecording | None:
+    """Return the newest recording of the agent with this name or id, or of the agent of this test; None without one."""
     try:
         repository = repository_of(cwd, environ)
         folders = own_folders(environ, repository) if repository is not None else ()
@@ -31,5 +38,5 @@ def recording_of_agent(name: str, environ: Mapping[str, str], cwd: Path) -> Path
                 if member is not None and name in (member.name, member.agent_id, member.test):
                     found = recording_of(folder, member)
                     if found is not None:
-                        return found
+                        return AgentRecording(found, member is not row.member or row.end is not None)
     return None

@@ -1,6 +1,6 @@
-"""The player on a screen of its own: a line that says what is shown, the recorded terminal, the bar, the keys.
+"""The screen of the player: a title line, the recorded terminal, the seek bar, the keys.
 
-This wires: keys to the player's acts, the player's news to the line at the top.
+It wires keys to the player's methods, and the player's messages to the title line.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 LITTLE, MINUTE = 5.0, 60.0
 PAN_COLUMNS, PAN_ROWS = 8, 4
 _AT_ONCE = frozenset({"go_to", "search", "prompt_cancel", "zoom", "back", "problems"})
-"""What needs no recording."""
+"""Actions that need no recording."""
 
 
 class ReplayScreen(KeyedScreen):
-    """Shows one recording, at the moment that `ReplayWanted` tells of."""
+    """Shows one recording, at the moment that `ReplayWanted` asks for."""
 
     CSS_PATH = "screen.tcss"
     KEYS = REPLAY
@@ -57,9 +57,11 @@ class ReplayScreen(KeyedScreen):
         title: str = "",
         marker: tuple[str, ...] = (),
         follows: bool = False,
+        is_ended: bool = False,
     ) -> None:
         super().__init__()
         self._marker = marker
+        self._is_ended = is_ended
         self.path = path
         self._follows = follows
         self._environ = environ
@@ -68,7 +70,7 @@ class ReplayScreen(KeyedScreen):
         self._waiting: list[Callable[[], object]] = []
 
     def compose(self) -> ComposeResult:
-        """The same places as on the other screens."""
+        """Place title, player and keys."""
         yield Static(id="title")
         yield Player(self._environ)
         with Horizontal(id="bottom"):
@@ -80,17 +82,24 @@ class ReplayScreen(KeyedScreen):
         self.player = self.query_one(Player)
         self.prompt = self.query_one(Prompt)
         self._show_title()
-        self.call_after_refresh(self.player.open, self.path, self._at, marker=self._marker, follows=self._follows)
+        self.call_after_refresh(
+            self.player.open,
+            self.path,
+            self._at,
+            marker=self._marker,
+            follows=self._follows,
+            is_ended=self._is_ended,
+        )
 
     @property
     def field(self) -> Prompt:
-        """Searches, and times to go to."""
+        """The prompt, for searches and times."""
         return self.prompt
 
     # news
 
     def on_player_changed(self) -> None:
-        """It stands elsewhere, or is open at last: what was pressed meanwhile is done now, in its order."""
+        """Update the title; once the recording is open, perform the keys that were pressed before."""
         if self._waiting and not self.player.is_opening:
             waiting, self._waiting = self._waiting, []
             for act in waiting:
@@ -98,21 +107,21 @@ class ReplayScreen(KeyedScreen):
         self._show_title()
 
     def on_terminal_view_clicked(self) -> None:
-        """A click plays and stops, as in every player."""
+        """Play or pause on a click."""
         self.action_press("play")
 
     def on_terminal_view_scrolled(self, event: TerminalView.Scrolled) -> None:
-        """The wheel winds."""
+        """Seek with the mouse wheel."""
         self.player.seek_by(event.steps * LITTLE)
 
     def on_resize(self) -> None:
-        """Another part of the line fits."""
+        """Fit the title to the new width."""
         if self.is_mounted:
             self._show_title()
 
     def _show_title(self) -> None:
         player = self.player
-        left, right = self._what(), self._how()
+        left, right = self._subject(), self._status()
         width = self.size.width
         pieces = right
         while len(pieces) > 1 and cell_len(" · ".join(pieces)) + 12 > width:
@@ -125,7 +134,7 @@ class ReplayScreen(KeyedScreen):
         )
         self.query_one(KeyBar).show(self.situation())
 
-    def _what(self) -> str:
+    def _subject(self) -> str:
         timeline = self.player.timeline
         words = [present.clean(self._title)]
         if timeline is not None:
@@ -135,8 +144,8 @@ class ReplayScreen(KeyedScreen):
                 words.append(present.clean(timeline.header.title))
         return " · ".join(words)
 
-    def _how(self) -> list[str]:
-        """The least wanted first: what does not fit is left out."""
+    def _status(self) -> list[str]:
+        """Return the parts of the status, the least wanted first: parts that do not fit are left out."""
         player = self.player
         timeline = player.timeline
         if timeline is None:
@@ -144,11 +153,11 @@ class ReplayScreen(KeyedScreen):
         words = []
         problems = len(timeline.recording.problems) + timeline.recording.unlisted_problems
         if problems:
-            words.append(f"{present.plural(problems, 'line')} skipped or mended (e)")
+            words.append(f"{present.plural(problems, 'line')} skipped or repaired (e)")
         if player.searching.needle:
             words.append(self._search_words())
         if player.head.skips_idle:
-            words.append("skip idle")
+            words.append("skipping idle")
         if not timeline.is_complete:
             words.append(f"reading {timeline.progress:.0%}")
         if player.head.speed != 1:
@@ -165,13 +174,13 @@ class ReplayScreen(KeyedScreen):
         hits = searching.hits
         so_far = "" if searching.is_through and (timeline is None or timeline.is_complete) else " so far"
         number = sum(one <= self.player.time for one in hits)
-        place = f"{number} of {len(hits)}" if hits else "no hit"
+        place = f"{number} of {len(hits)}" if hits else "no match"
         return f"/{present.clean(searching.needle)}: {place}{so_far}"
 
     # the prompt
 
     def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Search, or go there."""
+        """Search, or seek."""
         self.remove_class("-asking")
         text = event.text.strip()
         if event.purpose == "search":
@@ -180,7 +189,7 @@ class ReplayScreen(KeyedScreen):
             self._when_open(lambda: self.perform(lambda: self._go_to(text)))
 
     def on_prompt_cancelled(self) -> None:
-        """Nothing was meant."""
+        """Close the prompt."""
         self.remove_class("-asking")
 
     def _ask(self, purpose: str, sign: str, hint: str) -> None:
@@ -191,13 +200,13 @@ class ReplayScreen(KeyedScreen):
         time = time_of(text, self.player.duration)
         if time is None:
             said = present.clean(text)[:40] or "Nothing"
-            raise RefusedError(f"{said} is no time", "", "Such as 134, 2:14, 50% or -30.")
+            raise RefusedError(f"{said} is not a time", "", "Such as 134, 2:14, 50% or -30.")
         self.player.seek(time)
 
     # keys
 
     def situation(self) -> ReplaySituation:
-        """Where the person stands."""
+        """Return the facts that decide which keys work."""
         player, timeline = self.player, self.player.timeline
         if timeline is None:
             return ReplaySituation(problems=len(self.said))
@@ -205,7 +214,7 @@ class ReplayScreen(KeyedScreen):
             is_open=True,
             is_at_start=player.time <= 0,
             is_at_end=player.time >= timeline.duration,
-            can_grow=timeline.recording.can_grow and not timeline.has_ended,
+            can_grow=player.can_grow,
             markers=len(timeline.markers),
             hits=len(player.searching.hits),
             is_searched=bool(player.searching.needle),
@@ -214,16 +223,16 @@ class ReplayScreen(KeyedScreen):
         )
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        """Those of the bar."""
+        """Return the symbols of the bar with their meanings."""
         return (
             (HERE, "the moment that is shown"),
-            ("▁ … █", "how much was printed then; · nothing"),
+            ("▁ … █", "amount of output at that time; · none"),
             (MARK, "a marker, and its name where there is room"),
-            (HIT, "a moment at which what is searched for came onto the screen"),
+            (HIT, "a match of the search"),
         )
 
     def action_press(self, action: str) -> None:
-        """Press a key of the table; until the recording is open, what needs it waits."""
+        """Perform a key of the table; until the recording is open, keys that need it wait."""
         if action in _AT_ONCE:
             super().action_press(action)
         else:
@@ -231,14 +240,14 @@ class ReplayScreen(KeyedScreen):
             self._when_open(lambda: press(action))
 
     def _when_open(self, act: Callable[[], object]) -> None:
-        """Do it, once the recording is open: fingers are faster than a disk."""
+        """Call `act` once the recording is open."""
         if self.player.is_opening:
             self._waiting.append(act)
         else:
             act()
 
     def do(self, action: str) -> object:
-        """Do what the table calls `action`."""
+        """Perform the action of a key."""
         if action in TENTHS:
             self.player.seek_share(TENTHS.index(action) / 10)
             return None
@@ -289,11 +298,11 @@ class ReplayScreen(KeyedScreen):
 
     def do_next_marker(self) -> None:
         if not self.player.to_marker(1):
-            raise RefusedError("No marker comes later")
+            raise RefusedError("This is the last marker")
 
     def do_previous_marker(self) -> None:
         if not self.player.to_marker(-1):
-            raise RefusedError("No marker comes earlier")
+            raise RefusedError("This is the first marker")
 
     def do_go_to(self) -> None:
         self._ask("go_to", "go to", "134  2:14  50%  -30   ⏎ go  esc cancel")
@@ -303,11 +312,11 @@ class ReplayScreen(KeyedScreen):
 
     def do_next_hit(self) -> None:
         if not self.player.to_hit(1):
-            raise RefusedError("This is the last match", "", "N goes back.")
+            raise RefusedError("This is the last match", "", "N goes to the previous match.")
 
     def do_previous_hit(self) -> None:
         if not self.player.to_hit(-1):
-            raise RefusedError("This is the first match", "", "n goes on.")
+            raise RefusedError("This is the first match", "", "n goes to the next match.")
 
     def do_live(self) -> None:
         self.player.go_live()

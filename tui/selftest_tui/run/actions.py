@@ -309,7 +309,9 @@ class RunActions(SplitScreen):
             raise RefusedError(f"{present.clean(row.name)} has no recording", "No agent of it was recorded.", hint)
         failed = FAILED_MARKERS if row.end is not None and row.end is not End.SUCCEEDED else ()
         title = f"{member.name} · {present.clean(row.planned.node_id)}"
-        self.post_message(ReplayWanted(path, title, marker=failed, follows=row.end is None))
+        self.post_message(
+            ReplayWanted(path, title, marker=failed, follows=row.end is None, is_ended=row.end is not None)
+        )
 
     def do_tutorial(self) -> None:
         """The tutorial's blocks with their tests."""

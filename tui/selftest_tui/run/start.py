@@ -147,7 +147,7 @@ def offer_table(offer: Offer) -> Table:
         if part.word in _APART:
             table.add_row("", "")
         lines = [present.clean(line) if not line.startswith(" ") else f"  {present.clean(line)}" for line in part.lines]
-        stands_out = part.word in ("leaves", "broken", "note")
+        stands_out = part.word in ("sent out", "broken", "note")
         for number, line in enumerate(lines[:MOST_LINES]):
             word = Text(part.word if number == 0 else "", style="bold")
             table.add_row(word, Text(line, style="bold" if stands_out else "" if number == 0 else "dim"))
@@ -156,5 +156,5 @@ def offer_table(offer: Offer) -> Table:
     return table
 
 
-_APART = ("tests", "agents", "time", "leaves", "broken", "left out", "note")
+_APART = ("tests", "agents", "time", "sent out", "broken", "left out", "note")
 """Parts with an empty line above them."""
