@@ -1,14 +1,14 @@
-"""`selftest-tui-connect`: mngr's connect command that records what a person does in an agent's terminal.
+"""Command `selftest-tui-connect`: a connect command for mngr that records the user's attach to an agent.
 
     mngr config set --scope user commands.connect.connect_command selftest-tui-connect
 
-mngr replaces itself by it and says in the environment whom it is for. asciinema (run as a program, never imported: it
-is GPL) records an ordinary attach, into the folder that SELFTEST_RECORDINGS names, else the one of the agent's run,
-else the person's state folder. Where it is not installed the person is attached all the same, and told.
+mngr replaces itself by it and names the agent in the environment. asciinema (run as a program, never imported: it is
+GPL) records an ordinary attach, into the folder that SELFTEST_RECORDINGS names, else into that of the agent's run, else
+into the user's state folder. Without asciinema the user is attached without a recording, and told so.
 
-Without a terminal, as in a test, it attaches as one who only looks, until the agent's session ends or a signal comes.
-It is ended by detaching its own client, since asciinema hears neither SIGTERM nor SIGHUP, and dies of SIGKILL with half
-a line written. It must not start an agent, nor overwrite a recording.
+Without a terminal, as in a test, it attaches read-only until the agent's session ends or a signal comes. It ends by
+detaching its own client, since asciinema ignores SIGTERM and SIGHUP, and leaves half a line after SIGKILL. It must not
+start an agent, nor overwrite a recording.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _ASKED = "#{window_width} #{window_height} #{status} #{@mngr_agent_id}"
 _ENDING = 60.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-# What a program that was cut off may have left of its modes: other screen, hidden cursor, mouse, pasting, colours.
+# Resets the modes that a killed program may have left: alternate screen, hidden cursor, mouse, paste, colours.
 _BACK = "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[m"
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Whom to connect to. `socket`: of the tmux server that has the session, "" for an agent on another host.
+    """The agent to connect to. `socket`: of its tmux server, "" for an agent on another host.
 
-    `size`: columns and rows of a client that shows all of it; one of another size would change the session's.
+    `size`: columns and rows of the client; another size would change that of the session.
     """
 
     agent: str
@@ -68,7 +68,7 @@ class Connection:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Attach and record; returns the exit status of the attach."""
+    """Attach and record; return the exit status of the attach."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in ("-h", "--help"):
         sys.stdout.write(__doc__ or "")
@@ -82,13 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def find_connection(words: Sequence[str], environ: Mapping[str, str]) -> Connection:
-    """Whom mngr, or the person by one word, means. Raises UsageError where there is no such session."""
+    """Find the agent that mngr, or the user by one argument, names. Raises UsageError for an unknown session."""
     named = words[0] if len(words) == 1 else ""
     session = f"mngr-{named}" if named else environ.get("MNGR_SESSION_NAME", "")
     agent = named or environ.get("MNGR_AGENT_NAME", "") or session
     if not session or len(words) > 1:
         hint = "mngr runs it: `mngr connect AGENT --connect-command selftest-tui-connect`. By hand: the agent's name."
-        raise UsageError("It is not said whom to connect to", "", hint)
+        raise UsageError("No agent is given to connect to", "", hint)
     if environ.get("MNGR_HOST_IS_LOCAL", "true").lower() == "false":
         return Connection(agent, session)
     for socket in sockets_of(environ):
@@ -99,11 +99,11 @@ def find_connection(words: Sequence[str], environ: Mapping[str, str]) -> Connect
                 width, height, status, agent_id = done.stdout.rstrip("\n").split(" ", 3)
                 bars = int(status) if status.isdecimal() else int(status == "on")
                 return Connection(agent, session, socket, agent_id, (int(width), int(height) + bars))
-    raise UsageError(f"There is no tmux session {session}", "The agent is stopped, or its name is another.")
+    raise UsageError(f"There is no tmux session {session}", "The agent is stopped, or has another name.")
 
 
 def connect(connection: Connection, environ: Mapping[str, str], cwd: Path) -> int:
-    """Attach the terminal, or look on without one, and record it."""
+    """Attach the terminal, or read-only without one, and record it."""
     asciinema = _find_asciinema(environ)
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if asciinema is None:
@@ -141,7 +141,7 @@ def _without_terminal(argv: Sequence[str], environ: Mapping[str, str], connectio
     with _detaching_on_signals(connection, tty, environ, signal.SIGINT) as signalled:
         while running.poll() is None and not signalled:
             time.sleep(0.05)
-    # Asked again: a signal may have come before there was a client to detach.
+    # Detach again: a signal may have come before the client existed.
     deadline = time.monotonic() + _ENDING
     while running.poll() is None and time.monotonic() < deadline:
         _detach(connection, tty, environ)
@@ -153,7 +153,7 @@ def _without_terminal(argv: Sequence[str], environ: Mapping[str, str], connectio
 def _detaching_on_signals(
     connection: Connection, tty: Path, environ: Mapping[str, str], *more: signal.Signals
 ) -> Iterator[list[int]]:
-    """End the attach from outside when we are to end; what it is told is in the list."""
+    """Detach our client on signals, which are collected in the list."""
     heard: list[int] = []
 
     def hear(number: int, frame: FrameType | None) -> None:
@@ -169,7 +169,7 @@ def _detaching_on_signals(
 
 
 def _detach(connection: Connection, tty: Path, environ: Mapping[str, str]) -> None:
-    """Detach our own client, and nobody else's."""
+    """Detach our own client only."""
     with contextlib.suppress(OSError, ToolError):
         name = tty.read_text(encoding="utf-8").strip()
         if name and connection.socket:
@@ -178,7 +178,7 @@ def _detach(connection: Connection, tty: Path, environ: Mapping[str, str]) -> No
 
 @contextlib.contextmanager
 def _terminal_given_back() -> Iterator[list[bool]]:
-    """Whatever happens in between, the terminal is as it was. The list: whether its program was cut off."""
+    """Restore the terminal at the end. The list holds False where its program ended by itself."""
     was_cut_off: list[bool] = []
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
@@ -193,7 +193,7 @@ def _terminal_given_back() -> Iterator[list[bool]]:
 
 
 def _attach(connection: Connection, *, looks_on: bool = False) -> str:
-    """The shell command that shows the session; of an agent elsewhere it is mngr's own, which does not ask us again."""
+    """Return the shell command that shows the session; of a remote agent it is mngr's own connect."""
     if not connection.socket:
         return f"exec mngr connect --no-start {shlex.quote(connection.agent)}"
     flags = ["-f", "read-only,ignore-size"] if looks_on else []
@@ -202,7 +202,7 @@ def _attach(connection: Connection, *, looks_on: bool = False) -> str:
 
 
 def _own(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the attach: outside of any tmux, with a terminal's name and UTF-8, which asciinema demands."""
+    """Return the environment of the attach: outside of tmux, with TERM and UTF-8, which asciinema requires."""
     own = {name: value for name, value in environ.items() if name not in ("TMUX", "TMUX_PANE")}
     if not own.get("TERM") or own["TERM"] == "dumb":
         own["TERM"] = "xterm-256color"
@@ -213,7 +213,7 @@ def _own(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _find_asciinema(environ: Mapping[str, str]) -> Path | None:
-    """The one that was installed with us, else the one on PATH."""
+    """Return asciinema from our own environment, else from PATH."""
     beside = Path(sys.executable).parent / "asciinema"
     if beside.is_file():
         return beside
@@ -228,7 +228,7 @@ def _secrets(environ: Mapping[str, str], cwd: Path) -> Secrets:
 
 
 def _place(connection: Connection, environ: Mapping[str, str]) -> Path:
-    """A file of a name that no other attach has, in a folder that is there. Raises UsageError."""
+    """Return a new file name, and create its folder. Raises UsageError."""
     folder = _folder(connection, environ)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Markers out of an agent's conversation: pytest began and how it ended, commits, errors.
+"""Markers from an agent's conversation: start and result of pytest, commits, errors.
 
-Claude Code hides what its tools print, so that the screen, and with it the recording, tells nothing of them. The times
-are those of the conversation. What the recording has already, by the screen or git's log, is not marked twice.
+Claude Code hides the output of its tools, so the screen and the recording do not show them. The times are those of the
+conversation. Markers that the recording has already, from the screen or git's log, are not added twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PYTEST_BEGINS = "pytest begins"
 MOST = 300
-"""Markers of one conversation: its newest."""
+"""Most markers of one conversation; the newest are kept."""
 _SHELLS = frozenset({"bash", "shell", "exec_command", "shell_command", "local_shell", "exec"})
 _RUNS_PYTEST = re.compile(r"(?:^|[\s;&|/(\"'])(?:pytest|py\.test)(?:[\s\"']|$)")
 _BETWEEN = re.compile(r"[;&|\n]")
@@ -33,12 +33,12 @@ _EXIT = re.compile(r"Exit code (\d+)\s*")
 _CODEX = re.compile(
     r"\A(?:[A-Z][^\n]{0,80}\n){0,4}Process exited with code (\d+)\n(?:[A-Z][^\n]{0,80}\n){0,3}?Output:\n?"
 )
-"""What Codex writes before the output of a command; it says nowhere else that one failed."""
+"""The lines of Codex before the output of a command, the only place of its exit status."""
 _LAST = 64 * 1024
 
 
 def markers_of(steps: Iterable[Step]) -> list[tuple[float, str]]:
-    """The markers of a conversation: seconds since the epoch, and the label. In its order; at most `MOST`."""
+    """Return the markers of a conversation in order: seconds since the epoch, and label; at most `MOST`."""
     commands: dict[str, str] = {}
     found: list[tuple[float, str]] = []
     for step in steps:
@@ -57,7 +57,7 @@ def markers_of(steps: Iterable[Step]) -> list[tuple[float, str]]:
 
 
 def mark_conversation(path: Path, steps: Iterable[Step], mask: Callable[[str], str]) -> None:
-    """Put the markers of a conversation into the recording at `path`. Raises RecordingError, OSError."""
+    """Add the markers of a conversation to the recording at `path`. Raises RecordingError, OSError."""
     add_missing_markers(path, [(at, mask(label)) for at, label in markers_of(steps)])
 
 
@@ -85,11 +85,11 @@ def _of_result(command: str | None, result: ToolResult) -> Iterator[str]:
 
 
 def _commits(command: str) -> bool:
-    """True where git is told to commit. Reads each letter once or twice, however long the command is."""
+    """Return True for a command that runs `git commit`; in linear time, for commands of any length."""
     gits = ((part, _GIT.search(part)) for part in _BETWEEN.split(command))
     return any(git is not None and _COMMIT.search(part, git.end()) is not None for part, git in gits)
 
 
 def _first_line(text: str) -> str:
-    """The first line that says something, without the exit status that Claude writes before it."""
+    """Return the first line with text, without the exit status that Claude Code writes before it."""
     return next((line.strip() for line in _EXIT.sub("", text, count=1).splitlines() if line.strip()), "")

@@ -1,4 +1,4 @@
-"""The recorder for other hosts: what runs there, packed into one file that any Python from 3.8 on can run."""
+"""Packing of the recorder for other hosts into one file that any Python from 3.8 on can run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHEN = (2020, 1, 1, 0, 0, 0)
 
 
 def make_program(path: Path) -> Path:
-    """Write it, where it is not there yet: `python3 PATH --help`. The same bytes each time. Raises OSError."""
+    """Write the program if it does not exist: `python3 PATH --help`. The same bytes each time. Raises OSError."""
     if path.exists():
         return path
     draft = path.with_name(f".{path.name}.{os.getpid()}")

@@ -1,8 +1,7 @@
-"""Sessions of tmux recorded on request: found by their names, recorded each by the collector of its server.
+"""Recording of tmux sessions by name, for `selftest-tui record`: one collector for each server.
 
-The person waits for it, so this waits: until all sessions have ended, or until it is told to stop. What was recorded
-stands in files of their own, never in place of one that was there. It must not start a server, and it leaves every
-session as it was.
+It waits until all sessions have ended, or until it is stopped. Each session gets a new file; no file is replaced. It
+must not start a server, and it leaves every session unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A session to record, and the file for it, which is not there yet."""
+    """A session to record, and its file, which does not exist yet."""
 
     session: str
     socket: str
@@ -47,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of one: `size` in bytes, 0 and `says` why where nothing could be recorded."""
+    """The result for one session: `size` in bytes; 0 where nothing was recorded, and `says` the reason."""
 
     target: Target
     size: int
@@ -57,10 +56,10 @@ class Recorded:
 def find_targets(
     names: Sequence[str], folder: Path, environ: Mapping[str, str], sockets: Sequence[str] = ()
 ) -> tuple[Target, ...]:
-    """The sessions of these names, on any server of this user; an agent's name is as good as its session's.
+    """Find sessions by name on all tmux servers of this user; the name of an agent stands for its session.
 
-    Raises ToolMissingError without tmux, UsageError for a name that none has, with the nearest, or that several
-    servers have.
+    Raises ToolMissingError without tmux; UsageError for an unknown name, with the nearest one, or for a name that
+    several servers have.
     """
     require_tmux(environ)
     there: dict[str, list[str]] = {}
@@ -75,7 +74,7 @@ def find_targets(
         session = name if name in there else f"{AGENT_PREFIX}{name}"
         if session not in there:
             near = difflib.get_close_matches(name, [*there, *(one.removeprefix(AGENT_PREFIX) for one in there)], n=1)
-            hint = f"Did you mean {near[0]}?" if near else "`selftest-tui list` shows the sessions that there are."
+            hint = f"Did you mean {near[0]}?" if near else "`selftest-tui list` shows the sessions."
             raise UsageError(f"There is no tmux session {name!r}", "", hint)
         if len(there[session]) > 1:
             hint = "Name the server's socket with TMUX_TMPDIR, or rename one of them."
@@ -85,7 +84,7 @@ def find_targets(
 
 
 def _free(folder: Path, session: str, taken: Sequence[Path]) -> Path:
-    """A name that nothing has yet, made of the session's."""
+    """Return a free file name, made from the name of the session."""
     stem = _UNSAFE.sub("-", session).strip("-.") or "session"
     number = 1
     while (path := folder / f"{stem}{'' if number == 1 else f'-{number}'}.cast").exists() or path in taken:
@@ -100,7 +99,7 @@ def record_sessions(
     patterns: Sequence[str],
     is_stopped: Callable[[], bool],
 ) -> tuple[Recorded, ...]:
-    """Record until the sessions have ended, or `is_stopped` says so (asked ten times in a second).
+    """Record until the sessions have ended, or `is_stopped` returns True (called ten times a second).
 
     `masked`: variables of `environ` whose values are masked. Raises ToolError where no recorder can be started.
     """
@@ -156,7 +155,7 @@ def _start(
 
 @contextlib.contextmanager
 def _a_place() -> Iterator[Path]:
-    """A folder for orders and FIFOs, gone with the block."""
+    """Create a folder for orders and FIFOs, and remove it at the end."""
     place = Path(tempfile.mkdtemp(prefix="selftest-record-"))
     try:
         yield place

@@ -1,8 +1,8 @@
-"""Records a run: turns the lines of its journal into orders for the collector, and keeps that one going.
+"""Recorder of a run: turns entries of its journal into orders for the collector, and restarts the collector.
 
-Orders are lines of a file, so the conductor never waits for a disk nor for tmux, and a collector that was killed is
-started again and learns from it what it has to do. A conductor that is killed leaves the collector at work; the next
-one finds it by its lock. Nothing here raises: a run without its recordings is still a run.
+Orders are lines of a file, so the conductor never waits for tmux, and a collector that is started again after a kill
+reads them again. After a kill of the conductor the collector goes on; the next conductor finds it by its lock. Nothing
+here raises: a run does not fail for its recordings.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ _NOT_OURS = ("TMUX", "TMUX_PANE", "MNGR_AGENT_ID")
 _PIPES = ".pipes"
 _FAR = ".selftest/recorder"
 _FAR_PATIENCE = 900.0
-"""Seconds after its making in which a far agent's session must appear."""
+"""Seconds after its launch in which the session of a remote agent must appear."""
 _MOST_STARTS = 20
 _GOOD_ENDS: Mapping[Group, str] = {Group.SUCCEEDED: "passed", Group.UNCHANGED: "passed: no change needed"}
 
 
 def make_recorder(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> RunRecorder:
-    """The recorder of a run, as `selftest_core.run.crew.recording.RecorderMaker` wants it."""
+    """Return the recorder of a run; it is a `selftest_core.run.crew.recording.RecorderMaker`."""
     return RunRecorder(folder, config, environ)
 
 
 class RunRecorder:
-    """One conductor's recorder. `environ` is what its mngr is run with."""
+    """The recorder of a conductor. `environ`: the environment of its mngr."""
 
     def __init__(self, folder: RunFolder, config: Config, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -82,16 +82,16 @@ class RunRecorder:
         self._starts = 0
         self._keeping: asyncio.Task[None] | None = None
         self._marking: list[asyncio.Future[None]] = []
-        self._ended: dict[str, Member] = {}  # whose conversation is to be marked in their recording
+        self._ended: dict[str, Member] = {}  # agents whose conversations are still to be marked
         self._lock = threading.Lock()
         self._mask = make_mask(folder, config, environ)
 
     def begin(self, run: Run) -> None:
-        """Start the collector where there is none, and order what is to be recorded now."""
+        """Start the collector where there is none, and order the recordings of running agents."""
         try:
             self._home.mkdir(mode=0o700, exist_ok=True)
         except OSError:
-            return  # the conductor will say what is wrong with the disk
+            return  # the conductor reports errors of the disk
         self._order(do="begin")
         for row in run.rows.values():
             if row.member is not None and row.phase in (*RUNNING, Phase.STOPPING):
@@ -102,7 +102,7 @@ class RunRecorder:
         self._keeping = asyncio.get_running_loop().create_task(self._keep())
 
     def handle(self, run: Run, entry: Entry) -> None:
-        """Order what a line of the journal means for the recording of its agent."""
+        """Send the orders for an entry of the journal."""
         row = run.rows.get(str(entry.fields.get("agent", "")))
         if row is None:
             return
@@ -121,7 +121,7 @@ class RunRecorder:
             self._finish(member)
 
     def provision(self, member: Member, work_dir: PurePosixPath) -> Provision:
-        """What a far agent needs so that its terminal is recorded there: the same collector, for its one pane."""
+        """Return the files and the command that record a remote agent on its host: the same collector, for one pane."""
         try:
             self._home.mkdir(mode=0o700, exist_ok=True)
             program = make_program(self._home / "recorder.pyz")
@@ -134,7 +134,7 @@ class RunRecorder:
             orders.write_text(f"{json.dumps(order)}\n", encoding="utf-8")
         except OSError:
             return NOT_RECORDED
-        # mngr ends every process that carries the id of an agent, when it starts and when it stops that.
+        # mngr kills processes with the id of an agent in their environment, when it starts and when it stops the agent.
         words = [
             "env", "-u", "MNGR_AGENT_ID", "python3", str(place / "recorder.pyz"), "--detach", "--socket", "",
             "--orders", str(place / "orders"), "--fifos", str(place / "fifos"), "--patience", f"{_FAR_PATIENCE:g}",
@@ -145,7 +145,7 @@ class RunRecorder:
         return Provision(((program, place / "recorder.pyz"), (orders, place / "orders")), command)
 
     async def leave(self, *, is_over: bool) -> None:
-        """Have the collector end with a run that is over; else it goes on as long as its agents do."""
+        """End the collector of a run that is over; otherwise it goes on as long as the agents do."""
         if self._keeping is not None:
             self._keeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -167,7 +167,7 @@ class RunRecorder:
             self._collector.end(1.0)
 
     def _is_at_work(self) -> bool:
-        """True while a collector has this run, ours or one that an earlier conductor left."""
+        """Return True while a collector works for this run, ours or one of an earlier conductor."""
         if self._collector is not None and self._collector.poll() is None:
             return True
         return is_held(self._home / _PIPES / "lock")
@@ -190,7 +190,7 @@ class RunRecorder:
             self._marking.append(asyncio.ensure_future(asyncio.to_thread(self._mark_far, member, path)))
 
     def _mark_far(self, member: Member, path: Path) -> None:
-        """Put what happened to a far agent into its recording, which knows of none of it."""
+        """Add the markers of a remote agent to its recording, which was made on its host."""
         try:
             entries = read(self._folder.journal.read_bytes()).entries
             markers = [
@@ -206,7 +206,7 @@ class RunRecorder:
             self._log(member, error)
 
     def _mark_conversations(self) -> None:
-        """Put what agents that have ended said and did into their recordings, each once, when it is whole."""
+        """Add markers from the conversations of ended agents to their recordings, once each, when complete."""
         with self._lock:
             for name, member in tuple(self._ended.items()):
                 path, live = self._folder.attempt(member) / TERMINAL, live_recording(self._folder, member)
@@ -227,7 +227,7 @@ class RunRecorder:
                         self._log(member, error)
 
     def _steps(self, member: Member) -> tuple[Step, ...]:
-        """The conversation of an agent that has ended: as its host still has it, else as it was kept."""
+        """Return the conversation of an ended agent, from its host or from the collected files."""
         transcript = NO_TRANSCRIPT
         with contextlib.suppress(OSError):
             if not self._is_far(member):
@@ -248,7 +248,7 @@ class RunRecorder:
         return provider_of(place_of(self._plan, member)) != LOCAL_PROVIDER
 
     def _order(self, **fields: Any) -> None:
-        """Write one line. A disk that takes no more costs a recording, not the run."""
+        """Write one order. A full disk costs a recording, not the run."""
         line = json.dumps(fields).encode() + b"\n"
         with contextlib.suppress(OSError):
             handle = os.open(self._home / "orders", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -258,7 +258,7 @@ class RunRecorder:
                 os.close(handle)
 
     async def _keep(self) -> None:
-        """Start the collector again where it was killed, and mark what has ended."""
+        """Restart the collector after a kill, and mark the recordings of ended agents."""
         while True:
             await asyncio.sleep(_LOOK_AGAIN)
             if self._starts < _MOST_STARTS:
@@ -288,7 +288,7 @@ def _name(member: Member) -> str:
 
 
 def _label(entry: Entry) -> str:
-    """The marker that a line of the journal is worth; empty where it is worth none."""
+    """Return the marker for an entry of the journal; "" for none."""
     match entry.event:
         case Event.LAUNCHED:
             return "launched"

@@ -1,4 +1,4 @@
-"""Masks whole texts by the rules of recordings: it fills the core's port `run.fetch.conversations.MaskMaker`."""
+"""Masking of whole texts by the rules of recordings; implements the core's port `run.fetch.conversations.MaskMaker`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 _LARGEST = 1024 * 1024
-"""Bytes of a file of variables that is read."""
+"""Largest part of a file of variables that is read, in bytes."""
 
 
 def make_mask(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> Mask:
-    """What masks the texts of a run's agents: the values of the variables that its recordings mask, and tokens."""
+    """Return the function that masks texts of a run's agents: values of the masked variables, and tokens."""
     secret = (name for name in folder.plan().env_names if name not in PLAIN)
     names = tuple(dict.fromkeys((*secret, *config.mask_env)))
     patterns = (*USUAL_PATTERNS, *config.mask_patterns)
@@ -32,7 +32,7 @@ def make_mask(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> 
         masker = known.get(variables)
         if masker is None:
             masker = known[variables] = Masker(make_secrets([*own, *_values(variables, names)], patterns))
-        # JSON can spell halves of characters, and a pattern of the person's may find a part of one.
+        # JSON can have lone surrogates, and a pattern of the user may match a part of a pair.
         masked = masker.whole(text.encode("utf-8", "surrogatepass"))
         try:
             return masked.decode("utf-8", "surrogatepass")
@@ -43,7 +43,7 @@ def make_mask(folder: RunFolder, config: Config, environ: Mapping[str, str]) -> 
 
 
 def _values(variables: Path | None, names: Iterable[str]) -> list[str]:
-    """What the agent's own file says of these variables. The agent can put anything in its place."""
+    """Read the values of variables from the agent's own file, which the agent may have replaced."""
     try:
         told = variables.lstat() if variables is not None else None
     except OSError:

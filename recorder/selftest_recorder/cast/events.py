@@ -1,7 +1,6 @@
-"""What a recording of a terminal consists of: its header, its events, and what was wrong with it.
+"""Values of a recording: its header, its events, and its problems.
 
-Values alone, for all versions of asciicast; they are read by `cast` and written by `cast.writing`. They must not know
-what a terminal makes of an output.
+For all versions of asciicast; `cast.reader` reads and `cast.writer` writes them. They do not interpret output.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ CODES: Final = frozenset((OUTPUT, INPUT, MARKER, RESIZE, EXIT))
 
 USUAL_COLS, USUAL_ROWS = 80, 24
 MAX_COLS, MAX_ROWS = 1000, 500
-"""A terminal larger than any that somebody sits at: what claims more is taken as this, since a size costs memory."""
+"""Largest terminal: larger claims are limited to it, since a size costs memory."""
 MAX_TIME = 10 * 366 * 24 * 3600.0
-"""Seconds: ten years. A time behind that is no time of a recording."""
+"""Latest valid time in seconds: ten years."""
 _SIZE = re.compile(r"\s*(\d{1,9})\s*[xX]\s*(\d{1,9})\s*\Z", re.ASCII)
 
 
 class RecordingError(SelftestError):
-    """A file that is no recording at all, or one of a kind that is not read."""
+    """A file that is not a recording, or has an unknown format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
     """The first words of a recording. `version`: 1, 2 or 3; `cols` and `rows`: 1 to MAX_COLS and MAX_ROWS.
 
-    `timestamp`: when its time 0 was, seconds since the epoch, or None. `idle_time_limit`: seconds, advice for the
-    player alone. `title` and `command` are as somebody wrote them: not clean.
+    `timestamp`: its start in seconds since the epoch, or None. `idle_time_limit`: seconds, advice for players.
+    `title` and `command` are not made harmless.
     """
 
     version: int
@@ -72,18 +71,18 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Problem(NamedTuple):
-    """Something that was not as it should be: its line, from 1, and what was done about it."""
+    """A problem of a recording: its line, from 1, and the repair."""
 
     line: int
     says: str
 
 
 def size_of(data: str) -> tuple[int, int] | None:
-    """The columns and rows of a resize's data, as they stand there, or None where it is no size."""
+    """Parse the columns and rows of a resize; None for an invalid size."""
     found = _SIZE.match(data)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def possible_size(cols: int, rows: int) -> tuple[int, int]:
-    """The nearest size that a terminal of ours can have."""
+    """Return the nearest size that our terminal supports."""
     return min(max(cols, 1), MAX_COLS), min(max(rows, 1), MAX_ROWS)

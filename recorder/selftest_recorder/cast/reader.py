@@ -1,16 +1,16 @@
-"""Recordings of terminals (asciicast v1, v2 and v3, plain or gzipped), read as a stream.
+"""Reader of recordings (asciicast v1, v2 and v3, plain or gzipped) as a stream.
 
     recording = read_cast(path)
     for event in recording.events():
         ...
     recording.problems
 
-What is whole is shown; what was skipped or mended is said, with its line. Times are absolute and never go back,
-whatever the version says, and every event says where its successor begins, so that one can read on from there: behind
-a keyframe, or in a recording that is still being written.
+Valid events are returned; skipped and repaired lines become problems with their line numbers. Times are absolute and
+never decrease in all versions. Every event has the offset of the next one, to continue reading there: behind a
+keyframe, or in a growing recording.
 
-Nothing of a whole file is held, so a recording of gigabytes is as good as a small one. A gzipped one is unpacked once
-into a cache, since nothing can be found inside it. It must not interpret output: that is for a terminal.
+The file is never held in memory, so recordings of gigabytes work too. A gzipped one is unpacked once into a cache, to
+seek in it. The reader does not interpret output: that is the terminal's business.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes of the longest line that is read."""
+"""Longest line that is read, in bytes."""
 _KEPT_PROBLEMS = 1000
 _BUFFER = 1024 * 1024
 _LINE = msgspec.json.Decoder(tuple[float, str, str])
 
 
 class Recording:
-    """A recording that `read_cast` has opened: its header, its events on demand, and what was wrong with it.
+    """A recording that `read_cast` has opened: its header, its events on demand, and its problems.
 
-    `path` is the file that was named, `data_path` the one that offsets are of (another where it was packed).
+    `path`: the file that was named; `data_path`: the file of the offsets (another for a gzipped recording).
     """
 
     def __init__(self, path: Path, data_path: Path, header: Header, begins: int, first: FirstVersion | None) -> None:
@@ -72,19 +72,19 @@ class Recording:
 
     @property
     def problems(self) -> list[Problem]:
-        """What was found wrong so far, by line: complete once the events were read to their end."""
+        """The problems so far, by line; complete once all events were read."""
         return [Problem(line, says) for line, says in sorted(self._problems.items())]
 
     @property
     def can_grow(self) -> bool:
-        """True where more may come: a plain file of lines. A packed one, or one of v1, was finished when made."""
+        """True for a plain file of lines, which may grow; gzipped files and v1 are complete."""
         return self._first is None and self.path == self.data_path
 
     def events(self, offset: int = 0, time: float = 0.0, line: int = 0, *, growing: bool = False) -> Iterator[Event]:
-        """All events, or those behind the one that had this `offset`, `time` and `line`.
+        """Iterate over all events, or those behind the event with this `offset`, `time` and `line`.
 
-        `growing`: an unfinished last line is one that is being written, to be read later, and no damage. Raises
-        RecordingError where the file is gone or cannot be read any more.
+        `growing`: an unfinished last line is not damage, but is read later. Raises RecordingError where the file cannot
+        be read any more.
         """
         if self._first is not None:
             yield from self._first_events(self._first, offset, time)
@@ -97,7 +97,7 @@ class Recording:
             raise RecordingError(f"{self.path.name} cannot be read", error.strerror or str(error)) from error
 
     def complain(self, line: int, says: str) -> None:
-        """Note what is wrong with a line; once, however often it is read."""
+        """Note the problem of a line, once even if it is read again."""
         if line in self._problems:
             return
         if len(self._problems) >= _KEPT_PROBLEMS:
@@ -147,7 +147,7 @@ class Recording:
                 yield Event(time, code, data, place, number)
 
     def _first_events(self, first: FirstVersion, offset: int, time: float) -> Iterator[Event]:
-        """Here an offset is the number of the events up to there."""
+        """Iterate over the events of v1, whose offsets are numbers of events."""
         for number, (interval, data, line, says) in enumerate(first.events(), start=1):
             if says:
                 self.complain(line, says)
@@ -162,9 +162,9 @@ class Recording:
 
 
 def read_cast(path: Path, cache: Path | None = None) -> Recording:
-    """Open a recording; no event is read yet. `cache`: the folder where a packed one is unpacked (else the user's).
+    """Open a recording, without reading events. `cache`: the folder for unpacked recordings (default: the user's).
 
-    Raises RecordingError for what is none: a missing file, a folder, a device, an empty file, another format.
+    Raises RecordingError for other files: missing, a folder, a device, empty, or of another format.
     """
     try:
         status = path.stat()
@@ -223,9 +223,9 @@ def _skip_line(file: BinaryIO) -> int:
 
 
 class Understood(NamedTuple):
-    """What a line says. `time` as it stands there (v2: absolute, v3: relative), None where it is none.
+    """The contents of a line. `time` as written (v2: absolute, v3: relative), None where it is invalid.
 
-    `code` "" is a line without an event to show. `says`: what was wrong with it, or "".
+    `code` "" is a line without an event. `says`: its problem, or "".
     """
 
     time: float | None
@@ -235,7 +235,7 @@ class Understood(NamedTuple):
 
 
 def understand(line: bytes) -> Understood:
-    """What can be made of one line that is not as it should be. It is not blank and no comment."""
+    """Parse one unusual line, which is neither blank nor a comment."""
     says = ""
     try:
         text = line.decode()
@@ -251,7 +251,7 @@ def understand(line: bytes) -> Understood:
 
 
 def understand_value(value: list[Any], says: str = "") -> Understood:
-    """The same for the list that a line, or an element of v1, holds."""
+    """Parse the list of a line, or of an element of v1."""
     time, wrong = _time_of(value[0] if value else None)
     says = says or wrong
     if len(value) < 3:
@@ -271,7 +271,7 @@ def understand_value(value: list[Any], says: str = "") -> Understood:
 
 
 def sized(understood: Understood) -> Understood:
-    """The same, with a resize's data made a size that can be."""
+    """Limit the data of a resize to a supported size."""
     if understood.code != RESIZE:
         return understood
     size = size_of(understood.data)
@@ -283,7 +283,7 @@ def sized(understood: Understood) -> Understood:
 
 
 def _time_of(value: object) -> tuple[float | None, str]:
-    """Seconds, and what is wrong. A text that is a number is taken for it."""
+    """Parse a time; returns seconds and the problem. A number as a text is accepted."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None, "the time of this event is none; taken as that of the one before"
     try:
@@ -296,7 +296,7 @@ def _time_of(value: object) -> tuple[float | None, str]:
 
 
 def read_header(line: bytes) -> Mapping[str, Any] | None:
-    """The object in a first line, or None where it holds none."""
+    """Parse the object of a first line; None where there is none."""
     try:
         value = json.loads(line.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):
@@ -305,7 +305,7 @@ def read_header(line: bytes) -> Mapping[str, Any] | None:
 
 
 def version_of(fields: Mapping[str, Any], path: Path) -> int:
-    """1, 2 or 3. Raises RecordingError for all else."""
+    """Return the version: 1, 2 or 3. Raises RecordingError for others."""
     version = fields.get("version")
     if isinstance(version, str) and version.isascii() and version.isdigit() and len(version) < 9:
         version = int(version)
@@ -317,7 +317,7 @@ def version_of(fields: Mapping[str, Any], path: Path) -> int:
 
 
 def header_of(fields: Mapping[str, Any], version: int, complain: Callable[[str], None]) -> Header:
-    """The header in the object of a first line; what cannot be is told to `complain` and replaced."""
+    """Parse the header of a first line; invalid fields are replaced and reported to `complain`."""
     term = fields.get("term") if version == 3 else None
     names = term if isinstance(term, dict) else fields
     cols_name, rows_name = ("cols", "rows") if version == 3 else ("width", "height")
@@ -345,13 +345,13 @@ def header_of(fields: Mapping[str, Any], version: int, complain: Callable[[str],
 
 
 def _whole(value: object) -> int:
-    """A positive number, or 0 for all else."""
+    """Return a positive number, 0 for other values."""
     number = _number(value)
     return int(number) if number is not None and number >= 1 else 0
 
 
 def _number(value: object) -> float | None:
-    """A number that is not negative, or None."""
+    """Return a number that is not negative, None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -370,21 +370,21 @@ def _shown(value: object) -> str:
 
 
 LIMIT = 256 * 1024 * 1024
-"""Bytes of such a file that are read."""
+"""Largest part of such a file that is read, in bytes."""
 _EVENTS = re.compile(r'"stdout"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 
 
 @dataclass(frozen=True, slots=True)
 class FirstVersion:
-    """A file of v1: the object without its events, and the text and place of these."""
+    """A file of v1: its object without the events, and the text and place of the events."""
 
     fields: dict[str, Any]
     text: str
     begins: int
 
     def events(self) -> Iterator[tuple[float | None, str, int, str]]:
-        """Relative time, output, line and what is wrong, one after another. Data "" is nothing to show."""
+        """Iterate over relative time, output, line and problem. Output "" shows nothing."""
         decoder = json.JSONDecoder(strict=False)
         place, line, counted = self.begins, 1, 0
         while True:
@@ -416,7 +416,7 @@ class FirstVersion:
 
 
 def find_first_version(data: bytes) -> FirstVersion | None:
-    """The parts of a file that may be v1, or None where it is not."""
+    """Split a file that may be v1; None for other files."""
     text = data.decode("utf-8-sig", "replace")
     if not text.lstrip().startswith("{"):
         return None

@@ -1,7 +1,7 @@
-"""Spans of a recording: the events between two places of its file, decoded together.
+"""Spans of a recording: events between two places of its file, decoded together.
 
 Valid lines (nearly all, in nearly every recording) are decoded in one call; a span with anything unusual in it is read
-line by line by `cast.reader`, which handles every kind of damage. Both give the same result.
+line by line by `cast.reader`, which handles all damage. The results are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ONLY_OUTPUT = frozenset((OUTPUT,))
 
 
 class Position(NamedTuple):
-    """A place behind an event: its time in seconds, its offset in the file, and its line."""
+    """A place behind an event: time in seconds, offset in the file, and line."""
 
     time: float = 0.0
     offset: int = 0
@@ -32,7 +32,7 @@ class Position(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Events in order: their times (seconds, never going back), codes and data; and the places around them."""
+    """Events in order: times in seconds, codes and data; and the places before and after them."""
 
     start: Position
     end: Position
@@ -46,14 +46,14 @@ class Span(NamedTuple):
         return _ONLY_OUTPUT.issuperset(self.codes)
 
     def until(self, time: float) -> int:
-        """How many of its events have happened at `time`."""
+        """Return the number of events at or before `time`."""
         return bisect_right(self.times, time)
 
 
 def read_span(recording: Recording, start: Position, size: int) -> Span:
-    """The events behind `start` in some `size` bytes: whole lines, at least one where there is one.
+    """Read the events behind `start` in about `size` bytes: complete lines, at least one if there is one.
 
-    A last line that is still being written is left for later. An empty span is the end of what is there.
+    An unfinished last line is read later. An empty span is the end of the file.
     """
     offset = max(start.offset, recording.begins)
     with recording.data_path.open("rb", buffering=0) as file:
@@ -68,7 +68,7 @@ def read_span(recording: Recording, start: Position, size: int) -> Span:
 
 
 def read_until(recording: Recording, start: Position, offset: int) -> Span:
-    """The events behind `start`, up to the place `offset`, which is one behind an event."""
+    """Read the events behind `start` up to `offset`, a place behind an event."""
     span = read_span(recording, start, offset - start.offset)
     while span.times and span.end.offset < offset:
         more = read_span(recording, span.end, offset - span.end.offset)
@@ -79,7 +79,7 @@ def read_until(recording: Recording, start: Position, offset: int) -> Span:
 
 
 def joined(first: Span, second: Span) -> Span:
-    """Two spans, the second right behind the first, as one."""
+    """Join two adjacent spans."""
     return Span(
         first.start,
         second.end,

@@ -1,7 +1,7 @@
-"""Gzipped recordings, unpacked once into a cache: nothing can be found inside a packed file without reading all of it.
+"""Cache of unpacked gzipped recordings, since seeking needs a plain file.
 
-The cache's names carry the packed file's path, size and time of change, so that another file is another entry. It is
-bounded: the oldest entries go. What a file unpacks to is bounded too, since a few kilobytes can hold terabytes.
+Names in the cache are made from path, size and time of change of the packed file. The cache is bounded: the oldest
+entries are deleted. The size of an unpacked file is bounded too, since a few kilobytes can unpack to terabytes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from selftest_core.paths import cache_folder
 from selftest_recorder.cast.events import RecordingError
 
 LIMIT = 4 * 1024 * 1024 * 1024
-"""Bytes that one recording may unpack to."""
+"""Largest unpacked recording in bytes."""
 _KEPT_BYTES = 2 * LIMIT
 _CHUNK = 1024 * 1024
 _SUFFIX = ".cast"
 _SAYS = ".says"
-"""What is told of a file that was cut off or damaged stands beside what could be unpacked of it."""
+"""Suffix of the file beside an incomplete entry with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacking:
-    """The unpacked file, and where it ends early: `says` why ("" = it is whole), `last_line` how many lines it has."""
+    """An unpacked file. `says`: why it ends early, "" for a complete one; `last_line`: the number of its lines then."""
 
     path: Path
     says: str = ""
@@ -37,17 +37,17 @@ class Unpacking:
 
 
 def is_gzip(head: bytes) -> bool:
-    """True for a file that begins like this: names lie."""
+    """Return True for a file that begins like gzip, whatever its name is."""
     return head.startswith(b"\x1f\x8b")
 
 
 def is_zstd(head: bytes) -> bool:
-    """The same for zstd, which is not read."""
+    """Return True for a file that begins like zstd, which is not supported."""
     return head.startswith(b"\x28\xb5\x2f\xfd")
 
 
 def unpacked(path: Path, cache: Path | None = None, limit: int = LIMIT) -> Unpacking:
-    """Unpack a file, or find it unpacked. Raises RecordingError where it cannot be read or written."""
+    """Unpack a file, or return it from the cache. Raises RecordingError where it cannot be read or written."""
     try:
         folder = cache or cache_folder(os.environ) / "recordings"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -98,11 +98,11 @@ def _told(target: Path) -> Unpacking:
 
 
 def _forget_old(folder: Path, kept: Path) -> None:
-    """Keep the cache within its bound: the ones that were wanted last stay."""
+    """Delete the entries of the cache that were not used for longest."""
     entries = []
     for entry in folder.iterdir():
         if entry.suffix == _SUFFIX and entry != kept:
-            with contextlib.suppress(FileNotFoundError):  # another process tidies too
+            with contextlib.suppress(FileNotFoundError):  # another process deletes too
                 status = entry.stat()
                 entries.append((status.st_mtime, status.st_size, entry))
     size = kept.stat().st_size

@@ -1,6 +1,6 @@
-"""Whole recordings written, asciicast v2 and v3: the header of either, and a writer for a new file.
+"""Writer of whole recordings, asciicast v2 and v3, and changes to finished ones: masks and markers.
 
-What is written while it happens, and how a kill is survived, is `onhost.writing`'s.
+Writing line by line, safe against kills, is in `onhost.writing`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def encode_header(header: Header) -> bytes:
-    """The first line, with its newline, of version 2 or 3 as the header says."""
+    """Return the first line, with its newline, for the version of the header."""
     if header.version not in (2, 3):
         raise ValueError(f"asciicast of version {header.version} is not written")
     fields: dict[str, Any] = {"version": header.version}
@@ -47,10 +47,10 @@ def encode_header(header: Header) -> bytes:
 
 
 class CastWriter(LineWriter):
-    """A recording of v2 or v3 that is being written, by one process at a time. Use it as a context, or close it."""
+    """Writer of a recording of v2 or v3, by one process at a time. Use it as a context, or close it."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        """Begin a new file, readable by its owner alone. Raises FileExistsError where there is one: none is lost."""
+        """Create a new file, readable by its owner alone. Raises FileExistsError where there is one."""
         first = encode_header(header)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         super().__init__(os.open(path, flags, 0o600), is_relative=header.version == 3)
@@ -74,13 +74,13 @@ def write_cast(path: Path, header: Header, events: Iterable[tuple[float, str, st
 
 
 _CLOSE_BY = 20.0
-"""Seconds between a marker and another of the same label that is of the same moment: a screen and a log come later."""
+"""Seconds between two markers of one label that count as equal, since screens and logs are late."""
 
 
 def mask_file(path: Path, secrets: Secrets) -> None:
-    """Mask the outputs of a recording; what is damaged in it is left out. Nothing to mask leaves the file alone.
+    """Mask the output of a recording; damaged lines are dropped. A file without secrets is not changed.
 
-    Raises RecordingError where it is no recording, OSError where it cannot be written.
+    Raises RecordingError for other files, OSError where it cannot be written.
     """
     if not secrets:
         return
@@ -89,9 +89,9 @@ def mask_file(path: Path, secrets: Secrets) -> None:
 
 
 def add_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
-    """Put markers into a recording, each at its time since the epoch; what is damaged in the recording is left out.
+    """Add markers to a recording, each at its time since the epoch; damaged lines are dropped.
 
-    Raises RecordingError where it is no recording, or does not say when it began; OSError where it cannot be written.
+    Raises RecordingError for other files and for a recording without a start; OSError where it cannot be written.
     """
     with _anew(path) as (recording, writer):
         began = recording.header.timestamp
@@ -107,9 +107,9 @@ def add_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
 
 
 def add_missing_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
-    """Put those markers into a recording that it does not have, as `add_markers` does.
+    """Add those markers to a recording that it does not have yet, as `add_markers` does.
 
-    One with the same label close by is the same. Those outside the time of the recording are left out.
+    Markers with the same label and nearly the same time are equal. Markers outside of the recording are dropped.
     """
     recording = read_cast(path)
     began = recording.header.timestamp
@@ -125,7 +125,7 @@ def add_missing_markers(path: Path, markers: Sequence[tuple[float, str]]) -> Non
         times = known.get(label, [])
         same = next((one for one in times if abs(one - time) <= _CLOSE_BY), None)
         if same is not None:
-            times.remove(same)  # it stands for one marker alone
+            times.remove(same)  # it matches one marker only
         elif 0.0 <= time <= end:
             missing.append((at, label))
     if missing:

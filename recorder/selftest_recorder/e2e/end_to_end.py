@@ -1,4 +1,4 @@
-"""End-to-end tests of a tutorial: a test cites a block, runs it as it stands, and looks at what it did.
+"""End-to-end tests of a tutorial: a test cites a block, runs it unchanged, and checks its effect.
 
     def test_list(e2e, world):
         block = e2e.write_tutorial_block(\"\"\"
@@ -6,8 +6,8 @@
         \"\"\")
         done = block.run(environment=world.environment, cwd=world.repository)
 
-The citation is checked when the test runs, and `selftest-tui check` reads it without running anything. Nothing here
-makes a test pass: a block that ends with an error is returned like any other.
+The citation is checked when the test runs; `selftest-tui check` reads it without running anything. A block that ends
+with an error is returned like any other: the test decides.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class TutorialBlock:
     text: str
 
     def run(self, *, environment: Mapping[str, str], cwd: Path, timeout: float = _DEADLINE) -> Completed:
-        """Run it to its end in a shell that stops at the first error; a bad exit status is returned, not raised."""
+        """Run the block in a shell that stops at the first error, and return its exit status."""
         return process.run([*_SHELL, self.text], timeout=timeout, cwd=cwd, env=environment)
 
     @contextlib.contextmanager
     def open(
         self, *, environment: Mapping[str, str], cwd: Path, columns: int = 100, lines: int = 30
     ) -> Iterator[Session]:
-        """Run it in a terminal, for a block that opens a screen or asks a question."""
+        """Run the block in a terminal, for blocks that open a screen or ask a question."""
         from selftest_recorder.e2e.session import open_session
 
         argv = [*_SHELL, self.text]
@@ -57,7 +57,7 @@ class TutorialBlock:
 
 
 class EndToEnd:
-    """What the fixture `e2e` gives to a test. `record` is told each block that the test cites."""
+    """The fixture `e2e`. `record` is called with each block that the test cites."""
 
     def __init__(self, tutorial: Path, test: str, record: Callable[[str], None]) -> None:
         self._path = tutorial
@@ -65,7 +65,7 @@ class EndToEnd:
         self._record = record
 
     def write_tutorial_block(self, text: str) -> TutorialBlock:
-        """Cite a block of the tutorial. Raises AssertionError, with the nearest block, for a text that is none."""
+        """Cite a block of the tutorial. Raises AssertionError with the nearest block for other texts."""
         cited = textwrap.dedent(text).strip("\n")
         coverage = cover(self._read().blocks, [Citation(self._test, self._test, 1, cited)])
         for stale in coverage.stale:

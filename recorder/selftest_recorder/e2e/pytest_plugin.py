@@ -1,7 +1,7 @@
-"""The fixture `e2e`, for every project that has this package installed.
+"""Pytest plugin with the fixture `e2e`, for every project that has this package installed.
 
-pytest loads this module in each of them, also where nobody asked: so it adds that one fixture and nothing else (no
-option, no hook, no marker), and imports what it needs when a test uses it. A fixture `e2e` of the project's own wins.
+pytest loads it in all of these projects. So it adds only that fixture (no option, no hook, no marker), and imports the
+rest when a test uses it. A fixture `e2e` of the project itself wins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def e2e(request: pytest.FixtureRequest) -> EndToEnd:
     """Cite and run blocks of `tutorial.sh` at the root of the project: `e2e.write_tutorial_block(text)`.
 
-    Each cited block becomes a property `tutorial_block` of the test, which pytest's XML report carries.
+    Each cited block becomes a property `tutorial_block` of the test in pytest's XML report.
     """
     from selftest_recorder.e2e.end_to_end import EndToEnd
 

@@ -1,10 +1,10 @@
-"""A program in a terminal of its own: keys go in, the screen comes out.
+"""Session of a program in a terminal of its own: keys go in, the screen comes out.
 
-The terminal is a session of a private tmux server (libtmux), so that what is read is what a person would see, and so
-that nothing of the person's tmux is touched: own socket, no configuration file, an environment given by the caller
-alone. Waiting is for a condition, never for a time: `patience` only decides when to call it a failure.
+The terminal is a session of a private tmux server (libtmux), so that tests read what a user would see, and never touch
+the user's tmux: own socket, no configuration file, only the environment of the caller. Tests wait for conditions, never
+for a time: `patience` only decides when a wait fails.
 
-It must not know what the program is. The whole server, and the program with it, end with the session.
+It knows nothing of the program. The server and the program end with the session.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from libtmux import Pane, Server
 
 PATIENCE = 150.0
-"""Seconds before something that never appears is called a failure. A deadline, not a measure."""
+"""Seconds after which a wait fails. A deadline, not a measure."""
 _LOOK_AGAIN = 0.05
 _HOW_IT_ENDED = "#{pane_dead}|#{pane_dead_status}|#{pane_dead_signal}|#{pane_pid}|#{pid}"
 _TERM = "screen-256color"
@@ -35,7 +35,7 @@ _OPTIONS = (("remain-on-exit", "on"), ("remain-on-exit-format", ""), ("status", 
 
 
 class Session:
-    """One program, one window. Made by `open_session`."""
+    """A program in one window, made by `open_session`."""
 
     def __init__(self, server: Server, pane: Pane) -> None:
         self._server = server
@@ -46,15 +46,15 @@ class Session:
         self._tmux("send-keys", "-t", self._target, "--", *keys)
 
     def type_text(self, text: str) -> None:
-        """Type a text as it stands, with nothing in it taken for a key's name."""
+        """Type a text literally, without names of keys."""
         self._tmux("send-keys", "-t", self._target, "-l", "--", text)
 
     def screen(self) -> str:
-        """What the terminal shows: its lines, without trailing blanks."""
+        """The lines of the terminal, without trailing blanks."""
         return "\n".join(self._tmux("capture-pane", "-p", "-t", self._target))
 
     def screen_with_colours(self) -> str:
-        """The same with the escape sequences of its colours and styles."""
+        """The screen with the escape sequences of its colours and styles."""
         return "\n".join(self._tmux("capture-pane", "-p", "-e", "-t", self._target))
 
     def wait_for(self, wanted: str | re.Pattern[str], patience: float = PATIENCE) -> str:
@@ -127,7 +127,7 @@ class Session:
         return int(columns), int(lines)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give the terminal another size; the program gets SIGWINCH."""
+        """Change the size of the terminal; the program gets SIGWINCH."""
         self._tmux("resize-window", "-t", self._target, "-x", str(columns), "-y", str(lines))
 
     def kill(self) -> None:
@@ -162,7 +162,7 @@ def open_session(
 ) -> Iterator[Session]:
     """Run a program in a terminal of this size, with exactly this environment (TERM aside); it ends with the block.
 
-    `grace`: seconds that it has after its terminal is gone (SIGHUP), to clean up, before it is killed.
+    `grace`: seconds to clean up after its terminal is closed (SIGHUP), before it is killed.
     """
     from libtmux import Server
 
@@ -191,12 +191,12 @@ def open_session(
 
 
 def _holding(command: Sequence[str]) -> str:
-    """A shell line that starts the program once the terminal is as it shall be: a quick one would end before."""
+    """Return a shell line that starts the program once the terminal is ready, since a quick one could end before."""
     return f"tmux wait-for go; exec {shlex.join(command)}"
 
 
 def _end(pid: int, grace: float) -> None:
-    """Closing its terminal ended the program; one that ignores that is killed, with its process group."""
+    """Kill a program, with its process group, that ignores the end of its terminal."""
     deadline = time.monotonic() + grace
     while pid and _is_alive(pid):
         if time.monotonic() > deadline:
@@ -207,7 +207,7 @@ def _end(pid: int, grace: float) -> None:
 
 
 def _exists(pid: int) -> bool:
-    """True where this process of ours exists; one that has ended exists until its parent has looked."""
+    """Return True while a process of ours exists; a zombie counts until its parent has reaped it."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, PermissionError):

@@ -1,8 +1,9 @@
-"""What is known of a recording before it is played: keyframes to seek from, markers, and how busy each moment was.
+"""Index of a recording: keyframes to seek from, markers, and the amount of output over time.
 
-It grows while it is made and can be used from its first keyframe on. A keyframe holds the terminal's whole state at a
-place of the file; between two of them lie few enough bytes to be fed in a few milliseconds. Packed states are held
-here, or stay in the file that a background process writes and are read when they are wanted. No clock, no terminal.
+It grows while it is built and can be used from its first keyframe on. A keyframe holds the whole state of the terminal
+at a place of the file; the bytes between two of them are fed in a few milliseconds. `Indexer` builds it here;
+`index_source` chooses between building it here, reading it from the cache, and a background process. Packed states are
+held here, or stay in the file of the background process and are read on demand. No clock, no terminal.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ BUCKETS = 1024
 _FIRST_WIDTH = 1 / 16
 _USUAL_STATE = 128 * 1024
 _STRIDE = 24
-"""Bytes after which a state repeats itself: cells and their styles are tables of small fixed parts."""
+"""Bytes of one record of a state: cells and styles are tables of records."""
 
 
 def packed_state(state: bytes) -> bytes:
-    """A state to be kept: bytes of one kind side by side, so that zlib is a third faster, and its result smaller."""
+    """Pack a state: bytes of one kind side by side, so that zlib is a third faster and its result smaller."""
     return zlib.compress(b"".join(state[part::_STRIDE] for part in range(_STRIDE)), 1)
 
 
 def unpacked_state(packed: bytes) -> bytes:
-    """The state again. Raises zlib.error for what is damaged."""
+    """Unpack a state. Raises zlib.error for damaged data."""
     sorted_out = zlib.decompress(packed, bufsize=_USUAL_STATE)
     state, begin = bytearray(len(sorted_out)), 0
     for part in range(_STRIDE):
@@ -49,28 +50,28 @@ def unpacked_state(packed: bytes) -> bytes:
 
 
 class Keyframe(NamedTuple):
-    """A place, and the terminal's state there: packed bytes, or where they lie in the index's file; None is blank."""
+    """A place with the state of the terminal: packed bytes, or their place in the index file; None is a blank one."""
 
     position: Position
     packed: bytes | tuple[int, int] | None = None
 
 
 class Marker(NamedTuple):
-    """A named moment, in seconds."""
+    """A named time, in seconds."""
 
     time: float
     label: str
 
 
 class Activity:
-    """How many characters came in each part of the time: at most BUCKETS parts, whose width doubles as time goes on."""
+    """Number of characters over time, in at most BUCKETS parts, whose width doubles as the recording grows."""
 
     def __init__(self, width: float = _FIRST_WIDTH, counts: Sequence[int] = ()) -> None:
         self.width = width
         self.counts = [*counts, *([0] * (BUCKETS - len(counts)))][:BUCKETS]
 
     def add(self, times: Sequence[float], data: Sequence[str]) -> None:
-        """Count events; their times never go back."""
+        """Count events, whose times are in order."""
         if not times:
             return
         while times[-1] >= self.width * BUCKETS:
@@ -86,7 +87,7 @@ class Activity:
             counted = until[first - 1]
 
     def levels(self, duration: float, cells: int, most: int = 8) -> list[int]:
-        """From 0 (nothing) to `most` for each of `cells` equal parts of `duration`, on a logarithmic scale."""
+        """Return a level from 0 (nothing) to `most` for each of `cells` parts of `duration`, on a logarithmic scale."""
         sums = [0.0] * max(cells, 0)
         if not sums or duration <= 0:
             return [0] * len(sums)
@@ -105,9 +106,9 @@ class Activity:
 
 @dataclass(slots=True)
 class Index:
-    """`end`: up to where it knows the recording. `is_complete`: that was the end when it was made.
+    """An index. `end`: the place up to which it was built. `is_complete`: that was the end of the recording then.
 
-    `store`: the open file in which packed states lie that are not held here, or -1.
+    `store`: the open file with the packed states that are not held here, or -1.
     """
 
     keyframes: list[Keyframe] = field(default_factory=list)
@@ -121,16 +122,16 @@ class Index:
     _times: list[float] = field(default_factory=list)
 
     def add_keyframe(self, keyframe: Keyframe) -> None:
-        """One more; they come in order."""
+        """Add a keyframe behind the last one."""
         self.keyframes.append(keyframe)
         self._times.append(keyframe.position.time)
 
     def number_at(self, time: float) -> int:
-        """The number of the last keyframe that has happened at `time`; the first where none has."""
+        """Return the number of the last keyframe at or before `time`, else of the first."""
         return max(0, bisect_right(self._times, time) - 1)
 
     def state(self, number: int) -> bytes | None:
-        """The snapshot of a keyframe, None for a blank terminal."""
+        """Return the state of a keyframe, None for a blank terminal."""
         packed = self.keyframes[number].packed
         if isinstance(packed, tuple):
             place, size = packed
@@ -138,28 +139,28 @@ class Index:
         return None if packed is None else unpacked_state(packed)
 
     def span_size(self, number: int) -> int:
-        """Bytes between a keyframe and the next, or what is known behind the last."""
+        """Return the bytes between a keyframe and the next, or behind the last."""
         start = self.keyframes[number].position.offset
         is_last = number + 1 == len(self.keyframes)
         return (self.end.offset if is_last else self.keyframes[number + 1].position.offset) - start
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self.store >= 0:
             os.close(self.store)
             self.store = -1
 
 
 SPACING = 128 * 1024
-"""Bytes between keyframes where their states are small: so many are decoded and fed in some milliseconds."""
+"""Bytes between keyframes with small states, which are decoded and fed in some milliseconds."""
 _STATES_COST = 4
-"""Bytes of a state that cost a seek as much as one of the recording: they are unpacked, and taken over."""
+"""Bytes of a state that cost a seek as much as one byte of the recording."""
 _AGAIN = 8 * 1024
-"""Bytes after which it is tried again where no state was to be had."""
+"""Bytes before the next try, where the terminal had no snapshot."""
 
 
 class Indexer:
-    """Adds to an index, part by part; goes on where that index ends."""
+    """Builder of an index, part by part; continues where the index ends."""
 
     def __init__(self, recording: Recording, index: Index, spacing: int = SPACING) -> None:
         self._recording = recording
@@ -182,7 +183,7 @@ class Indexer:
         self._place = self._kept = index.keyframes[last].position
 
     def catch_up(self) -> None:
-        """Bring the terminal to the end of what the index knows already."""
+        """Bring the terminal to the end of the index."""
         while self._place.offset < self.index.end.offset:
             span = read_span(self._recording, self._place, self.index.end.offset - self._place.offset)
             if not span.times:
@@ -191,7 +192,7 @@ class Indexer:
             self._place = span.end
 
     def step(self) -> bool:
-        """Read one part more. False where nothing whole is left to read."""
+        """Add one part. Returns False where no complete line is left."""
         span = self.read(self._place)
         if span is None:
             return False
@@ -201,14 +202,14 @@ class Indexer:
         return True
 
     def read(self, place: Position) -> Span | None:
-        """The next part, behind `place`; None where nothing whole is left. May be called from another thread."""
+        """Read the part behind `place`; None where no complete line is left. May be called from another thread."""
         spacing = max(self._spacing - self._state_size // _STATES_COST, self._spacing // 2)
         since = place.offset - self._kept.offset
         span = read_span(self._recording, place, spacing - since if since < spacing else min(_AGAIN, spacing))
         return None if span.end == place or (not span.times and span.end.offset <= place.offset) else span
 
     def take(self, span: Span) -> bytes | None:
-        """Take in the part behind the last one. Returns the state there where a keyframe is due."""
+        """Add the part behind the last one. Returns the state there where a keyframe is due."""
         feed_span(self._terminal, span)
         self._note(span)
         self._place = self.index.end = span.end

@@ -1,13 +1,13 @@
-"""The index of a long recording as a file, made by a process of its own and read while it grows.
+"""Index file of a long recording: written by a process of its own, and read while it grows.
 
     python -m selftest_recorder.index.index_file RECORDING FILE
 
-It lies in the user's cache under a name made from the recording's path, and says of which file it is: size, time of
-change, and a sum over its beginning and over the last bytes that were read. A recording that has grown since keeps its
-index as far as that goes; one that is another file gets a new one. What is cut off, or not ours, is as good as none.
+It is in the user's cache under a name made from the recording's path. It identifies the recording by size, time of
+change, and checksums of its beginning and of the last bytes that were read. A recording that has grown keeps its index;
+another file gets a new one. A damaged index is ignored.
 
-Records come one after another, each with its length and sum, so that a reader takes up what is whole and comes again.
-The writer writes under a name of its own and renames at the end: two that index the same recording do no harm.
+Each record has its length and checksum, so that a reader takes complete records and continues later. The writer uses a
+temporary name and renames at the end: two processes that index the same recording do no harm.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _PLACE = struct.Struct("<dQQ")
 _SAMPLE = 4096
 _KEPT_FILES = 64
 _MOST_WAITING = 8
-"""States that wait to be packed."""
+"""Longest queue of states to pack."""
 SWITCH = 0.000_5
-"""Seconds after which a thread lets another go on: a fed terminal must not wait for the parser's turn to end."""
+"""Switch interval of threads in seconds, so that the terminal does not wait for the parser."""
 _MOST_RECORD = 64 * 1024 * 1024
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of indexes. Nothing is made here."""
+    """Return the folder of indexes, without creating it."""
     return paths.cache_folder(environ) / "indexes"
 
 
 def file_of(recording: Recording, folder: Path) -> Path:
-    """The index file of a recording, whether there is one or not."""
+    """Return the path of the index file of a recording."""
     name = hashlib.sha256(os.fsencode(recording.data_path.resolve())).hexdigest()[:32]
     return folder / f"{name}.index"
 
@@ -77,10 +77,10 @@ def _identity(recording: Recording) -> dict[str, Any]:
 
 
 class IndexReader:
-    """Takes up into `index` what an index file holds, as it grows.
+    """Reader of an index file, which adds its records to `index` as it grows.
 
-    Everything raises ValueError where the file is of another recording or none of ours, and OSError where it cannot be
-    read; then what the index holds is not to be used.
+    All methods raise ValueError where the file is of another recording or damaged, and OSError where it cannot be
+    read; the index must not be used then.
     """
 
     def __init__(self, recording: Recording, path: Path, index: Index) -> None:
@@ -92,7 +92,7 @@ class IndexReader:
         self.index.store = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self) -> bool:
-        """Read on. True where there was something new."""
+        """Read new records. Returns True where there were any."""
         before = self._place
         while (record := self._next()) is not None:
             kind, payload, place = record
@@ -102,7 +102,7 @@ class IndexReader:
                 position = Position(*_PLACE.unpack(payload[: _PLACE.size]))
                 size = len(payload) - _PLACE.size
                 packed = (place + _PLACE.size, size) if size else None
-                if size or not self.index.keyframes:  # the blank one at the beginning is known to whoever reads
+                if size or not self.index.keyframes:  # readers know the blank one at the beginning
                     self._waiting.append(Keyframe(position, packed))
             elif kind == b"P":
                 for keyframe in self._waiting:
@@ -152,10 +152,10 @@ class IndexReader:
 
 
 def build(recording: Recording, path: Path) -> None:
-    """Make the index file of a recording; progress is written twice for each part of a hundred.
+    """Write the index file of a recording, with its progress twice for each percent.
 
-    The terminal is what takes the time, and it works without the interpreter's lock: meanwhile the next part is read
-    and the last states are packed, in threads of their own.
+    The terminal takes most of the time, and works without the interpreter's lock: meanwhile other threads read the next
+    part and pack the last states.
     """
     identity = _identity(recording)
     index = Index()
@@ -171,7 +171,7 @@ def build(recording: Recording, path: Path) -> None:
                 assert not isinstance(frame.packed, tuple)
                 _write(out, b"K", _PLACE.pack(*frame.position) + (frame.packed or b""))
             keyframes = len(index.keyframes)
-            # What is written need not be held too: a recording of gigabytes has thousands of these.
+            # Written states are not kept in memory too: a recording of gigabytes has thousands.
             index.keyframes[1:-1] = [frame._replace(packed=b"") for frame in index.keyframes[1:-1]]
             fresh, markers = index.markers[markers:], len(index.markers)
             said = {
@@ -221,17 +221,17 @@ def _write(out: Any, kind: bytes, payload: bytes) -> None:
 
 
 def keep(part: Path, target: Path) -> None:
-    """Give a whole index its name. Its reader and its writer both do, whoever is first: neither need wait."""
+    """Give a complete index its name. Both reader and writer do it, so that neither waits for the other."""
     with contextlib.suppress(OSError):
         part.replace(target)
 
 
 def forget_old(folder: Path) -> None:
-    """Keep the newest files of the cache; parts that a killed process left are among the old ones soon."""
+    """Delete the oldest files of the cache, among them parts of killed processes."""
     found = []
     for entry in folder.iterdir():
         if entry.suffix in (".index", ".part", ".cast"):
-            with contextlib.suppress(FileNotFoundError):  # another process tidies too
+            with contextlib.suppress(FileNotFoundError):  # another process deletes too
                 found.append((entry.stat().st_mtime, entry))
     for _, entry in sorted(found, reverse=True)[_KEPT_FILES:]:
         entry.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""Where the index of a recording comes from: made here, read from the cache, or being made by a process of its own.
+"""Source of the index of a recording: built here, read from the cache, or built by a background process.
 
-A short recording is indexed at once. For a long one a process is started that writes the index into a file, which is
-read while it grows: the index can be used up to where that has come. What is added to a recording that is still being
-written is indexed here, part by part. A process that dies, and a cache that cannot be written, cost only time.
+A short recording is indexed at once, here (`index.Indexer`). For a long one a process is started that writes the index
+into a file (`index_file`), which is read while it grows and can be used as far as it goes. New parts of a growing
+recording are indexed here. A process that dies, and a cache that cannot be written, cost only time.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from selftest_recorder.cast.reader import Recording
 
 AT_ONCE = 1024 * 1024
-"""Bytes of a recording that are indexed without a process of its own: some hundredths of a second."""
+"""Bytes of a recording that is indexed here, which takes some hundredths of a second."""
 _STEPS_OF_A_POLL = 4
 
 
 class IndexSource:
-    """`index` is always there and usable; `poll` makes it know more. `folder`: the cache, None for none."""
+    """A source. `index` can always be used; `poll` extends it. `folder`: the cache, or None."""
 
     def __init__(self, recording: Recording, folder: Path | None, spacing: int | None = None) -> None:
         self._recording = recording
@@ -53,12 +53,12 @@ class IndexSource:
 
     @property
     def progress(self) -> float:
-        """How much of the file is known, from 0 to 1."""
+        """The indexed share of the file, from 0 to 1."""
         size = self._size
         return 1.0 if self.index.is_complete or not size else min(1.0, self.index.end.offset / size)
 
     def poll(self, patience: float = 0.0) -> bool:
-        """Know more, if there is more: True then. Waits up to `patience` seconds for a process that is at it."""
+        """Extend the index. Returns True where it grew. Waits up to `patience` seconds for the background process."""
         if self._process is not None:
             return self._take(patience)
         if self.index.is_complete and (not self._recording.can_grow or self._size <= self.index.end.offset):
@@ -71,7 +71,7 @@ class IndexSource:
         return self.index.end != before
 
     def close(self) -> None:
-        """End the process, and let go of the file."""
+        """End the process, and close the file."""
         self._end_process()
         self.index.close()
 
@@ -80,7 +80,7 @@ class IndexSource:
         try:
             return self._recording.data_path.stat().st_size
         except OSError:
-            return 0  # it is gone: what is known of it is all
+            return 0  # the file is gone: the index is all there is
 
     def _blank(self) -> Index:
         index = Index(end=Position(0.0, self._recording.begins, 1))
@@ -109,13 +109,13 @@ class IndexSource:
             part.touch(mode=0o600)
             self._reader = IndexReader(self._recording, part, self.index)
         except OSError:
-            return  # nowhere to write: it is indexed here, part by part
+            return  # the cache cannot be written: index here
         self._part = part
         argv = (sys.executable, "-m", "selftest_recorder.index.index_file", self._recording.data_path, part, target)
         self._process = spawn(argv, cwd=Path("/"))
 
     def _start_over(self) -> None:
-        """Forget what a file said, in place: others hold this index."""
+        """Clear the index in place, since others hold it."""
         self.index.close()
         blank = self._blank()
         for name in Index.__slots__:
@@ -134,14 +134,14 @@ class IndexSource:
         try:
             is_more = self._reader.take()
         except (OSError, ValueError, KeyError, TypeError):
-            # The recording became another one meanwhile.
+            # The recording was replaced meanwhile.
             self._end_process()
             self._start_over()
             return True
         if self.index.is_complete and self._part is not None:
             keep(self._part, file_of(self._recording, self._part.parent))
         if self.index.is_complete or has_ended:
-            self._end_process()  # where it died before its end, the rest is indexed here
+            self._end_process()  # if it died before its end, the rest is indexed here
         return is_more
 
     def _end_process(self) -> None:
@@ -154,7 +154,7 @@ class IndexSource:
 
 
 def usable(recording: Recording, folder: Path) -> Recording:
-    """The recording, or one of the same content in which places can be found: asciicast v1 is one long JSON object.
+    """Return the recording, or a converted copy of an asciicast v1, whose single JSON object has no places to seek to.
 
     Raises RecordingError where that cannot be written.
     """

@@ -1,12 +1,11 @@
-"""Finds the moments of a recording at which a text comes onto the screen.
+"""Search of a recording for the times at which a text appears on the screen.
 
-A hit is an event after which the screen shows the text and before which it did not: what somebody who had watched
-would have noticed. Most of a recording is not played for that. Where what was printed, without its escapes, does not
-hold the text, only the screens at the keyframes are looked at; where it does, or where a screen shows it all the same
-(put together by a program that draws), the part between two keyframes is played and looked at.
+A match is an event after which the screen shows the text and before which it did not. Most parts of a recording are not
+played for that: where the output without escape sequences does not have the text, only the screens at the keyframes are
+read; where it does, or where such a screen has it (drawn piece by piece), the part between two keyframes is played.
 
-A text that is broken over two rows is not found, nor one that came by drawing and went again between two keyframes.
-Works part by part and goes on where it stopped, so that a thread can be stopped, and a recording grow.
+Not found are texts broken over two rows, and texts drawn piece by piece that vanish before the next keyframe. The
+search works part by part, so that it can be stopped, and continue when the recording grows.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ MOST_HITS = 10_000
 
 
 class Search:
-    """Looks for `needle`, upper and lower case alike. `hits`: times in order, ever more of them."""
+    """A search for `needle`, ignoring case. `hits`: the times of matches in order; it grows."""
 
     def __init__(self, recording: Recording, index: Index, needle: str) -> None:
         self.needle = needle.casefold()
@@ -43,7 +42,7 @@ class Search:
         self._terminal = open_terminal(recording.header.cols, recording.header.rows)
 
     def step(self) -> bool:
-        """Look through one part more. False where there is none just now."""
+        """Search one more part. Returns False where there is none now."""
         index = self._index
         if not self.needle or len(self.hits) >= MOST_HITS or self._number >= len(index.keyframes):
             return False
@@ -61,7 +60,7 @@ class Search:
     def _look_through(self, span: Span, is_last: bool) -> None:
         candidates = self._candidates(span)
         if not candidates and not is_last and not self._done:
-            # Nothing was printed that reads so: the screen at its end says whether it was drawn.
+            # The output does not have the text: the screen at the end tells whether it was drawn.
             before = self._is_visible
             self._restore(self._number + 1)
             is_visible = self._sees()
@@ -88,14 +87,14 @@ class Search:
         self._done = len(span.times)
 
     def _candidates(self, span: Span) -> list[int]:
-        """The events with which a text that reads so was printed whole."""
+        """Return the events whose output completes the text."""
         printed = [one if code == OUTPUT else "" for code, one in zip(span.codes, span.data, strict=True)]
         printed = printed[self._done :]
         if self.needle not in _ESCAPES.sub("", "".join(printed)).casefold():
             return []
         found, tail, keep = [], "", 4 * len(self.needle) + 64
         for number, one in enumerate(printed, start=self._done):
-            # A sequence that was cut between two events is whole in their sum.
+            # An escape sequence cut between two events is complete in their sum.
             text = tail + one
             if self.needle in _ESCAPES.sub("", text).casefold() and one:
                 found.append(number)

@@ -1,15 +1,14 @@
-"""A recording that can be looked at anywhere: seek, step, and play, each in milliseconds, whatever its length.
+"""Timeline of a recording: seek, step and play, each in milliseconds, whatever its length.
 
     with open_timeline(path, environ) as timeline:
         timeline.seek(134.0)
         timeline.read_update()
 
-A seek restores the last keyframe before and feeds what lies between; playing on feeds what is new. A short recording
-is indexed at once, a long one by a process of its own while it can be used up to where that has come, and one that is
-still being written is followed as it grows. `poll` takes up what is new and is to be called now and then.
+A seek restores the last keyframe before that time and feeds the events between; playing feeds the next events. The
+index comes from `index_source`. `poll` reads new parts of the index and of a growing recording; call it now and then.
 
-The state is always as if everything had been played from the beginning. Not for two threads at a time, and without a
-clock: how fast time goes is for whoever plays.
+The state is always as if everything had been played from the beginning. Not thread-safe, and without a clock: the speed
+is the player's business.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ if TYPE_CHECKING:
 
 _KEPT_SPANS = 4
 _NEAR = 32 * 1024
-"""Characters that are fed sooner than a keyframe is taken over and looked at whole."""
+"""Characters up to which feeding is faster than restoring a keyframe and redrawing all rows."""
 
 
 class Timeline:
-    """Made by `open_timeline`. `folder`: where indexes are kept, or None; `spacing`: bytes between keyframes."""
+    """A timeline, made by `open_timeline`. `folder`: the cache of indexes; `spacing`: bytes between keyframes."""
 
     def __init__(self, recording: Recording, folder: Path | None, spacing: int | None = None) -> None:
         self.recording = recording
@@ -51,57 +50,57 @@ class Timeline:
         self._number = 0
         self._fed = 0
 
-    # what there is
+    # the recording
 
     @property
     def header(self) -> Header:
-        """Of the recording."""
+        """The header of the recording."""
         return self.recording.header
 
     @property
     def duration(self) -> float:
-        """Seconds up to the last event that is known by now."""
+        """Seconds up to the last event that is indexed."""
         return self._source.index.end.time
 
     @property
     def is_complete(self) -> bool:
-        """True once all that was there has been read; more may be written yet."""
+        """True once the whole file is indexed; it may still grow."""
         return self._source.index.is_complete
 
     @property
     def progress(self) -> float:
-        """How much of the file is known, from 0 to 1."""
+        """The indexed share of the file, from 0 to 1."""
         return self._source.progress
 
     @property
     def markers(self) -> Sequence[Marker]:
-        """Named moments, in order."""
+        """The markers, in order."""
         return self._source.index.markers
 
     @property
     def activity(self) -> Activity:
-        """How much was printed when."""
+        """The amount of output over time."""
         return self._source.index.activity
 
     @property
     def events(self) -> int:
-        """How many there are, as far as is known."""
+        """The number of indexed events."""
         return self._source.index.events
 
     @property
     def has_ended(self) -> bool:
-        """The recording says that its program has ended: no more will come."""
+        """True when the recording has the exit of its program: it does not grow any more."""
         return bool(self._source.index.exit_status)
 
     @property
     def index(self) -> Index:
-        """For searches, which read it in a thread of their own. It only ever grows."""
+        """The index, for searches in other threads; it only grows."""
         return self._source.index
 
     # moving
 
     def seek(self, time: float) -> None:
-        """Show the moment `time`, in seconds; brought within what is known."""
+        """Go to `time` in seconds, limited to the indexed part."""
         time = min(max(time, 0.0), self.duration)
         number = self._source.index.number_at(time)
         span = self._span(number)
@@ -120,7 +119,7 @@ class Timeline:
         self.time = time
 
     def next_event(self) -> float | None:
-        """When something happens next, or None at the end."""
+        """Return the time of the next event, None at the end."""
         number, place = self._number, self._fed
         while True:
             span = self._span(number)
@@ -132,7 +131,7 @@ class Timeline:
                 return None
 
     def previous_event(self) -> float | None:
-        """When something happened last before the moment that is shown, or None at the beginning."""
+        """Return the time of the event before the current ones, None at the beginning."""
         number = self._source.index.number_at(self.time)
         while number >= 0:
             span = self._span(number)
@@ -143,7 +142,7 @@ class Timeline:
         return None
 
     def last_event(self) -> float:
-        """When something happened last, at the moment that is shown or before."""
+        """Return the time of the last event at or before the current time."""
         number = self._source.index.number_at(self.time)
         while number >= 0:
             span = self._span(number)
@@ -153,29 +152,29 @@ class Timeline:
             number -= 1
         return 0.0
 
-    # what is shown
+    # the screen
 
     def read_update(self, *, whole: bool = False) -> ScreenUpdate:
-        """The rows that changed since the last read."""
+        """Return the rows that changed since the last read."""
         return self._terminal.read_update(whole=whole)
 
     def lines(self) -> list[str]:
-        """The text of all rows, trailing blanks cut."""
+        """Return the text of all rows, without trailing blanks."""
         return self._terminal.lines()
 
-    # what is new
+    # growth
 
     def poll(self) -> bool:
-        """Take up what the index knows by now and what was written meanwhile. True where there is more than before."""
+        """Read new parts of the index and of the recording. Returns True where there are any."""
         return self._source.poll()
 
     def finish(self) -> None:
-        """Wait until all that is there is known. For callers without a screen."""
+        """Wait until the whole file is indexed, for callers without a screen."""
         while not self._source.index.is_complete:
             self._source.poll(patience=0.02)
 
     def close(self) -> None:
-        """End what is under way, and let go of the files."""
+        """End the background process, and close the files."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -185,7 +184,7 @@ class Timeline:
         self.close()
 
     def _play_into(self, span: Span, wanted: int) -> None:
-        """Feed what is left before the next span, where little is: after a keyframe every row would be a new one."""
+        """Play into the next span where little is left, since a restored keyframe redraws every row."""
         before = self._span(self._number)
         rest = sum(map(len, before.data[self._fed :])) + sum(map(len, span.data[:wanted]))
         if rest <= _NEAR and before.end.offset == span.start.offset and self._fed <= len(before.times):
@@ -193,7 +192,7 @@ class Timeline:
             self._number, self._fed = self._number + 1, 0
 
     def _span(self, number: int) -> Span:
-        """The events between a keyframe and the next, or what is known behind the last."""
+        """Return the events between a keyframe and the next, or behind the last."""
         index = self._source.index
         start, size = index.keyframes[number].position, index.span_size(number)
         span = self._spans.pop(number, None)
@@ -208,6 +207,6 @@ class Timeline:
 
 
 def open_timeline(path: Path, environ: Mapping[str, str]) -> Timeline:
-    """Open a recording. Raises RecordingError where it is none. Close it, or use it as a context."""
+    """Open a recording. Raises RecordingError for other files. Close it, or use it as a context."""
     folder = cache_folder(environ)
     return Timeline(usable(read_cast(path), folder), folder)

@@ -1,4 +1,4 @@
-"""Record what is ordered: `python -m selftest_recorder.onhost --socket PATH --orders FILE --fifos FOLDER`."""
+"""Record terminals by orders: `python -m selftest_recorder.onhost --socket PATH --orders FILE --fifos FOLDER`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PATTERNS = "SELFTEST_RECORDER_PATTERNS"
-"""The environment's name for the patterns, as a JSON list: an argv can be read by everybody."""
+"""Environment variable with the patterns as a JSON list; not an argument, since everybody can read those."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Record until all is done; one at a time for each folder of FIFOs."""
+    """Record until all orders are done; one process at a time for each folder of FIFOs."""
     parser = argparse.ArgumentParser(prog="selftest-recorder", description="Records panes of tmux.")
     parser.add_argument("--socket", required=True, help="of the tmux server")
     parser.add_argument("--orders", required=True, type=Path, help="file of lines: what to record")
@@ -43,9 +43,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return 0  # another one does it already
+        return 0  # another process does it already
     for left in fifos.iterdir():
-        if left.name not in ("lock", "log"):  # of one that was killed
+        if left.name not in ("lock", "log"):  # left by a process that was killed
             with contextlib.suppress(OSError):
                 left.unlink()
     collector = Collector(
@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _detach(log: Path) -> None:
-    """Become a process of its own that holds nothing of whoever started us."""
+    """Become a daemon: a process of its own, without the files of the process that started it."""
     if os.fork():
         os._exit(0)
     os.setsid()

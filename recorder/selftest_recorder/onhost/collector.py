@@ -1,15 +1,15 @@
-"""One process that records many panes: it finds them, follows them, and ends when there is nothing left to record.
+"""Collector: one process that records many panes, and ends when nothing is left to record.
 
-What to record comes as lines of a file, so that whoever orders never waits, and a collector that was killed learns from
-it what it has to do. It waits for panes that are not there yet. Between two reads it sleeps a little: many small
-outputs of a busy pane become one event, and fifty panes cost a few percent of a core. It never blocks on a pane.
+Orders are lines of a file, so the sender never waits, and a collector that is started again after a kill reads them
+again. It waits for panes that do not exist yet. It sleeps a little between reads: many small outputs of a busy pane
+become one event, and fifty panes cost a few percent of a core. It never blocks on a pane.
 
     {"do": "record", "name": NAME, "file": PATH, "agent_id": ID | "session": SESSION, "title": TEXT,
      "repository": FOLDER, "at": SECONDS}               of its work tree, whose commits since then become markers
     {"do": "mark", "name": NAME, "label": TEXT, "at": SECONDS}
     {"do": "finish", "name": NAME, "link": PATH}        the agent is being stopped: end with its pane, or soon
-    {"do": "end"}                                       finish everything, and go
-    {"do": "begin"}                                     go on all the same: somebody has begun to order again
+    {"do": "end"}                                       finish everything, then end
+    {"do": "begin"}                                     continue after an end: a new sender has started
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _SCAN = 0.5
 _FLUSH = 0.25
 _REST = 0.015
 _GRACE = 5.0
-"""Seconds after `finish` in which a pane may end by itself."""
+"""Seconds after `finish` before the recording is ended though the pane still exists."""
 _REAPED_IN = 20.0
-"""Seconds after the end of a pane's terminal in which tmux learns how its program ended."""
+"""Seconds to wait for the exit status of a program after its pane has died."""
 _QUIET_LOOKS = 2
-"""Looks between which nothing has come of a dead pane, after which nothing is under way."""
+"""Reads of a dead pane without output after which its output is complete."""
 _SILENT_FOR = 300.0
-"""Seconds without an answer of tmux after which its panes are taken for gone."""
+"""Seconds without an answer of tmux after which its panes count as gone."""
 LIMIT = 48 * 1024 * 1024
-"""Bytes of one recording."""
+"""Largest size of one recording in bytes."""
 
 
 class Orders:
-    """The lines of the orders' file, as they come."""
+    """The file of orders, read line by line as it grows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def new(self) -> list[dict[str, Any]]:
-        """The whole lines that were not given before. One that cannot be read is passed over."""
+        """Return the new complete orders. Unreadable lines are skipped."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
@@ -76,7 +76,7 @@ class Orders:
 
 
 class Collector:
-    """Records what is ordered, on one tmux server."""
+    """Records panes of one tmux server by orders."""
 
     def __init__(
         self,
@@ -89,9 +89,9 @@ class Collector:
         patience: float = float("inf"),
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`owner`: a file that whoever orders holds locked; once nobody does, the collector ends with its panes.
+        """`owner`: a file that the sender of orders holds locked; once it is free, the collector ends with its panes.
 
-        `patience`: seconds to wait for a pane that never comes.
+        `patience`: seconds to wait for a pane that does not appear.
         """
         self._socket = socket
         self._fifos = fifos
@@ -115,7 +115,7 @@ class Collector:
         self._watched: dict[int, Recording] = {}
 
     def run(self) -> None:
-        """Record until all is done."""
+        """Record until all orders are done."""
         next_scan = next_flush = 0.0
         try:
             while True:
@@ -128,7 +128,7 @@ class Collector:
                     self._scan()
                     next_scan = clock + _SCAN
                     if self._is_done():
-                        # Whoever let go has ordered all by now.
+                        # The sender that let go has written all its orders by now.
                         self._take_orders()
                         if self._is_done():
                             return
@@ -139,7 +139,7 @@ class Collector:
             self._selector.close()
 
     def end(self) -> None:
-        """Finish everything at the next occasion."""
+        """Finish all recordings soon; safe to call from a signal handler."""
         self._is_ending = True
 
     def _is_done(self) -> bool:
@@ -213,7 +213,7 @@ class Collector:
         panes = self._panes()
         if panes is None:
             return
-        # What was ordered before a pane went is obeyed before it is taken for gone.
+        # Orders from before the pane ended are done before it counts as gone.
         self._take_orders()
         waiting = [one for one in self._recordings.values() if not one.is_over]
         by_id = {pane.pane_id: pane for pane in panes}
@@ -235,7 +235,7 @@ class Collector:
             self._tend(recording, found)
 
     def _panes(self) -> list[Pane] | None:
-        """The panes that there are; None where tmux does not tell, so that none is taken for gone."""
+        """Return the panes; None where tmux does not answer, so that missing data never stops a recording."""
         try:
             panes = list_panes(self._socket)
         except TmuxError as error:
@@ -272,19 +272,19 @@ class Collector:
             recording.look_for_secrets(pane)
 
     def _may_bring_more(self, recording: Recording, pane: Pane) -> bool:
-        """True while more may come of a dead pane: output, or how its program ended."""
+        """Return True while a dead pane may still have output, or its exit status is not known."""
         if recording.is_over:
             return False
         name = recording.order.name
         heard, looks = self._heard.get(name, (-1, 0))
         looks = looks + 1 if heard == recording.heard else 0
         self._heard[name] = recording.heard, looks
-        # tmux closes no pipe of a dead pane, so there is no end of it to be waited for.
+        # tmux does not close the pipe of a dead pane, so there is no end of file to wait for.
         if recording.fd >= 0 and looks < _QUIET_LOOKS:
             return True
         if pane.is_reaped:
             return False
-        # tmux 3.3 at times misses the signal that tells it to look for programs that have ended.
+        # tmux 3.3 sometimes misses the signal that a program has ended.
         with contextlib.suppress(OSError, ValueError):
             os.kill(int(pane.server[0]), signal.SIGCHLD)
         return time.monotonic() <= self._reaped_by.setdefault(name, time.monotonic() + _REAPED_IN)
@@ -299,7 +299,7 @@ class Collector:
         try:
             recording.begin(pane, time.time())
         except TmuxError as error:
-            # Once may be a pane that is gone or dead by now.
+            # A single failure may be a pane that has just ended.
             if recording.order.name in self._refused:
                 self._say(f"{recording.order.name}: {error}")
             self._refused.add(recording.order.name)
@@ -335,7 +335,7 @@ class Collector:
             recording.link(link)
 
     def _fail(self, recording: Recording, says: str) -> None:
-        """Our own disk takes no more of this one: the others may go on."""
+        """End one recording after an error of its file; the others continue."""
         self._say(f"{recording.order.name}: {says}")
         self._end(recording)
 

@@ -1,9 +1,9 @@
-"""Places in a recording that have names: printed on purpose, seen in pytest's output, or made by a commit.
+"""Markers of a recording: named times that a program prints, that pytest's output shows, or that commits make.
 
     printf '\\033]777;selftest;marker;%s\\a' 'the login works'        # ESC ] 777 ; selftest ; marker ; NAME BEL
 
-Terminals ignore the first. Of pytest the lines are known that it begins and ends with. What is found stays in the
-output as it was; a commit is found in the log that git keeps of HEAD.
+Terminals ignore that sequence. Of pytest the first and the last lines are recognised. The output itself is not changed.
+Commits are found in the log that git keeps of HEAD.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST = 120
-"""Characters of a label."""
+"""Longest label in characters."""
 _BEGIN = b"\x1b]777;selftest;marker;"
 _MARKER = re.compile(rb"\x1b\]777;selftest;marker;([^\x07\x1b\x9c]{0,600})(?:\x07|\x1b\\)")
 _LONGEST_BYTES = 700
@@ -30,19 +30,19 @@ _LONGEST_LOG = 1024 * 1024
 
 
 def clean_label(text: str) -> str:
-    """One line that any screen can show."""
+    """Return a label as one printable line."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:LONGEST]
 
 
 class MarkerFinder:
-    """Finds the markers of one stream."""
+    """Finder of markers in one stream."""
 
     def __init__(self) -> None:
         self._carried = b""
         self._line = b""
 
     def feed(self, data: bytes) -> list[str]:
-        """The labels of the markers that end in these bytes."""
+        """Return the labels of the markers that end in these bytes."""
         return [*self._printed(data), *self._of_pytest(data)]
 
     def _printed(self, data: bytes) -> list[str]:
@@ -60,7 +60,7 @@ class MarkerFinder:
         return labels
 
     def _of_pytest(self, data: bytes) -> list[str]:
-        """Told at the end of a line, in which the styles stand between the words."""
+        """Return the marker of a line of pytest's output; escape sequences may stand between its words."""
         whole = self._line + data
         end = whole.rfind(b"\n") + 1
         self._line = whole[end:] if len(whole) - end <= _LONGEST_BYTES else b"x" + whole[-_LONGEST_BYTES:]
@@ -81,17 +81,17 @@ class MarkerFinder:
 
 
 class CommitFinder:
-    """Finds new commits in the log that git keeps of a work tree's HEAD; there may be none yet."""
+    """Finder of new commits in the log of a work tree's HEAD, which may not exist yet."""
 
     def __init__(self, repository: Path, since: float) -> None:
-        """`since`: seconds since the epoch; what was committed before is not new."""
+        """`since`: seconds since the epoch; earlier commits are not new."""
         self._repository = repository
         self._since = int(since)  # the log's times are whole seconds
         self._log: Path | None = None
         self._offset = -1
 
     def new(self) -> list[str]:
-        """The labels of the commits since the last call."""
+        """Return the labels of the commits since the last call."""
         try:
             if self._log is None:
                 self._log = _head_log(self._repository)
@@ -119,13 +119,13 @@ class CommitFinder:
 
 
 def _time_of(about: bytes) -> int:
-    """When the line was written: the second last of its words."""
+    """Return the time of a line of the log: its second last word."""
     words = about.rsplit(b" ", 2)
     return int(words[1]) if len(words) == 3 and words[1].isdigit() else 0
 
 
 def _head_log(repository: Path) -> Path:
-    """Where the log is: of a worktree, in the folder that its `.git` file names. Raises OSError."""
+    """Return the path of the log; of a linked worktree it is in the folder that `.git` names. Raises OSError."""
     place = repository / ".git"
     if place.is_file():
         text = place.read_bytes()[:4096].decode("utf-8", "surrogateescape")
@@ -136,7 +136,7 @@ def _head_log(repository: Path) -> Path:
 
 
 def _unfinished(rest: bytes) -> bytes:
-    """The end of the bytes that may be a marker's beginning."""
+    """Return the last bytes, if they may be the beginning of a marker."""
     place = rest.rfind(_BEGIN)
     if place >= 0 and not re.search(rb"[\x07\x9c]|\x1b.", rest[place + len(_BEGIN) :], re.DOTALL):
         return rest[place:]

@@ -1,9 +1,9 @@
-"""What must not be written: the values of named variables, and what looks like a secret, are masked in a stream.
+"""Masking of secrets in a stream: values of named variables, and texts that look like a secret.
 
-A value is found however it is cut by reads: what may be the beginning of one is held back until it is clear, and
-comes out as stars when it is one, one for each character, so that what is beside it stays where it was. What is written
-with something between its characters (an escape, the line end of a full-screen program) is not found: masking lowers
-a risk, and does not remove it.
+A value is found even when reads cut it: bytes that may begin one are held back until that is clear. A secret becomes
+stars, one for each character, so that the text beside it stays in its place. A value with something between its
+characters (an escape sequence, the line end of a full-screen program) is not found: masking lowers the risk, and does
+not remove it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 SHORTEST = 4
-"""Characters of a value that is masked: shorter ones are in every other word."""
+"""Shortest value in characters that is masked: shorter ones occur in ordinary words."""
 _SHORTEST_LINE = 8
 _CONTEXT = 512
 _SHOWN = 3
-"""Bytes of a value's beginning that are never held back: a screen that lags by letters would be worse."""
+"""Bytes of the beginning of a value that are not held back, so that the screen does not lag by letters."""
 _WORD = re.compile(rb"[A-Za-z0-9_\-./+=:%~]{1,512}\Z")
 
 USUAL_PATTERNS = (
@@ -33,11 +33,11 @@ USUAL_PATTERNS = (
     r"\bAKIA[0-9A-Z]{16}\b",
     r"\bAIza[0-9A-Za-z_-]{35}",
 )
-"""Tokens of services that many have, as these describe them."""
+"""Shapes of tokens of common services, from their documentation."""
 
 
 class Secrets(NamedTuple):
-    """What is masked: values, and one pattern for all shapes (None: there is none)."""
+    """The secrets to mask: values, and one pattern for all shapes, or None."""
 
     values: tuple[bytes, ...]
     shapes: Pattern[bytes] | None
@@ -50,7 +50,7 @@ NO_SECRETS = Secrets((), None)
 
 
 def make_secrets(values: Iterable[str], patterns: Iterable[str]) -> Secrets:
-    """Prepare them. A value of several lines is masked line by line. Raises re.error for a pattern that is none."""
+    """Prepare secrets. A value of several lines is masked line by line. Raises re.error for an invalid pattern."""
     parts: list[bytes] = []
     for value in values:
         lines = value.splitlines() if len(value.splitlines()) > 1 else [value]
@@ -62,7 +62,7 @@ def make_secrets(values: Iterable[str], patterns: Iterable[str]) -> Secrets:
 
 
 def joined(one: Secrets, other: Secrets) -> Secrets:
-    """The values of both, and the shapes of the other."""
+    """Return the values of both, and the pattern of the other."""
     if one.values == other.values:
         return other
     values = sorted({*one.values, *other.values}, key=lambda part: (-len(part), part))
@@ -70,7 +70,7 @@ def joined(one: Secrets, other: Secrets) -> Secrets:
 
 
 class Masks:
-    """What to mask, before the values are known: names of variables, which a pane's program may have from elsewhere."""
+    """The names of the variables to mask, whose values are read from the process of a pane."""
 
     def __init__(self, names: Iterable[str], patterns: Iterable[str], environ: Mapping[str, str]) -> None:
         self._names = tuple(names)
@@ -78,14 +78,14 @@ class Masks:
         self._values = [environ[name] for name in self._names if environ.get(name)]
 
     def secrets(self, pid: int) -> Secrets:
-        """The secrets of a pane whose program is this process. Raises re.error for a pattern that is none."""
+        """Return the secrets of a pane whose program is this process. Raises re.error for an invalid pattern."""
         return make_secrets([*self._values, *_values_of(pid, self._names)], self._patterns)
 
 
 def _values_of(pid: int, names: Collection[str]) -> list[str]:
-    """The values of these variables that a process was started with, and those of the file that mngr gives to agents.
+    """Read the values of variables from the environment of a process, and from the file that mngr gives to agents.
 
-    Linux shows a process's environment; elsewhere the file alone is found, where our own environment says its place.
+    Linux shows the environment of a process; elsewhere only the file is read, if our own environment names it.
     """
     found: dict[str, str] = {}
     if not names:
@@ -103,7 +103,7 @@ def _values_of(pid: int, names: Collection[str]) -> list[str]:
 
 
 def read_values(file: Path, names: Iterable[str]) -> list[str]:
-    """The values of these variables in a file of NAME=VALUE lines, as shells write them."""
+    """Read the values of variables from a file of NAME=VALUE lines with shell quotes."""
     wanted, found = set(names), []
     try:
         lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -120,36 +120,36 @@ def read_values(file: Path, names: Iterable[str]) -> list[str]:
 
 
 class Masker:
-    """Masks one stream. What `feed` returns can be written; `settle` gives what was held back too long."""
+    """Masker of one stream. The result of `feed` can be written; `settle` returns bytes held back too long."""
 
     def __init__(self, secrets: Secrets) -> None:
         self.learn(secrets)
-        self._told = b""  # the end of what was given out, as it came: a secret may have begun in it
+        self._told = b""  # the last bytes that were returned, unmasked: a secret may begin in them
         self._held = b""
 
     @property
     def holds(self) -> bool:
-        """True where something is held back."""
+        """True while bytes are held back."""
         return bool(self._held)
 
     def learn(self, secrets: Secrets) -> None:
-        """Mask these from now on."""
+        """Mask these secrets from now on."""
         self._secrets = secrets
         self._longest = max([len(value) for value in secrets.values] + [_CONTEXT if secrets.shapes else 0])
 
     def feed(self, data: bytes) -> bytes:
-        """The next bytes in, those that can be written out."""
+        """Take the next bytes, and return those that can be written."""
         if not self._secrets:
             return data
         self._held += data
         return self._give(max(self._value_may_begin(), self._shape_may_begin()))
 
     def settle(self) -> bytes:
-        """Nothing came for a while: what only looks like a word goes out, what may be a value's beginning stays."""
+        """Return bytes that only look like a word, after a pause; bytes that may begin a value stay held back."""
         return self._give(self._value_may_begin()) if self._held else b""
 
     def close(self) -> bytes:
-        """The rest; a value that was cut off by the end is masked as far as it goes."""
+        """Return the remaining bytes; a value that the end cut off is masked as far as it goes."""
         begins = self._value_may_begin()
         rest = self._give(begins)
         if self._held:
@@ -158,14 +158,14 @@ class Masker:
         return rest
 
     def whole(self, data: bytes) -> bytes:
-        """A text that is all there, masked; it is no part of the stream."""
+        """Mask a complete text that is not part of the stream."""
         masked = bytearray(data)
         for start, stop in self._found(data):
             masked[start:stop] = b"*" * (stop - start)
         return bytes(masked)
 
     def _give(self, kept: int) -> bytes:
-        """Give out all that is held but its last `kept` bytes, masked with what was told before it in view."""
+        """Return all held bytes but the last `kept`, masked; the bytes before them are looked at too."""
         whole = self._told + self._held
         begins, ends = len(self._told), len(whole) - kept
         masked = bytearray(whole)
@@ -188,7 +188,7 @@ class Masker:
                 yield match.span()
 
     def _value_may_begin(self) -> int:
-        """How many of the last bytes may belong to a value that goes on, without those that may be shown."""
+        """Return how many of the last bytes may begin a value, without those that may be shown."""
         whole = self._told + self._held
         most = 0
         for value in self._secrets.values:

@@ -1,8 +1,8 @@
-"""tmux, as far as recording needs it: which panes there are, what is on a pane's screen, and its output from then on.
+"""The part of tmux that recording needs: the list of panes, the screen of a pane, and its output from then on.
 
-A pane's output is had from `pipe-pane`, which gives it to one program each: a `cat` into a FIFO. The pipe is opened and
-the screen is read in one list of commands, between which the server reads nothing from the pane: what the screen shows
-came before the first byte of the pipe.
+The output of a pane comes from `pipe-pane`, which writes it to one program: a `cat` into a FIFO. One list of commands
+opens the pipe and reads the screen, and the server reads nothing from the pane in between: so the screen is exactly
+the state before the first byte of the pipe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 from typing import NamedTuple
 
 PIPE_OPTION = "@selftest_recording"
-"""A pane's option: the FIFO that its output goes to, as long as we record it."""
+"""Option of a pane: the FIFO of its output while it is recorded."""
 _DEADLINE = 30.0
 _SEPARATOR = "␞"
 _FIELDS = (
@@ -32,14 +32,14 @@ _MARK = "selftest-screen-ends-here"
 
 
 class TmuxError(Exception):
-    """tmux is not there, did not answer, or refused; the text says which."""
+    """tmux is missing, did not answer, or refused; the text tells which."""
 
 
 class Pane(NamedTuple):
     """One pane. `pipe`: the FIFO that its option names ("" = none); `exit_status`: of its dead program, or None.
 
-    A pane is dead once nobody has its terminal any more; `is_reaped`: tmux knows how its program ended, which comes
-    later. tmux before 3.3 does not tell of one that died by a signal. `server`: the process, and when it was started,
+    A pane is dead once no process has its terminal; `is_reaped`: tmux knows the exit status, which comes later. tmux
+    before 3.3 does not tell it for a program that died by a signal. `server`: the process, and when it was started,
     of the server: another one gives the same ids again.
     """
 
@@ -61,7 +61,7 @@ class Pane(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """What a pane shows, as output that draws it on an empty terminal of that size."""
+    """The screen of a pane, as output that draws it on an empty terminal of its size."""
 
     cols: int
     rows: int
@@ -69,7 +69,7 @@ class Screen(NamedTuple):
 
 
 def ask(socket: str, *words: str) -> str:
-    """What tmux prints. Raises TmuxError. It never starts a server. `socket` "" is the one that tmux finds itself."""
+    """Run a tmux command without starting a server; return its output. `socket` "": default. Raises TmuxError."""
     argv = ["tmux", "-u", "-N", *(("-S", socket) if socket else ()), *words]
     environ = {name: value for name, value in os.environ.items() if name not in ("TMUX", "TMUX_PANE")}
     try:
@@ -85,9 +85,9 @@ def ask(socket: str, *words: str) -> str:
 
 
 def list_panes(socket: str) -> list[Pane]:
-    """Every pane of a server; none where there is no server.
+    """Return all panes of a server; none where there is no server.
 
-    Raises TmuxError where that is not known: tmux is missing, took too long, or ended while it was asked.
+    Raises TmuxError where tmux is missing, took too long, or ended meanwhile.
     """
     try:
         text = ask(socket, "list-panes", "-a", "-F", _FORMAT)
@@ -99,7 +99,7 @@ def list_panes(socket: str) -> list[Pane]:
 
 
 def _parse(line: str) -> Pane | None:
-    """A pane; None for a line that does not fit, since a field of it was written to look like two."""
+    """Parse a line of the list; None for a line with too many fields, which a forged name can make."""
     parts = line.split(_SEPARATOR, len(_FIELDS) - 1)
     if len(parts) != len(_FIELDS):
         return None
@@ -117,12 +117,12 @@ def _parse(line: str) -> Pane | None:
 
 
 def open_pipe(socket: str, pane_id: str, fifo: str) -> Screen:
-    """Have the pane's output go into the FIFO from now on, and read the screen as it was before. Raises TmuxError.
+    """Send the output of a pane into the FIFO from now on, and read its screen from before. Raises TmuxError.
 
-    Replaces a pipe that is there. The FIFO must be open for reading.
+    Replaces an existing pipe. The FIFO must be open for reading.
     """
-    # mngr ends every process that carries the id of an agent that it stops, and tmux may have been started by one.
-    # A FIFO that is gone by then must not come back as a file, with all that is shown in it.
+    # mngr kills every process with the id of a stopped agent in its environment, which the tmux server may have.
+    # A FIFO that was removed must not be created again as a file with all the output in it.
     quoted = shlex.quote(fifo)
     command = f"[ -p {quoted} ] && exec env -u MNGR_AGENT_ID cat >{quoted}".replace("#", "##").replace("%", "%%")
     return read_screen(
@@ -133,7 +133,7 @@ def open_pipe(socket: str, pane_id: str, fifo: str) -> Screen:
 
 
 def read_screen(socket: str, pane_id: str, *first: str) -> Screen:
-    """What the pane shows, also a dead one. `first`: commands that come in front of it. Raises TmuxError."""
+    """Read the screen of a pane, dead ones too. `first`: commands to run before. Raises TmuxError."""
     said = ask(
         socket, *first,
         "display-message", "-p", "-t", pane_id, " ".join(f"#{{{field}}}" for field in _SCREEN_FIELDS), ";",
@@ -150,7 +150,7 @@ def read_screen(socket: str, pane_id: str, *first: str) -> Screen:
 
 
 def close_pipe(socket: str, pane_id: str) -> bool:
-    """Leave the pane as it was; False where it is dead, since its pipe stays open as long as it is there then."""
+    """Close the pipe of a pane. Returns False for a dead pane, whose pipe stays open as long as the pane exists."""
     try:
         ask(socket, "pipe-pane", "-t", pane_id, ";", "set-option", "-p", "-u", "-t", pane_id, PIPE_OPTION)
     except TmuxError as error:
@@ -159,9 +159,9 @@ def close_pipe(socket: str, pane_id: str) -> bool:
 
 
 def draw(names: dict[str, str], shown: str, saved: str) -> str:
-    """Output that draws a screen on any terminal of its size, whatever it showed before.
+    """Return output that draws a screen on any terminal of its size, whatever that shows before.
 
-    `names`: the fields of `_SCREEN_FIELDS`; `saved`: the screen behind an alternate one, as tmux prints it.
+    `names`: the fields of `_SCREEN_FIELDS`; `saved`: the normal screen behind an alternate one, as tmux prints it.
     """
     rows = int(names["pane_height"])
     out = ["\x1b[!p\x1b[?1049l\x1b[r\x1b[?7h\x1b[m\x1b[H\x1b[2J"]
@@ -188,23 +188,18 @@ def draw(names: dict[str, str], shown: str, saved: str) -> str:
 
 
 def _lines(text: str, rows: int) -> list[str]:
-    """Each line at its place, so that a full one does not push the next."""
+    """Draw each line at its place, so that a full line does not move the next one."""
     lines = text.split("\n")[:rows]
     return [f"\x1b[{number};1H{line}" for number, line in enumerate(lines, start=1) if line]
 
 
 def _escaped(word: str) -> str:
-    """A word that tmux does not take for the end of a command."""
+    """Escape a word that tmux would read as the end of a command."""
     return word[:-1] + "\\;" if word.endswith(";") else word
 
 
 def chosen(panes: list[Pane]) -> Pane | None:
-    """The pane of an agent's session that its program runs in: mngr's own stamp says it, else the first one."""
+    """Return the pane of an agent's program: the one that mngr marked, else the first one."""
     stamped = [pane for pane in panes if pane.agent_pane]
     among = stamped or panes
     return min(among, key=lambda pane: int(pane.pane_id[1:] or 0)) if among else None
-
-
-def size_of(pane: Pane) -> tuple[int, int]:
-    """Columns and rows."""
-    return pane.cols, pane.rows

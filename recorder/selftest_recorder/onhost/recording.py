@@ -1,7 +1,7 @@
-"""One pane's recording: its file, the FIFO that its output comes through, and what is done when either ends.
+"""Recording of one pane: its file, the FIFO of its output, and the end of both.
 
-It begins with what the pane shows. It is begun anew, with the screen as it is then, whenever the pane has another size,
-or its pipe was lost: what the old pipe still holds is written first, so that nothing stands there twice.
+It begins with the screen of the pane. When the size of the pane changes or its pipe is lost, a new pipe and a new
+screen follow; the rest of the old pipe is written first, so that nothing is recorded twice.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .writing import LineWriter, read_left, third_header
 _CHUNK = 64 * 1024
 _MOST_AT_ONCE = 16 * _CHUNK
 _TO_DRAIN = 10.0
-"""Seconds that the end of an old pipe is waited for: its program may not even have been started."""
+"""Seconds to wait for the end of an old pipe, whose program may not even have been started."""
 _LOOKS_FOR_SECRETS = 120
 
 
 class Order(NamedTuple):
-    """What to record, and where to: an agent by its id, or else a session by its name.
+    """An order to record: an agent by its id, or a session by its name, and the file.
 
-    `since`: seconds since the epoch, from when on commits in `repository` count; 0: from now on.
+    `since`: seconds since the epoch from which commits in `repository` become markers; 0: now.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Order(NamedTuple):
 
 
 class Recording:
-    """A recording that is being made. `limit`: bytes after which the output is left out."""
+    """A recording in progress. `limit`: bytes after which output is left out."""
 
     def __init__(self, order: Order, socket: str, fifos: Path, masks: Masks, limit: int) -> None:
         self.order = order
@@ -74,19 +74,19 @@ class Recording:
 
     @property
     def is_open(self) -> bool:
-        """True once something is written."""
+        """True once the file exists."""
         return self._writer is not None
 
     def begin(self, pane: Pane, now: float) -> None:
-        """Record this pane from now on; also to go on after its size has changed or its pipe was lost.
+        """Start recording a pane, or continue after its size changed or its pipe was lost.
 
-        Of a dead one, which has no output any more, it is the screen. Raises TmuxError, and OSError where the file
+        Of a dead pane, which has no output any more, the screen is recorded. Raises TmuxError; OSError where the file
         cannot be written.
         """
         if pane.is_dead and self._writer is None:
             left = read_left(self.order.file)
             if left is not None and left.has_ended:
-                self.is_over = True  # a collector of before has seen it to its end
+                self.is_over = True  # an earlier collector has finished it
                 return
         screen, fd, fifo = (read_screen(self.socket, pane.pane_id), -1, None) if pane.is_dead else self._pipe(pane)
         self._drain(now)
@@ -112,11 +112,11 @@ class Recording:
         writer.flush()
 
     def _pipe(self, pane: Pane) -> tuple[Screen, int, Path]:
-        """The pane's screen, and a FIFO that has its output from then on, open for reading."""
+        """Return the screen of a pane, and a FIFO with its output from then on, open for reading."""
         self._opened += 1
         fifo = self._fifos / f"{pane.pane_id.lstrip('%')}-{os.getpid()}-{id(self):x}-{self._opened}"
         os.mkfifo(fifo, 0o600)
-        # Open for reading first, without waiting: a writer would wait for us otherwise.
+        # Open for reading first, without blocking: the writer would wait otherwise.
         fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             return open_pipe(self.socket, pane.pane_id, str(fifo)), fd, fifo
@@ -126,18 +126,18 @@ class Recording:
             raise
 
     def look_for_secrets(self, pane: Pane) -> None:
-        """A pane is there before its program is, and that before it has its variables: so more than one look."""
+        """Read the secrets of the pane's program; repeated, since the program starts later than its pane."""
         if self._looks > 0:
             self._looks -= 1
             self._secrets = joined(self._secrets, self._masks.secrets(pane.pid))
             self._masker.learn(self._secrets)
 
     def needs_new_pipe(self, pane: Pane) -> bool:
-        """True where the pane has another size, or its output does not reach us any more."""
+        """Return True when the size of the pane changed, or its output does not arrive any more."""
         return (pane.cols, pane.rows) != self._size or self.fd < 0 or not pane.has_pipe
 
     def read(self, now: float) -> bool:
-        """Take what has come; False at the pipe's end."""
+        """Read the output that arrived. Returns False at the end of the pipe."""
         taken = 0
         while taken < _MOST_AT_ONCE:
             try:
@@ -156,29 +156,29 @@ class Recording:
         return True
 
     def owns(self, pipe: str) -> bool:
-        """True for a pipe of this recording, also one that a collector opened which is gone."""
+        """Return True for a pipe of this recording, also one of an earlier collector."""
         return Path(pipe).parent == self._fifos
 
     def leave_pane(self) -> None:
-        """Nothing more of its output is wanted."""
+        """Close the pipe of the pane, whose output is not wanted any more."""
         close_pipe(self.socket, self.pane_id)
         self._close_fifo()
 
     def close_pipe(self) -> None:
-        """The pipe is at its end: another can be opened."""
+        """Close the pipe after its end, so that another can be opened."""
         self._close_fifo()
 
     def mark(self, label: str, at: float, *, ordered: bool = False) -> None:
-        """A marker at a time since the epoch. Of those `ordered`, none that was written before is again.
+        """Write a marker at a time since the epoch. An `ordered` marker is written only once.
 
-        One that comes when all is over is written too. Raises OSError.
+        A marker after the end is written too. Raises OSError.
         """
         label = clean_label(label)
         if self._writer is None:
             self._early.append((at, label, ordered))
             return
         if ordered and self._writer.handle >= 0:
-            # What was committed before this was ordered stands before it.
+            # Commits from before this order come before its marker.
             self._mark_commits(at)
         if ordered and label in self._told:
             self._told.remove(label)
@@ -197,7 +197,7 @@ class Recording:
                 self.mark(label, at)
 
     def flush(self, now: float) -> None:
-        """Give the system what was gathered; once nothing has come for a moment, what was held back too."""
+        """Write the gathered output; after a pause also the bytes that were held back for masking."""
         if self._writer is None:
             return
         self._mark_commits(now)
@@ -206,7 +206,7 @@ class Recording:
         self._writer.flush()
 
     def end(self, now: float, exit_status: int | None = None) -> None:
-        """The pane is gone, or is not to be recorded any more."""
+        """End the recording."""
         if self.is_over:
             return
         self.is_over = True
@@ -224,7 +224,7 @@ class Recording:
             self._writer.close()
 
     def link(self, place: Path) -> None:
-        """Show the recording under another name too, where its folder is there and nothing stands in the way."""
+        """Link the recording under another name, if its folder exists and the name is free."""
         with contextlib.suppress(OSError):
             os.link(self.order.file, place)
 
@@ -249,7 +249,7 @@ class Recording:
             self.mark(label, at, ordered=ordered)
 
     def _aside(self) -> None:
-        """What stands in the file's place and is no recording of ours is kept beside it."""
+        """Rename a file in the way that is not a recording of ours."""
         with contextlib.suppress(FileNotFoundError):
             self.order.file.replace(self.order.file.with_name(f"{self.order.file.name}.unreadable"))
 
@@ -268,9 +268,9 @@ class Recording:
         return max(now - self._began, 0.0)
 
     def _drain(self, now: float, *, waits: bool = True) -> None:
-        """Take what is left in a pipe that was closed at its other side, to its end; not `waits`: what is there.
+        """Read the rest of a pipe that its writer has closed; without `waits`: only what is there.
 
-        A FIFO reads as if it were at its end also when its writer has not opened it yet, but is not ready then.
+        A FIFO that its writer has not opened yet also reads as if at its end, but it is not ready then.
         """
         if self.fd < 0:
             return
@@ -292,13 +292,13 @@ class Recording:
 
 
 def _new_file(path: Path, header: bytes) -> int:
-    """A file open for appending that was never there without its header: whoever follows it may look at any moment."""
+    """Create a file that has its header from the first moment on, for its readers. Returns it open for appending."""
     draft = path.with_name(f".{path.name}.draft")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, header)
         try:
-            os.link(draft, path)  # not over what is there
+            os.link(draft, path)  # does not replace an existing file
         except FileExistsError:
             raise
         except OSError:

@@ -1,9 +1,8 @@
-"""Recordings written line by line, so that what is killed in the middle leaves whole lines.
+"""Writer of recordings line by line, so that a kill leaves complete lines.
 
-A writer gets times that are absolute, and bytes as a terminal's program wrote them; a character that a read has cut in
-two is put together again. Lines are gathered and written by one `write` each `flush`, to a file opened for appending:
-a kill loses what was gathered since, never a part of a line that was written before. It must not know where the bytes
-come from, nor what of them must not be written.
+A writer gets absolute times, and bytes as the program of a terminal wrote them; characters that a read has cut are
+joined. Lines are gathered and written by one `write` for each `flush`, to a file opened for appending: a kill loses
+the gathered lines, never a part of a written one. The source of the bytes and masking are not its business.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LONGEST_LINE = 64 * 1024 * 1024
 
 
 def whole_text(text: str) -> str:
-    """The text with surrogate pairs joined and lone ones replaced, so that it can be encoded."""
+    """Return a text with surrogate pairs joined and lone ones replaced, so that it can be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -31,12 +30,12 @@ def whole_text(text: str) -> str:
 
 
 def encode(value: Any) -> bytes:
-    """One line with its newline."""
+    """Encode one line with its newline."""
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode("utf-8", "replace") + b"\n"
 
 
 def third_header(cols: int, rows: int, timestamp: float, title: str, env: dict[str, str]) -> bytes:
-    """The first line of a recording of asciicast v3. `timestamp`: of its time 0, in whole seconds."""
+    """Return the first line of an asciicast v3. `timestamp`: of its time 0, in whole seconds."""
     fields: dict[str, Any] = {"version": 3, "term": {"cols": cols, "rows": rows}, "timestamp": int(timestamp)}
     if title:
         fields["title"] = whole_text(title)
@@ -46,9 +45,9 @@ def third_header(cols: int, rows: int, timestamp: float, title: str, env: dict[s
 
 
 class Left(NamedTuple):
-    """What a writer that was killed left: the bytes of its whole lines, the time of the last, when it began, labels.
+    """The rest that a killed writer left: bytes of complete lines, time of the last, start, labels of markers.
 
-    `has_ended`: it was not killed, or only behind the end of what it recorded.
+    `has_ended`: its program had ended before.
     """
 
     end: int
@@ -60,7 +59,7 @@ class Left(NamedTuple):
 
 
 def read_left(path: Path) -> Left | None:
-    """What is in a recording of v3 that is to be gone on with; None where it is none."""
+    """Read a recording of v3 to continue it; None where the file is not one."""
     time, end = 0.0, 0
     labels: list[str] = []
     has_ended = False
@@ -95,7 +94,7 @@ def read_left(path: Path) -> Left | None:
 
 
 class LineWriter:
-    """The events of a recording that is being written, by one process at a time."""
+    """Writer of the events of a recording, by one process at a time."""
 
     def __init__(self, handle: int, *, is_relative: bool, time: float = 0.0, size: int = 0) -> None:
         """`handle`: a file open for appending, which is closed with this. `time`: of the last event that is in it."""
@@ -108,45 +107,45 @@ class LineWriter:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def output(self, time: float, data: bytes) -> None:
-        """What a program wrote. A time before the last event's is taken for that."""
+        """Write output of a program. A time before the last event becomes that of the last event."""
         text = self._decoder.decode(data)
         if text:
             self.event(time, "o", text)
 
     def text(self, time: float, text: str) -> None:
-        """The same, for what is text already."""
+        """Write output that is text already."""
         if text:
             self.event(time, "o", text)
 
     def input(self, time: float, text: str) -> None:
-        """What a person typed."""
+        """Write input of a user."""
         self.event(time, "i", text)
 
     def marker(self, time: float, label: str) -> None:
-        """A place that has a name."""
+        """Write a marker."""
         self.event(time, "m", label)
 
     def resize(self, time: float, cols: int, rows: int) -> None:
-        """The terminal's size from now on."""
+        """Write the new size of the terminal."""
         self.event(time, "r", f"{cols}x{rows}")
 
     def exit(self, time: float, status: int) -> None:
-        """The program ended. Version 2 has no such event: there it is a marker."""
+        """Write the exit status of the program; as a marker in version 2, which has no such event."""
         if self.is_relative:
             self.event(time, "x", str(status))
         else:
             self.marker(time, f"exit {status}")
 
     def event(self, time: float, code: str, data: str) -> None:
-        """Any event."""
-        # In v3 the rounded intervals are added up by the reader: rounding the sum keeps the error from growing.
+        """Write any event."""
+        # Readers of v3 add up the rounded intervals: rounding the sum keeps the error from growing.
         time = max(round(time, DECIMALS), self.time)
         told = round(time - self.time, DECIMALS) if self.is_relative else time
         self.gather(encode([told, code, whole_text(data)]))
         self.time = time
 
     def gather(self, line: bytes) -> None:
-        """Take a line to be written."""
+        """Gather a line for the next flush."""
         self._gathered.append(line)
         self._waiting += len(line)
         self.size += len(line)
@@ -154,7 +153,7 @@ class LineWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Give the system what was gathered: from here on a kill cannot lose it. Raises OSError, e.g. a full disk."""
+        """Write the gathered lines, which a kill cannot lose then. Raises OSError, as for a full disk."""
         if not self._gathered:
             return
         data = memoryview(b"".join(self._gathered))
@@ -163,13 +162,13 @@ class LineWriter:
             data = data[os.write(self.handle, data) :]
 
     def end_text(self) -> None:
-        """What was cut in the middle of a character stays so: what follows does not continue it."""
+        """Write a cut character as it is: the next output does not continue it."""
         rest = self._decoder.decode(b"", True)
         if rest:
             self.event(self.time, "o", rest)
 
     def reopened(self, path: Path) -> LineWriter:
-        """A writer that goes on where this one, which is closed, ended. Raises OSError."""
+        """Return a writer that continues where this closed one ended. Raises OSError."""
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         return LineWriter(handle, is_relative=self.is_relative, time=self.time, size=self.size)
 

@@ -13,7 +13,7 @@ _ONLY_OUTPUT = frozenset((OUTPUT,))
 
 
 def open_terminal(columns: int, rows: int) -> Terminal:
-    """Create a terminal of this size. The import takes a sixth of a second, so it is not at the top."""
+    """Create a terminal of this size. Imports the emulator here, because that takes a sixth of a second."""
     from selftest_recorder.terminal.ghostty import GhosttyTerminal
 
     return GhosttyTerminal(columns, rows)

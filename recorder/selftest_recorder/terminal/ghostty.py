@@ -1,14 +1,14 @@
-"""libghostty as a terminal: the only emulator at hand for Python that draws what programs of today print.
+"""Terminal emulator by libghostty, the only one for Python that draws the output of today's programs.
 
-pyghostty is young: its own layer has no snapshots and reads one cell at a time, so this reads rows and snapshots
-through its raw layer, and its version is pinned. The layout of a cell, which is read directly for speed, is held
-against the library's own answers by the conformance suite.
+pyghostty is young: its own layer has no snapshots and reads one cell at a time, so this module reads rows and snapshots
+through its raw layer, and the version is pinned. The layout of a cell is read directly for speed; the conformance suite
+compares it with the library's own answers.
 
-Everything by which output could reach beyond the screen is off: no reply is wired, and no picture is loaded, since
-that protocol names files to read and even to delete. Lines above the screen are kept for one reason: to scroll is then
-four to fourteen times as fast. They are dropped where they would tell: before a snapshot and a resize, and before a
-program takes the other screen, from which nothing reaches them. Style numbers hold for one page of the library's
-memory: nothing is remembered from them beyond a row.
+Everything by which output could have an effect outside of the screen is off: replies are not connected, and pictures
+are not loaded, since that protocol names files to read and even to delete. Lines above the screen are kept because
+scrolling is four to fourteen times as fast then. They are dropped before they could change a result: before a snapshot,
+a resize, and a switch to the alternate screen. Style numbers are valid for one page of the library's memory only, so
+nothing is cached from them beyond a row.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 _KEPT_SEQUENCE = 64 * 1024
 """Bytes of an unfinished escape sequence that a snapshot can hold."""
 _KEPT_CELLS = 200_000
-"""Cells above the screen that are kept: pages of the library's memory enough for it to use them in turn."""
+"""Cells above the screen that are kept: enough pages of the library's memory to use them in turn."""
 _OTHER_SCREEN = b"\x1b[?1049h"
 _MOST_MARKS = 16
-"""Characters that one cell may hold: towers of marks are cut here."""
+"""Most characters of one cell: longer stacks of marks are cut."""
 _MOST_PENS = 20_000
 _MOST_PLAIN_ROWS = 4_000
 _CHARACTER = 0x1FFFFF
@@ -48,7 +48,7 @@ def _free_all(handles: list[tuple[Any, Any]]) -> None:
 
 
 class GhosttyTerminal:
-    """`Terminal` by libghostty."""
+    """The `Terminal` of libghostty."""
 
     def __init__(self, columns: int, rows: int) -> None:
         columns, rows = sane_size(columns, rows)
@@ -62,7 +62,7 @@ class GhosttyTerminal:
         self._adopt(_Binding(columns, rows, scrollback=0))
 
     def feed(self, data: bytes) -> None:
-        """Take in output."""
+        """Process output."""
         if self._pending is not None and data:
             used = self._terminal.feed_until_ground(data)
             if used is None:
@@ -81,12 +81,12 @@ class GhosttyTerminal:
             self._terminal.feed(_OTHER_SCREEN)
         cut = data.rfind(b"\x1b", max(begin, len(data) - len(_OTHER_SCREEN)))
         if cut >= 0 and _OTHER_SCREEN.startswith(data[cut:]):
-            # The beginning of one, perhaps; without its end it shows nothing.
+            # Perhaps the beginning of one; without its end it shows nothing.
             data, self._held = data[:cut], data[cut:]
         self._terminal.feed(data[begin:] if begin else data)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size."""
+        """Change the size."""
         self._feed_held()
         size = sane_size(columns, rows)
         if self._is_between_sequences:
@@ -95,7 +95,7 @@ class GhosttyTerminal:
             self._pending = size
 
     def read_update(self, *, whole: bool = False) -> ScreenUpdate:
-        """What changed."""
+        """Return the changed rows."""
         self._read()
         whole = whole or self._is_new
         rows = range(len(self._rows)) if whole else sorted(self._changed)
@@ -107,12 +107,12 @@ class GhosttyTerminal:
         return ScreenUpdate(columns, lines, {row: self._rows[row] for row in rows}, cursor, whole)
 
     def lines(self) -> list[str]:
-        """The text of every row."""
+        """Return the text of all rows."""
         self._read()
         return [text_of(row).rstrip(" ") for row in self._rows]
 
     def snapshot(self) -> bytes | None:
-        """All of the state, or None in the midst of a very long sequence, or of one that a resize waits for."""
+        """Return the state; None inside of a very long sequence, or of one that a resize waits for."""
         self._feed_held()
         if self._pending is not None:
             return None
@@ -128,14 +128,14 @@ class GhosttyTerminal:
         return taken
 
     def restore(self, snapshot: bytes) -> None:
-        """Take over a state."""
+        """Restore a state."""
         decoder, held = ffi.new("GhosttySnapshotDecoder*"), ffi.from_buffer(snapshot)
         try:
             data = ffi.cast("uint8_t*", held)
             check(lib.ghostty_snapshot_decoder_new_buf(ffi.NULL, decoder, data, len(snapshot)), "")
             made = ffi.new("GhosttyTerminal*")
             try:
-                # Else a sequence that was cut here could not be kept by the next snapshot.
+                # Otherwise the next snapshot could not hold a sequence that was cut here.
                 _set_decoder(decoder[0], lib.GHOSTTY_SNAPSHOT_DECODER_OPT_RETAIN_CONTINUATION, ffi.new("bool*", True))
                 check(lib.ghostty_snapshot_decoder_decode(decoder[0], made), "")
             finally:
@@ -157,14 +157,14 @@ class GhosttyTerminal:
         self._set("SCROLLBACK_MAX_LINES", ffi.new("size_t*", _KEPT_CELLS // terminal.size[0]))
         self._set("RESIZE_PULL_SCROLLBACK", ffi.new("bool*", False))
         self._set("CONTINUATION_MAX_BYTES", ffi.new("size_t*", _KEPT_SEQUENCE))
-        self._set("KITTY_IMAGE_STORAGE_LIMIT", ffi.new("uint64_t*", 0))  # none: the protocol is off altogether
+        self._set("KITTY_IMAGE_STORAGE_LIMIT", ffi.new("uint64_t*", 0))  # 0 turns the protocol off
 
     def _set(self, option: str, value: Any) -> None:
         number = getattr(lib, f"GHOSTTY_TERMINAL_OPT_{option}")
         check(lib.ghostty_terminal_set(self._terminal._t[0], number, value), option)
 
     def _read(self) -> None:
-        """Bring the rows up to date. The library forgets what changed once it was read, so there is one reader."""
+        """Update the rows. The library forgets changes once they are read, so there is one reader."""
         size: tuple[int, int] = self._terminal.size
         if size != self._size:
             self._size, self._is_new = size, True
@@ -195,7 +195,7 @@ def _set_decoder(decoder: Any, option: int, value: Any) -> None:
 
 
 class _Reader:
-    """Reads the rows that changed. What the library gives out is freed with this."""
+    """Reader of the rows that changed; owns the library's objects for it."""
 
     def __init__(self) -> None:
         self._state = ffi.new("GhosttyRenderState*")
@@ -219,11 +219,11 @@ class _Reader:
         self._size: tuple[int, int] | None = None
 
     def forget(self) -> None:
-        """Another terminal comes: each of its rows is to be read."""
+        """Forget all rows before another terminal is read."""
         self._size = None
 
     def changed(self, terminal: Any, size: tuple[int, int]) -> dict[int, Row]:
-        """The rows that changed since this was last asked; all of them for another terminal or size."""
+        """Return the rows that changed since the last call; all of them for another terminal or size."""
         check(lib.ghostty_render_state_update(self._state[0], terminal._t[0]), "render state")
         check(
             lib.ghostty_render_state_get(self._state[0], lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR, self._rows), "rows"
@@ -263,9 +263,9 @@ class _Reader:
         return row
 
     def _runs(self, number: int, masks: _Masks, iterator: Any) -> Row:
-        """The runs of a row of narrow characters, whose cells are the parts of one large number.
+        """Return the runs of a row of narrow characters, whose cells are the parts of one large number.
 
-        Arithmetic on that number does for all cells at once what a loop would do for each: thirty times as fast.
+        Arithmetic on that number handles all cells at once, thirty times as fast as a loop.
         """
         filled = number >> 1 & masks.ones
         characters = number >> 2 & (masks.ones ^ filled) * _CHARACTER
@@ -289,7 +289,7 @@ class _Reader:
         return tuple(runs)
 
     def _difficult(self, cells: list[int], iterator: Any) -> Row:
-        """The runs of a row with wide characters, or with marks on some: a run holds one kind of character alone."""
+        """Return the runs of a row with wide characters or marks: a run holds one kind of character."""
         runs: list[Run] = []
         texts: list[str] = []
         pen, current, width, is_at_cells = PLAIN, (0, 0), 0, False
@@ -310,7 +310,7 @@ class _Reader:
                 elif key != current[0]:
                     is_at_cells = self._select(iterator, x, is_at_cells)
                     pen = self._pen_here()
-                current = (key, 0 if tag == 1 else each)  # one with marks is a run of its own
+                current = (key, 0 if tag == 1 else each)  # a character with marks is a run of its own
             width += each
             if tag == 1:
                 is_at_cells = self._select(iterator, x, is_at_cells)
@@ -334,7 +334,7 @@ class _Reader:
         return _pen(self._style_bytes[8:68])
 
     def _cluster(self, cell: int) -> str:
-        """A character with its marks."""
+        """Return a character with its marks."""
         get, cells = lib.ghostty_render_state_row_cells_get, self._cells[0]
         get(cells, lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_GRAPHEMES_LEN, self._length)
         if self._length[0] > len(self._marks):
@@ -346,8 +346,8 @@ class _Reader:
 class _Masks(NamedTuple):
     """The same bits of each of so many cells: the lowest; the style; what needs a loop; what is not plain text.
 
-    A cell has, from its lowest bit: 2 what it holds (0 a character, 1 one with marks, 2 and 3 only a background),
-    24 the character or colour, 16 the number of its style, 2 how wide it is (1 wide, 2 and 3 not to be drawn).
+    A cell has, from its lowest bit: 2 its kind (0 a character, 1 one with marks, 2 and 3 only a background),
+    24 the character or colour, 16 the number of its style, 2 its width (1 wide, 2 and 3 not drawn).
     """
 
     cells: int
@@ -369,7 +369,7 @@ _PENS: dict[bytes, Pen] = {}
 
 
 def _filling(cell: int) -> Colour:
-    """The colour of a cell that holds nothing else."""
+    """Return the colour of a cell that has only a background."""
     value = cell >> 2 & 0xFFFFFF
     return value & 0xFF if cell & 3 == 2 else (value & 0xFF, value >> 8 & 0xFF, value >> 16)
 

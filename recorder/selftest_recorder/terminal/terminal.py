@@ -1,10 +1,10 @@
-"""A terminal without a window: bytes of a program go in, what a person would have seen comes out.
+"""Protocol of terminal emulators: bytes of a program go in, the screen comes out.
 
-The protocol is what replaying needs and no more, so that another emulator can take its place; a conformance suite says
-what each must do. Values that leave a terminal are plain: nobody outside needs to know which one made them.
+The protocol has only what replay needs, so that another emulator can replace ours; a conformance suite tests each.
+Results are plain values that do not depend on the emulator.
 
-A terminal answers nothing and reaches nothing: queries, titles, clipboards, notifications and pictures from files are
-taken in and forgotten. What it shows is still hostile text; whoever draws it makes it harmless.
+A terminal has no effect outside of its screen: queries, titles, clipboards, notifications and pictures from files are
+dropped. Its texts are still hostile; the code that draws them makes them harmless.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MOST_ROWS = 1_000
 """A recording that claims to be larger is shown in a terminal of this size."""
 
 type Colour = int | tuple[int, int, int] | None
-"""A number of the palette (0 to 255), red, green and blue (0 to 255), or None for the terminal's own."""
+"""A number of the palette (0 to 255), red, green and blue (0 to 255), or None for the default colour."""
 
 
 class Pen(NamedTuple):
-    """How characters are drawn. `underline`: 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed."""
+    """The style of characters. `underline`: 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed."""
 
     foreground: Colour = None
     background: Colour = None
@@ -42,9 +42,9 @@ PLAIN = Pen()
 
 
 class Run(NamedTuple):
-    """Characters beside each other that are drawn alike. `cells`: the columns that the terminal gives them.
+    """Adjacent characters of one style. `cells`: their columns in the terminal.
 
-    All of them have one cell, or all have two, or it is a single one with marks, so that each one's place is known.
+    All of them have one cell, or all have two, or it is a single character with marks, so that each place is known.
     """
 
     text: str
@@ -53,11 +53,11 @@ class Run(NamedTuple):
 
 
 type Row = tuple[Run, ...]
-"""One row from the left; blank cells at its end that are drawn plainly are left out."""
+"""One row from the left, without plain blank cells at its end."""
 
 
 class Cursor(NamedTuple):
-    """Where the cursor stands, from 0; `is_visible`: the program shows it."""
+    """The place of the cursor, from 0; `is_visible`: the program shows it."""
 
     column: int = 0
     row: int = 0
@@ -65,7 +65,7 @@ class Cursor(NamedTuple):
 
 
 class ScreenUpdate(NamedTuple):
-    """What changed since the last read. `rows`: by number from 0, the new ones; `is_whole`: every row is there."""
+    """Changes since the last read. `rows`: changed rows by number from 0; `is_whole`: all rows are in it."""
 
     columns: int
     lines: int
@@ -75,32 +75,32 @@ class ScreenUpdate(NamedTuple):
 
 
 class Terminal(Protocol):
-    """An emulator. Not for two threads at a time."""
+    """An emulator; not thread-safe."""
 
     def feed(self, data: bytes) -> None:
-        """Take in output of a program, cut anywhere."""
+        """Process output of a program, which may be cut anywhere."""
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size, brought within what is allowed. In the midst of an escape sequence it comes after that."""
+        """Change the size, within the limits. Inside of an escape sequence it waits for its end."""
 
     def read_update(self, *, whole: bool = False) -> ScreenUpdate:
-        """The rows that changed since the last read; all of them when `whole`, and after a change of size."""
+        """Return the rows that changed since the last read; all of them when `whole`, or after a change of size."""
 
     def lines(self) -> list[str]:
-        """The text of every row, trailing blanks cut."""
+        """Return the text of all rows, without trailing blanks."""
 
     def snapshot(self) -> bytes | None:
-        """All that matters for what is shown from here on; None where that is not to be had just now."""
+        """Return the whole state, None where that is not possible now."""
 
     def restore(self, snapshot: bytes) -> None:
-        """Be as when `snapshot` was taken. Raises ValueError where it is none of this emulator."""
+        """Restore the state of a snapshot. Raises ValueError for a snapshot of another emulator."""
 
 
 def sane_size(columns: int, rows: int) -> tuple[int, int]:
-    """The size that a terminal takes for one that a recording claims."""
+    """Return the size of the terminal for the size that a recording claims."""
     return min(max(columns, 1), MOST_COLUMNS), min(max(rows, 1), MOST_ROWS)
 
 
 def text_of(row: Row) -> str:
-    """The characters of a row."""
+    """Return the characters of a row."""
     return "".join(run.text for run in row)
