@@ -99,7 +99,7 @@ async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
     await asked(one, Choose)
     await one.press("down", "down", "enter")
-    assert one.screen.query_text == "is:held"
+    assert one.screen.query_text == "is:conflict"
 
 
 @does("only_needing")
@@ -242,7 +242,7 @@ async def _(one: Reviewing, key: str) -> None:
 
 @does("show_diff", "show_members", "show_evidence", "show_needs", "show_alternatives")
 async def _(one: Reviewing, key: str) -> None:
-    words = {"2": "3 commits of 3 agents", "3": "Nothing came back", "4": "It needs no other", "5": "nearly the same"}
+    words = {"2": "3 commits of 3 agents", "3": "Nothing but the commits", "4": "It needs no other", "5": "similar"}
     await one.press("3", key)
     tab = ("diff", "members", "evidence", "needs", "alternatives")[int(key) - 1]
     assert one.pane.tab == tab

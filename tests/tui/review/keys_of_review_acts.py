@@ -132,7 +132,7 @@ async def _(one: Reviewing, key: str) -> None:
 @does("rebase")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert "has not moved" in one.toasts or "Rebased" in one.toasts
+    assert "has not changed" in one.toasts or "Rebased" in one.toasts
 
 
 @does("copy")

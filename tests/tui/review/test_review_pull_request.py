@@ -68,7 +68,7 @@ async def test_what_gh_says_is_told_and_the_review_goes_on(shop: Repository, tmp
         assert one.top is one.screen
         await one.go_to("Guard the empty cart")
         await one.press("y")
-        assert "the published branch is behind" in one.head
+        assert "the published branch is out of date" in one.head
 
 
 async def pressed_pull_request(one: Reviewing) -> None:

@@ -109,7 +109,7 @@ async def test_what_is_held(shop: Repository) -> None:
         assert "2 in conflict" in one.head
         await one.press("C")
         await one.until(lambda: "ours: the branch so far" in one.pane.text_of("needs"), "both sides")
-        assert any("↯" in line and "conflict" in line for line in one.lines)
+        assert any("↯" in line and "confl" in line for line in one.lines)
         compare("review-held", await one.picture())
         await one.go_to("Round taxes to cents")
         await one.press("x")
@@ -255,8 +255,8 @@ async def test_main_moves_and_one_key_lays_the_line_anew(shop: Repository) -> No
         shop.commit("Keep the query", {"src/login.py": QUERY})
         await one.press("R")
         await one.until(lambda: "main +1 (B rebase)" in one.head, "that main has moved")
-        await one.press("O")
-        await one.until(lambda: "Re-laid" in one.toasts, "laid anew")
+        await one.press("B")
+        await one.until(lambda: "Rebased" in one.toasts, "laid anew")
         assert one.row("Keep the query").status is Status.VOID
         assert "main +1" not in one.head
 

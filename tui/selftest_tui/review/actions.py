@@ -98,7 +98,7 @@ class ReviewActions(ReviewMoves):
         evidence = state.evidence if state is not None else {}
         # Keys before this one may have begun a decision, an undo or a redo, which will be done by then.
         will_undo = "a decision" if self._pending or REDOING in self._under_way.values() else ""
-        will_redo = "what is being taken back" if UNDOING in self._under_way.values() else ""
+        will_redo = "the act that is being undone" if UNDOING in self._under_way.values() else ""
         return ReviewSituation(
             row=row,
             on_group=isinstance(self.table.line, ReviewGroup),
@@ -254,7 +254,7 @@ class ReviewActions(ReviewMoves):
         if chosen is None:
             return
         rows = named[chosen]
-        lines = [f"{f'{row.number:>3}' if row.number else '  ∑'}  {subject_of(row.change)}" for row in rows]
+        lines = [f"{row.number or '':>3}  {subject_of(row.change)}" for row in rows]
         says = "z undoes it in one step."
         if decision is Decision.REVERT:
             needing, unblocked = await self._consequences(rows) if len(rows) > 1 else ((), ())
@@ -304,9 +304,9 @@ class ReviewActions(ReviewMoves):
         before = self._state.notes.get(row.oid, "")
         lines = [
             subject_of(row.change),
-            "It goes into the pull request; an empty one goes away.",
+            "It goes into the text of the pull request. An empty note is removed.",
         ]
-        composed = await self.app.push_screen_wait(Composer("Note", lines, before, may_be_empty=True))
+        composed = await self.app.push_screen_wait(Composer("Note", lines, before, may_be_empty=True, send="save"))
         if composed is not None and composed.is_sent and composed.text.strip() != before:
             text = composed.text.strip()
             await self.act(lambda session: session.note(row.oid, text), says="storing the note")
@@ -434,7 +434,7 @@ class ReviewActions(ReviewMoves):
             f"{present.plural(len(kept), 'change')} on {state.plan.base[:12]}: +{state.stat[0]} -{state.stat[1]} lines."
         )
         says += f"\n{left[:1].upper()}{left[1:]}." if left else "\nNothing is left out."
-        lines = [f"{row.number or '∑':>3}  {subject_of(row.change)}" for row in kept]
+        lines = [f"{row.number or '':>3}  {subject_of(row.change)}" for row in kept]
         question = Question(f"Publish as {branch}?", says, lines, yes="Publish")
         if await self.app.push_screen_wait(question) is not True:
             return

@@ -222,7 +222,7 @@ def _regions(merged: bytes, marker: int) -> list[str]:
 def alternatives(row: ReviewRow, others: Sequence[ReviewRow]) -> Content:
     """Return the changes that are nearly the same."""
     if not others:
-        return Content.styled("No other change is nearly the same as this one.", MUTED)
+        return Content.styled("No other change is similar to this one.", MUTED)
     pieces: Pieces = []
     _title(pieces, f"{len(others) + 1} similar changes")
     for one in (row, *others):

@@ -93,7 +93,7 @@ def keep_best_disabled_reason(now: ReviewSituation) -> str | None:
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
-    return None if now.row.alternatives else "No other change is nearly the same as this one."
+    return None if now.row.alternatives else "No other change is similar to this one."
 
 
 def next_open_disabled_reason(now: ReviewSituation) -> str | None:
@@ -233,8 +233,8 @@ BRANCH = (
 )  # fmt: skip
 
 FIND = (
-    Key(("slash",), "/", "filter", "filter", "show only changes that match: words, is:undecided is:held is:new is:void "
-        "kind:test agent:NAME file:PATH, re:PATTERN; ! inverts", Topic.FIND, line=7),
+    Key(("slash",), "/", "filter", "filter", "show only changes that match: words, is:undecided is:conflict is:new "
+        "is:empty kind:test agent:NAME file:PATH, re:PATTERN; ! inverts", Topic.FIND, line=7),
     Key(("F",), "F", "filter_by", "filter by", "choose a filter from a list", Topic.FIND,
         disabled_reason=targets_disabled_reason,
         opens=True),

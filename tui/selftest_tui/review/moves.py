@@ -98,7 +98,7 @@ class ReviewMoves(SplitScreen):
             self.filter_to(offered[names.index(chosen)][0])
 
     def do_only_needing(self) -> None:
-        """Only what is undecided or held, or all again."""
+        """Show only undecided changes and conflicts, or all again."""
         self.only_open = not self.only_open
         self.rearrange()
 
