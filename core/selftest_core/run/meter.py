@@ -1,6 +1,6 @@
-"""Meter the agents of one run while a conductor is there.
+"""Meter the agents of a run while it is conducted.
 
-Those of this machine are read live, from their own files; those elsewhere when their conversation has been fetched.
+Usage of local agents is read live from their own files, that of remote ones from their fetched conversations.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from selftest_core.usage.tokens import Answer, Usage
 
 _MOST_READINGS = 8
-"""Pieces of a long transcript that one reading takes."""
+"""Parts of a long transcript that one call reads."""
 
 
 class RunMeter:
-    """Reads in a thread, and keeps the last figures. `latest`: by agent id."""
+    """Reads usage in a thread, and keeps it. `latest`: usage by agent id."""
 
     def __init__(self, environ: Mapping[str, str], prices: Iterable[str] = ()) -> None:
         self.latest: dict[str, Usage] = {}
@@ -41,7 +41,7 @@ class RunMeter:
         self._gate = threading.Lock()
 
     async def read(self, members: Iterable[Member], folder: RunFolder) -> None:
-        """Bring the figures of these agents up to date."""
+        """Update the usage of these agents."""
         await asyncio.to_thread(self._read, tuple((member.agent_id, folder.attempt(member)) for member in members))
 
     def _read(self, agents: tuple[tuple[str, Path], ...]) -> None:
@@ -65,7 +65,7 @@ class RunMeter:
             except (OSError, ValueError):
                 break
             if place == BEGINNING:
-                # The beginning of a long one is left out; its first line is the header of the format.
+                # Long conversations lack their beginning; a complete one starts with the header.
                 is_whole = bool(lines.lines) and b'"header"' in lines.lines[0]
             answers = with_answers(answers, parse_lines(lines.lines)[0])
             place = lines.place

@@ -1,7 +1,4 @@
-"""All runs at a glance: which there are, and in what state each is.
-
-A run that cannot be read (a newer version's, a damaged plan) is one row with its reason, and hides no other.
-"""
+"""All runs with their states. A run that cannot be read is one row with its error."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ type State = Literal["live", "ended", "resumable", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class RunGlance:
-    """One run. `run` is None, and `error` says why, where it is `unreadable`. `repository`: an absolute path."""
+    """One run and its state. If it is `unreadable`, `run` is None and `error` is the reason. `repository`: absolute."""
 
     folder: RunFolder
     state: State
@@ -34,7 +31,7 @@ class RunGlance:
 
 
 def glance(folder: RunFolder) -> RunGlance:
-    """Look at one run."""
+    """Read one run and its state."""
     repository = str(folder.path.parent.parent.parent)
     try:
         is_live = folder.is_conducted()
@@ -46,12 +43,12 @@ def glance(folder: RunFolder) -> RunGlance:
 
 
 def glances(environ: Mapping[str, str], repository: Path | None) -> tuple[RunGlance, ...]:
-    """Every run that can be found: this repository's first, newest first."""
+    """List all runs that can be found: this repository's first, newest first."""
     return tuple(glance(folder) for folder in run_folders(environ, repository))
 
 
 def repository_of(cwd: Path, environ: Mapping[str, str]) -> Path | None:
-    """The top of the repository around a folder, where its runs are kept; None outside any."""
+    """Return the top of the repository around a folder, None outside a repository."""
     try:
         return find_place(cwd, environ).top
     except UsageError:
@@ -59,13 +56,13 @@ def repository_of(cwd: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def own_folders(environ: Mapping[str, str], repository: Path) -> tuple[RunFolder, ...]:
-    """The runs of this repository alone, newest first."""
+    """List the runs of this repository only, newest first."""
     own = (repository / REPOSITORY_FOLDER).resolve()
     return tuple(one for one in run_folders(environ, repository) if one.path.is_relative_to(own))
 
 
 def open_run(environ: Mapping[str, str], repository: Path | None) -> RunFolder | None:
-    """The newest run of this repository that a conductor holds, else its newest one if that can be gone on with."""
+    """Return the newest live run of this repository, else its newest run if that can be resumed."""
     if repository is None:
         return None
     own = own_folders(environ, repository)

@@ -1,7 +1,7 @@
-"""How far a run is, in numbers: what is launched, what ended, what was spent, how long it may still take. Pure.
+"""The progress of a run: counts, cost, and the estimated time left. Pure.
 
-What is left is reckoned from the tests that ended in this run, and from nothing else: before the first one it is not
-known. An agent that is being worked on counts for what it still needs, so that the number shrinks as time passes.
+The time left is estimated from the tests that ended in this run; it is unknown before the first one. Running agents
+count with the time that they still need.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`tests` = `ended` + `cli.run` + `waiting`, where `cli.run` are those that have an agent, stopping ones too.
+    """Numbers of a run. `tests` = `ended` + `running` + `waiting`; `running` includes agents that are being stopped.
 
-    `launched`: tests that an agent was made for. `ends`: how those that ended did, only the kinds that there are.
-    `seconds_left`: None where nothing ended yet, where it is over, and where launching rests. `spent`: what the
-    agents made so far cost.
+    `launched`: tests that had an agent. `ends`: number of tests by end, only ends that occur. `seconds_left`: None
+    before the first end, after the last, and while launching is paused. `spent`: the cost until now.
     """
 
     tests: int
@@ -50,7 +49,9 @@ class Progress:
 
 
 def progress(run: Run, now: float, live: Mapping[str, Usage] | None = None) -> Progress:
-    """How far `run` is at `now` (seconds since the epoch). `live`: newer figures than its journal's, by agent id."""
+    """Compute the progress of `run` at `now` (seconds since the epoch). `live`: usage newer than the journal's, by
+    agent id.
+    """
     ended = [row for row in run.rows.values() if row.phase is Phase.ENDED]
     waiting = sum(row.phase is Phase.WAITING for row in run.rows.values())
     ends: dict[End, int] = {}
@@ -83,7 +84,7 @@ def _seconds_left(run: Run, now: float) -> float | None:
     waiting = sum(row.phase is Phase.WAITING for row in run.rows.values())
     rounds = math.ceil(waiting / run.plan.max_running)
     making = waiting / run.plan.launch_rate
-    # Places become free while the first ones end; the last round begins when its place does.
+    # The first round ends while its agents run; each further round takes the average.
     return max(fmean(begun) if begun and waiting else max(begun, default=0.0), 0.0) + max(rounds * each, making)
 
 

@@ -1,7 +1,7 @@
-"""Reckon what a run has spent and what it will: from what its agents metered, else from the estimate. Pure.
+"""The cost of a run until now, and whether its budget pays for one more agent. Pure.
 
-An attempt, and a smoke agent, counts with its metered dollars, else with `usd_per_agent`, else with nothing. One that
-runs is expected to take the average of those that ended in this run with metered dollars, else `usd_per_agent`.
+Each attempt and smoke agent counts with its metered dollars, else with `usd_per_agent`, else with nothing. A running
+one is expected to cost the average of those that ended in this run with metered dollars, else `usd_per_agent`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a run has spent until now. `usage`: tokens and dollars of all attempts; None where nothing is known.
+    """The cost of a run until now. `usage`: tokens and dollars of all attempts; None where nothing is known.
 
-    `by_label`: the dollars by how sound they are; labels without any are missing.
+    `by_label`: dollars by label; labels without any are missing.
     """
 
     usage: Usage | None
@@ -36,12 +36,12 @@ class Spending:
 
     @property
     def usd(self) -> float | None:
-        """All dollars that are known."""
+        """All known dollars."""
         return None if self.usage is None else self.usage.usd
 
 
 class Affordable(Enum):
-    """Tell whether the budget pays for one agent more. WAIT: not while those that run may need what is left."""
+    """Whether the budget pays for one more agent. WAIT: not while running agents may need the rest."""
 
     YES = "yes"
     WAIT = "wait"
@@ -49,7 +49,7 @@ class Affordable(Enum):
 
 
 def spending(run: Run, live: Mapping[str, Usage] = _NOTHING) -> Spending:
-    """Add up all attempts. `live`: newer figures of running agents than the journal has, by agent id."""
+    """Add up all attempts. `live`: usage of running agents that is newer than the journal's, by agent id."""
     usages = [usage for usage, _ in _attempts(run, live) if usage is not None]
     by_label: dict[Label, float] = {}
     for usage in usages:
@@ -59,12 +59,12 @@ def spending(run: Run, live: Mapping[str, Usage] = _NOTHING) -> Spending:
 
 
 def used_by(row: RunRow) -> Usage | None:
-    """Add up what the agents of one test used, in all attempts; None where nothing was metered."""
+    """Add up the usage of one test's attempts; None where nothing was metered."""
     return total_of(usage for usage in (*(retry.usage for retry in row.retries), row.usage) if usage is not None)
 
 
 def usd_each(run: Run) -> float | None:
-    """Expect dollars of one agent: the metered average of those that ended, else the estimate; None where unknown."""
+    """Estimate the dollars of one agent: the metered average of ended ones, else the setting; None where unknown."""
     metered = [
         row.usage.usd
         for row in run.rows.values()
@@ -76,7 +76,7 @@ def usd_each(run: Run) -> float | None:
 
 
 def affordable(run: Run, policy: Policy, live: Mapping[str, Usage] = _NOTHING) -> Affordable:
-    """Decide by the budget whether one more agent may be made, those counted that run and that are being made."""
+    """Decide whether the budget pays for one more agent, besides those that run or are being launched."""
     budget = run.plan.budget_usd if policy.budget_usd is None else policy.budget_usd
     if budget is None:
         return Affordable.YES
@@ -88,7 +88,7 @@ def affordable(run: Run, policy: Policy, live: Mapping[str, Usage] = _NOTHING) -
     for usage, is_running in _attempts(run, live):
         usd = 0.0 if usage is None or usage.usd is None else usage.usd
         if is_running and run.plan.agent_command is None and usage is not None and usage.label is Label.ESTIMATED:
-            usd = 0.0  # it may be metered yet, and is expected to take what others took until then
+            usd = 0.0  # it may be metered later; until then the average is expected
         spent += usd
         if is_running:
             expected += max(0.0, each - usd)
@@ -100,7 +100,7 @@ def affordable(run: Run, policy: Policy, live: Mapping[str, Usage] = _NOTHING) -
 
 
 def _attempts(run: Run, live: Mapping[str, Usage]) -> Iterator[tuple[Usage | None, bool]]:
-    """Give what each attempt that came to be used, with the estimate where nothing was metered, and whether it runs."""
+    """Yield the usage of each attempt, estimated where nothing was metered, and whether it runs."""
     plan = run.plan
     estimate = None if plan.usd_per_agent is None else Usage(usd=plan.usd_per_agent, label=Label.ESTIMATED)
     for smoke in run.smoke:
@@ -124,7 +124,7 @@ def _attempts(run: Run, live: Mapping[str, Usage]) -> Iterator[tuple[Usage | Non
 
 
 def _priced(usage: Usage, estimate: float | None) -> Usage:
-    """Tokens of a model without a price cost what the person says an agent costs."""
+    """Price tokens of a model without a price by the estimate of an agent."""
     if usage.usd is not None or estimate is None:
         return usage
     return Usage(usage.input, usage.cached, usage.cache_write, usage.output, estimate, Label.ESTIMATED, usage.model)

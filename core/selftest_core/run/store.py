@@ -1,14 +1,14 @@
-"""Where a run lives on the disk, and where the runs of all repositories are found again.
+"""The folder of a run, and the registry of the runs of all repositories.
 
     .selftest/.gitignore                       holds `*`, before anything else is written
     .selftest/runs/<run>/plan.json             written once
-                         journal.jsonl         the one truth about what happened
-                         wishes/<n>.json       requests of a person to the conductor; handled one by one
-                         reminded/<agent id>       who had its reminder: see `fleet.sources.reminders`
-                         agents/<agent>/attempt-N/   what came back, whole: renamed into place
-    <state folder>/runs/<run>.json             where that run is: a pointer, so that `runs` sees other repositories
+                         journal.jsonl         all events of the run
+                         wishes/<n>.json       requests of the user to the conductor
+                         reminded/<agent id>       agents that were reminded: see `fleet.sources.reminders`
+                         agents/<agent>/attempt-N/   results, complete: renamed into place
+    <state folder>/runs/<run>.json             the path of that run, so that `runs` finds other repositories
 
-The staging folder is outside any repository on purpose (`mngr rsync` guards the repository around its destination).
+The staging folder is outside any repository, because `mngr rsync` guards the repository around its destination.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class RequestKind(StrEnum):
-    """A request of a person to the conductor. `STOP` ends the whole run, `STOP_ONE` one test's agent."""
+    """A request of the user to the conductor. `STOP` ends the whole run, `STOP_ONE` one test's agent."""
 
     PAUSE = "pause"
     GO = "go"
@@ -49,7 +49,7 @@ class RequestKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One request; `test` is the planned agent name where it concerns one test."""
+    """One request. `test`: the planned agent name, empty for the whole run."""
 
     kind: RequestKind
     test: str = ""
@@ -77,21 +77,21 @@ class RunFolder:
         return self.path / "clone"
 
     def attempt(self, member: Member) -> Path:
-        """Where what this agent gave back stands, once it is whole and checked."""
+        """Return the folder of an attempt's results; it exists once they are complete and checked."""
         return self.path / "agents" / member.test / f"attempt-{member.attempt}"
 
     def plan(self) -> RunPlan:
-        """The plan. Raises UsageError where there is none, UnreadablePlanError where it cannot be read."""
+        """Read the plan. Raises UsageError if there is none, UnreadablePlanError if it is invalid."""
         try:
             document = json.loads((self.path / "plan.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"{self.run} is no run that can be read", str(error), "`selftest-tui runs` lists them."
+                f"The run {self.run} cannot be read", str(error), "`selftest-tui runs` lists them."
             ) from error
         return plan_from_json(document)
 
     def read(self) -> Run:
-        """The run as it stands in the journal now; may be read while a conductor writes."""
+        """Read the current state of the run; works while a conductor writes."""
         plan = self.plan()
         try:
             data = self.journal.read_bytes()
@@ -100,20 +100,20 @@ class RunFolder:
         return fold(plan, read(data).entries)
 
     def is_conducted(self) -> bool:
-        """True while a conductor holds the journal. Changes nothing in it."""
+        """Return whether a conductor holds the journal."""
         return is_held(self.journal)
 
     def make_staging(self, member: Member) -> Path:
-        """A new, empty folder outside any repository, for what is fetched from this agent."""
+        """Make a temporary folder outside any repository, for fetching this agent's results."""
         return Path(tempfile.mkdtemp(prefix=f"{temporary_prefix(self.path)}{member.agent_id[6:14]}-"))
 
     def clear_temporary(self) -> None:
-        """Remove what a conductor that was killed had outside the run's folder. Only who holds the journal may."""
+        """Remove the temporary folders of a conductor that was killed. Call it only while holding the journal."""
         for path in Path(tempfile.gettempdir()).glob(f"{temporary_prefix(self.path)}*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def put_in_place(self, staging: Path, member: Member) -> Path:
-        """Make the staged files the attempt's, whole or not at all; what stands there already stays."""
+        """Move the staged files to the attempt's folder atomically; keep a folder that exists already."""
         place = self.attempt(member)
         if place.exists():
             shutil.rmtree(staging, ignore_errors=True)
@@ -162,18 +162,18 @@ class RunFolder:
 
 
 def folder_of(plan: RunPlan) -> RunFolder:
-    """Where the folder of a planned run is, or will be."""
+    """Return the folder of a planned run, which may not exist yet."""
     return RunFolder(runs_folder(Path(plan.repository)) / plan.run)
 
 
 def temporary_prefix(folder: Path) -> str:
-    """How those folders of a run are called that are there for moments only, in the machine's temporary folder."""
-    # Ids of runs are unique in a repository only.
+    """Return the prefix of the names of a run's folders in the temporary folder."""
+    # Ids of runs are unique only in one repository.
     return f"selftest-{folder.name}-{zlib.crc32(os.fsencode(folder.resolve())):08x}-"
 
 
 def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
-    """Make the folder of a new run and write its plan. Raises RefusedError where that run is there already."""
+    """Make the folder of a new run and write its plan. Raises RefusedError if the run exists already."""
     top = Path(plan.repository) / REPOSITORY_FOLDER
     top.mkdir(exist_ok=True)
     _write(top / ".gitignore", "*\n")
@@ -181,7 +181,7 @@ def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
     try:
         folder.path.mkdir(parents=True)
     except FileExistsError as error:
-        raise RefusedError(f"The run {plan.run} is there already", str(folder.path)) from error
+        raise RefusedError(f"The run {plan.run} exists already", str(folder.path)) from error
     (folder.path / "wishes").mkdir()
     _write(folder.path / "plan.json", json.dumps(plan_json(plan), indent=1) + "\n")
     register(folder, environ)
@@ -189,7 +189,7 @@ def make_run_folder(plan: RunPlan, environ: Mapping[str, str]) -> RunFolder:
 
 
 def register(folder: RunFolder, environ: Mapping[str, str]) -> None:
-    """Note where the run is, so that it is found from other repositories. Not being able to is no failure."""
+    """Register the run, so that it is found from other repositories. Errors are ignored."""
     registry = runs_registry(environ)
     with contextlib.suppress(OSError):
         registry.mkdir(parents=True, exist_ok=True)
@@ -197,13 +197,13 @@ def register(folder: RunFolder, environ: Mapping[str, str]) -> None:
 
 
 def forget(run: str, environ: Mapping[str, str]) -> None:
-    """Drop the pointer to a run that is gone."""
+    """Remove a run from the registry."""
     with contextlib.suppress(OSError):  # a read-only state folder: a pointer to nothing is passed over
         (runs_registry(environ) / f"{run}.json").unlink(missing_ok=True)
 
 
 def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> tuple[RunFolder, ...]:
-    """The runs of `repository`, newest first, then those of other repositories that are still there."""
+    """List the runs of `repository`, newest first, then the existing ones of other repositories."""
     own = [] if repository is None else list(runs_folder(repository).glob("*/plan.json"))
     found = {path.parent.resolve(): True for path in sorted(own, reverse=True)}
     for pointer in sorted(runs_registry(environ).glob("*.json"), reverse=True):
@@ -216,7 +216,7 @@ def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> t
 
 
 def find_run(environ: Mapping[str, str], repository: Path | None, run: str | None = None) -> RunFolder:
-    """The run of that id (or a beginning of it), or the newest of this repository. Raises UsageError."""
+    """Find the run with that id or prefix of it, or the newest of this repository. Raises UsageError."""
     folders = run_folders(environ, repository)
     if run is None:
         own = [
@@ -234,7 +234,7 @@ def find_run(environ: Mapping[str, str], repository: Path | None, run: str | Non
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the whole file or leave what was there, synced."""
+    """Write a file atomically, and sync it."""
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -1,11 +1,10 @@
-"""The outcomes of a run that another program left behind, read from a folder of them.
+"""Read the outcomes of another program's run from a folder.
 
-There is one file for each agent or test, in a folder of its own (`<agent>/outcome.json`) or beside the others
-(`<agent>.json`). What stands in the files decides, not what they are called: a file is an outcome where it says
-`errored` or `changes`. Kinds and statuses that we do not know are kept and shown. One that cannot be read is a row
-with its reason. The file of whoever joined the branches is told apart and shown as such.
+Each agent or test has one file: `<agent>/outcome.json` or `<agent>.json`. The contents decide, not the name: a file
+with fields of outcomes, such as `errored` and `changes`, is one. Unknown kinds and statuses are kept. An unreadable
+file is a row with its error. The merge report of the branches is recognised and shown as such.
 
-Only files below the folder are read, no link is followed, and everything has a cap: such a folder is untrusted.
+The folder is untrusted: only files below it are read, no links are followed, and sizes are limited.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ _NOT_OURS = frozenset({".git", "node_modules", "__pycache__", "clone", "engine.g
 _MARKS = frozenset({"errored", "changes", "tests_passing_after", "tests_passing_before", "escalations", "test_runs"})
 _JOINERS = frozenset({"squashed_branches", "squashed_commit_hash", "impl_priority", "impl_commit_hashes"})
 _NAMES = ("test_node_id", "node_id", "test_id", "test", "test_name")
-"""Where a file says which test it is about; no version of it had to."""
+"""Optional fields with the test of a file."""
 _AGENTS = ("agent_name", "agent", "branch_name", "branch")
 _LONGEST = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignTest:
-    """One file. `test` is what it says it is about, else the name of its place. `outcome` is None where unreadable."""
+    """One file. `test`: from its fields, else the name of its folder. `outcome`: None where unreadable."""
 
     test: str
     agent: str
@@ -56,7 +55,7 @@ class ForeignTest:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What whoever joined the branches wrote: which branches it took and which failed, as it wrote them."""
+    """A merge report: merged branches, failed branches, and commits of fixes, as written."""
 
     path: Path
     branches: tuple[str, ...]
@@ -66,7 +65,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRun:
-    """A folder of outcomes. `passed_over`: how many JSON files there were that are none."""
+    """A folder of outcomes. `passed_over`: number of JSON files that are not outcomes."""
 
     path: Path
     tests: tuple[ForeignTest, ...]
@@ -74,22 +73,22 @@ class ForeignRun:
     passed_over: int
 
     def ends(self) -> dict[End, int]:
-        """How many tests ended in which way."""
+        """Count the tests by end."""
         counted = Counter(test.end for test in self.tests)
         return {end: counted[end] for end in End}
 
     def kinds(self) -> dict[str, int]:
-        """How many changes there are of each kind, known or not, the most frequent first."""
+        """Count the changes of each kind, the most frequent first."""
         counted = Counter(change.kind for test in self.tests if test.outcome for change in test.outcome.changes)
         return dict(counted.most_common())
 
     def clusters(self) -> tuple[Cluster, ...]:
-        """The failures and blocks, those that are alike together."""
+        """Group the failed and blocked tests by cause."""
         return cluster(Failure(one.test, "work", _evidence(one)) for one in self.tests if one.end.group.is_clustered)
 
 
 def read_foreign(folder: Path) -> ForeignRun:
-    """Read all outcomes below a folder. Raises UsageError where there are none."""
+    """Read all outcomes below a folder. Raises UsageError if there are none."""
     if not folder.is_dir():
         raise UsageError("There is no such folder", str(folder), "Name a folder with the outcomes of a run.")
     tests: list[ForeignTest] = []
@@ -110,7 +109,7 @@ def read_foreign(folder: Path) -> ForeignRun:
 
 
 def _json_files(folder: Path) -> Iterator[Path]:
-    """The regular JSON files below, in order of their paths."""
+    """List the JSON files below a folder, in order of their paths."""
     top = len(folder.parts)
     seen = 0
     for place, folders, files in os.walk(folder):
@@ -147,12 +146,12 @@ def _read(folder: Path, path: Path) -> ForeignTest | Joining | None:
 
 
 def _content(path: Path) -> bytes:
-    """At most what is read of an outcome. Raises OSError, and ValueError for what is no file or too large."""
+    """Read a file. Raises OSError, and ValueError if it is not a regular file or too large."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
         if about.st_size > LARGEST:
             raise ValueError(f"it has {about.st_size:,} bytes, and {LARGEST:,} are read at most")
         return file.read(LARGEST + 1)
@@ -176,7 +175,7 @@ def _unreadable(folder: Path, path: Path, reason: str, fields: Mapping[str, Any]
 
 
 def _names(folder: Path, path: Path, fields: Mapping[str, Any]) -> tuple[str, str]:
-    """The test and the agent: as the file says, else by its place."""
+    """Return test and agent: from the file's fields, else from its path."""
     place = path.parent if path.name == OUTCOME else path.with_suffix("")
     where = place.relative_to(folder)
     name = str(where) if where.parts else folder.resolve().name
@@ -205,7 +204,7 @@ def _pairs(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _evidence(test: ForeignTest) -> str:
-    """What failures are compared by: the reason, else the words of what blocked it, else its summary."""
+    """Return the text that clusters compare: the error, else the escalation, else the summary."""
     if test.outcome is None:
         return test.error
     escalations = [one.title or one.detail for one in test.outcome.escalations]
