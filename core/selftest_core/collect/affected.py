@@ -1,11 +1,10 @@
-"""Which tests a change affects, and why: so that a run need not pay an agent for each test that nothing touched.
+"""Select the tests that a change affects, with reasons.
 
-A test is affected when its own file, a conftest.py of its folders, or a tutorial block that it cites is not as it was
-at a base commit, or when its file imports a changed module itself. Imports of imports do not count: they would soon
-be everything. Compared are the base commit and the work tree as it stands, so what is uncommitted counts, new files
-included.
+A test is affected if its own file, a conftest.py of its folders, or a tutorial block that it cites differs from a base
+commit, or if its file directly imports a changed module. Indirect imports do not count: they would soon be
+everything. The base commit is compared with the work tree, uncommitted and new files included.
 
-It reads files and asks git; it imports nothing of the project and changes nothing. Where it errs, it picks too many.
+It reads files and asks git; it imports nothing of the project and changes nothing. If in doubt, it selects a test.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LARGEST = 16 * 1024 * 1024
 
 
 class Affected(NamedTuple):
-    """A test and every reason why it is affected, as sentences without a full stop."""
+    """A test and the reasons why it is affected."""
 
     test: CollectedTest
     reasons: tuple[str, ...]
@@ -45,7 +44,7 @@ class Affected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Imports:
-    """What a file imports: dotted names, and for relative imports paths without an ending."""
+    """The imports of a file: dotted names, and for relative imports paths without a suffix."""
 
     names: frozenset[str]
     paths: frozenset[str]
@@ -59,10 +58,10 @@ def affected(
     git: Git,
     tutorial: str = "tutorial.sh",
 ) -> tuple[Affected, ...]:
-    """The affected tests, in the order of the collection. `root`: the top of the work tree, where it was collected.
+    """Select the affected tests, in the order of the collection. `root`: the top of the work tree of the collection.
 
-    `base` is any name of a commit; `citations` are those of the test files as they are now; `tutorial` is relative to
-    `root`. Raises UsageError where `base` names no commit, and ToolError where git fails.
+    `base`: any name of a commit; `citations`: of the current test files; `tutorial`: relative to `root`. Raises
+    UsageError if `base` names no commit, and ToolError if git fails.
     """
     oid = _of_work_tree(root, git).resolve(base)
     changes = changed_paths(root, oid, git)
@@ -87,16 +86,16 @@ def affected_files(root: Path, files: Sequence[str], changes: Mapping[str, str])
 
 
 def changed_paths(root: Path, oid: str, git: Git) -> dict[str, str]:
-    """Each path that differs between a commit and the work tree, and what became of it: "changed", "is new", …
+    """Map each path that differs between a commit and the work tree to its change: "changed", "is new", …
 
-    Both names of a renamed file are in it.
+    A renamed file has both of its names.
     """
     tree = _of_work_tree(root, git)
     place = ("-C", str(root), f"--work-tree={root}")
     options = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames")
     with tempfile.TemporaryDirectory(prefix="selftest-index-") as folder:
-        # `git diff` writes what it learnt about unchanged files into the index, and the index is the person's. The
-        # copy keeps its time, by which git knows what may have changed in the moment of its writing.
+        # `git diff` refreshes the index, which is the user's: it gets a copy. The copy keeps its time, by which git
+        # detects files that changed while the index was written.
         index = Path(folder) / "index"
         with contextlib.suppress(FileNotFoundError):
             shutil.copy2(tree.git_dir / "index", index)
@@ -106,7 +105,7 @@ def changed_paths(root: Path, oid: str, git: Git) -> dict[str, str]:
     changes = dict(_compared(listed))
     for path in others.split("\0"):
         if path:
-            # What the index does not know is deleted for `diff`, though it may stand there.
+            # `diff` reports a file that is not in the index as deleted, though it may exist.
             changes[path] = "changed" if changes.get(path) == "was deleted" else "is new and not committed"
     return changes
 
@@ -132,7 +131,7 @@ def _compared(listed: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_work_tree(root: Path, git: Git) -> Git:
-    """git with the index of this work tree: a linked one has an index and a HEAD of its own."""
+    """Return git with the index of this work tree: a linked one has its own index and HEAD."""
     link = root / ".git"
     if not link.is_file():
         return Git(git.git_dir, git.environment)
@@ -165,7 +164,7 @@ def _reasons_of_file(
 
 
 def _text(path: Path) -> str:
-    """A file's text; empty where it cannot be read, whose tests pytest could not have collected."""
+    """Read a file; "" if it cannot be read: pytest could not have collected its tests."""
     try:
         if path.stat().st_size > _LARGEST:
             return ""
@@ -175,10 +174,10 @@ def _text(path: Path) -> str:
 
 
 def _modules(root: Path, changes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The dotted names by which each changed Python file can be imported.
+    """Map the dotted names by which changed Python files can be imported to their paths.
 
-    Which folders are on sys.path is the project's affair (src layouts, `pythonpath`, folders of tests), so each
-    folder above the outermost package counts as one. Inside a package a file has no shorter name.
+    sys.path is unknown (src layouts, `pythonpath`, folders of tests), so each folder above the outermost package counts
+    as an entry. Inside a package a file has no shorter name.
     """
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in changes:
@@ -192,7 +191,7 @@ def _modules(root: Path, changes: Mapping[str, str]) -> dict[str, tuple[str, ...
             outermost -= 1
         for start in range(outermost + 1):
             name = ".".join(parts[start:])
-            # A script `types.py` somewhere is not what a test means by `import types`.
+            # `import types` does not mean a script `types.py` of the project.
             if name and name not in sys.stdlib_module_names:
                 found[name].append(path)
     return {name: tuple(paths) for name, paths in found.items()}
@@ -204,7 +203,7 @@ def _is_package(root: Path, folder: PurePosixPath, changes: Mapping[str, str]) -
 
 
 def _imports(source: str, path: str) -> _Imports:
-    """All that a file names in imports, inside functions too."""
+    """Read all imports of a file, inside functions too."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -239,7 +238,7 @@ def _relative(path: str, level: int, module: str | None, names: Sequence[str]) -
 
 
 def _cited(root: Path, oid: str, citations: Sequence[Citation], git: Git, tutorial: str) -> dict[str, tuple[str, ...]]:
-    """For each test function, what happened to the blocks that it cites."""
+    """Map each test function to the reasons from changed blocks that it cites."""
     shown = git.run("cat-file", "blob", f"{oid}:{tutorial}")
     before = parse_blocks(shown.stdout if shown.ok else "").blocks
     after = parse_blocks(_text(root / tutorial)).blocks
@@ -249,7 +248,7 @@ def _cited(root: Path, oid: str, citations: Sequence[Citation], git: Git, tutori
         (before, after, "it cites the block that was at {}:{}, which changed"),
     ):
         known = {_lines(block) for block in others}
-        # Against all blocks, though few matter: a citation that matches none of them costs a search for the nearest.
+        # All blocks are passed: a citation without a match would cost a search for the nearest block.
         for cited in cover(blocks, citations).blocks:
             if _lines(cited.block) not in known:
                 for test in cited.tests:

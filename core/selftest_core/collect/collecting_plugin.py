@@ -1,12 +1,11 @@
-"""A pytest plugin that writes down what was collected. It runs in the project's interpreter, not in ours.
+"""A pytest plugin that writes the collected tests to a file. It runs in the project's interpreter, not in ours.
 
-Text that pytest prints cannot be trusted to mean anything: `-q`, `-v`, other plugins and the project's own prints
-change it. So this file is copied into an empty folder, put on PYTHONPATH and loaded with `-p`; the answer goes to
-the file that SELFTEST_COLLECTED names, as JSON, in one piece. Next to it stands `<that file>.now`: the file that is
-being collected, which tells where a collection hangs or dies.
+pytest's output cannot be parsed: `-q`, `-v`, other plugins and prints of the project change it. So this file is copied
+into an empty folder, put on PYTHONPATH and loaded with `-p`; it writes JSON to the file in SELFTEST_COLLECTED,
+atomically. `<that file>.now` has the file that is being collected, which tells where a collection hangs or crashes.
 
-It must import nothing but the standard library, not even pytest (hooks are found by their names), and keep to Python
-3.8 and pytest 6: a project may be old. It must change nothing that the project keeps, its cache included.
+It must import only the standard library, not even pytest (hooks are found by their names), and work with Python 3.8
+and pytest 6: a project may be old. It must change nothing that the project stores, its cache included.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ _CHARACTERS = 4000
 
 
 def pytest_cmdline_main(config: Any) -> None:
-    """Called when all options are known and nothing has acted on them yet. Returns None: pytest goes on."""
+    """Change options before they take effect. Returns None: pytest continues."""
     if not _TARGET or hasattr(config, "workerinput"):
         return
-    # Options of the project or the person that would make a collection stop at its first error, or ask a question.
+    # Options that would stop a collection at its first error, or ask a question.
     wanted = {
         "collectonly": True,
         "maxfail": 0,
@@ -41,7 +40,7 @@ def pytest_cmdline_main(config: Any) -> None:
 
 
 class Collecting:
-    """The hooks of one collection, and what they saw."""
+    """The hooks of one collection, and their results."""
 
     def __init__(self, config: Any, target: Path) -> None:
         self._target = target
@@ -56,27 +55,27 @@ class Collecting:
         self._broken = ""
 
     def pytest_configure(self, config: Any) -> None:
-        """Let `--lf` read the project's cache, and nobody write to it."""
+        """Let `--lf` read the project's cache, but prevent writing to it."""
         cache = getattr(config, "cache", None)
         if cache is not None:
             cache.set = _ignore
 
     def pytest_collectstart(self, collector: Any) -> None:
-        """Say which file is next, and make a file that calls sys.exit() an error of that file alone."""
+        """Write which file is next, and turn sys.exit() in a file into an error of that file only."""
         if "::" not in collector.nodeid:
             self._now.write_text(self._relative(collector.nodeid), "utf-8", "surrogateescape")
             collector.collect = _survives_exit(collector, collector.collect)
 
     def pytest_itemcollected(self, item: Any) -> None:
-        """Keep the order in which tests stand in their files: plugins shuffle it afterwards."""
+        """Remember the order of tests in their files: plugins may shuffle it afterwards."""
         self._seen.setdefault(id(item), len(self._seen))
 
     def pytest_deselected(self, items: Any) -> None:
-        """Count what `-k`, `-m` and plugins leave out."""
+        """Count the tests that `-k`, `-m` and plugins deselect."""
         self._deselected += len(items)
 
     def pytest_collectreport(self, report: Any) -> None:
-        """Keep what could not be collected, and what skips itself as a whole."""
+        """Remember files that failed to collect, and files that skip themselves."""
         if report.failed:
             text = str(getattr(report, "longreprtext", "") or report.longrepr)
             self._errors.append(

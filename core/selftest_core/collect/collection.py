@@ -1,13 +1,11 @@
-"""Which tests exist, as the project's own pytest says.
+"""Collect the tests of a project with its own pytest.
 
-pytest is run once with `--collect-only` and a plugin of ours (`collecting_plugin`), in the project's interpreter and
-under its own settings; what pytest prints is quoted where something is wrong, and never parsed. Arguments that a run
-passes to pytest reach the collection too, so that both mean the same tests.
+pytest runs once with `--collect-only` and our plugin (`collecting_plugin`), in the project's interpreter and with its
+settings; its output is quoted in errors and never parsed. The arguments that a run passes to pytest are used here too,
+so both select the same tests.
 
-What cannot be collected is a part of the answer: one file that does not import must not hide five hundred that do.
-But no test at all is an error, always: a filter that matches nothing would look like success.
-
-The tests are imported by this, so whatever they do when imported happens here; nothing is run.
+Errors of files are part of the result: one file that cannot be imported must not hide the others. No test at all is an
+error: a filter that matches nothing would look like success. Collecting imports the tests, and runs none.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from selftest_core.tools.process import Completed
 
 TIMEOUT = 300.0
-"""Seconds for one collection, unless the caller says otherwise."""
+"""Default timeout of a collection, in seconds."""
 
 _PLUGIN = "selftest_collecting_plugin"
 _LARGEST = 256 * 1024 * 1024
@@ -46,10 +44,10 @@ _HINT = "Set `pytest_command` to the interpreter that has the project's tests, s
 
 @dataclass(frozen=True, slots=True)
 class CollectedTest:
-    """One test. `node_id` and `file` are relative to the folder of the collection: from there, they find it again.
+    """One test. `node_id` and `file` are relative to the folder of the collection.
 
-    `line`: 1-based, None where pytest knows none. `class_name`: `Outer::Inner`, empty outside of classes.
-    `parameters`: what stands in the brackets, empty without. `markers`: each name once, the nearest first.
+    `line`: 1-based, None where unknown. `class_name`: `Outer::Inner`, empty outside of classes. `parameters`: the text
+    in the brackets, or empty. `markers`: each name once, the nearest first.
     """
 
     node_id: str
@@ -63,7 +61,7 @@ class CollectedTest:
 
     @property
     def without_parameters(self) -> str:
-        """The id of the test function, which is what citations name."""
+        """The id of the test function, which citations name."""
         function = "::".join(part for part in (self.file, self.class_name, self.function) if part)
         return function if self.node_id.startswith(f"{function}[") else self.node_id
 
@@ -79,9 +77,9 @@ class CollectionError:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """All that one collection found: `tests` in the order of their files, each node id once.
+    """The result of a collection: `tests` in the order of their files, each node id once.
 
-    `skipped`: files that skip themselves as a whole. `deselected`: how many tests `-k`, `-m` and the like left out.
+    `skipped`: files that skip themselves as a whole. `deselected`: number of tests that `-k`, `-m` and such deselected.
     """
 
     tests: tuple[CollectedTest, ...]
@@ -91,7 +89,7 @@ class Collection:
 
 
 def default_pytest_command(project: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The project's own virtual environment, else the `pytest` on PATH, else the one beside us."""
+    """Choose pytest: of the project's `.venv`, else on PATH, else of our own environment."""
     python = project / ".venv" / "bin" / "python"
     if os.access(python, os.X_OK):
         return (str(python), "-m", "pytest")
@@ -121,7 +119,7 @@ async def collect(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One call of pytest, and where our plugin answers."""
+    """One call of pytest, and the file for the plugin's answer."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -129,7 +127,7 @@ class _Asked:
 
     @contextlib.contextmanager
     def explained(self, timeout: float) -> Iterator[None]:
-        """A pytest that is not there, or hangs, in words that help."""
+        """Explain a missing pytest, and a timeout."""
         try:
             yield
         except ToolMissingError as error:
@@ -169,14 +167,14 @@ def _environment(environ: Mapping[str, str], plugins: Path, target: Path) -> dic
         "PYTHONPATH": f"{plugins}{os.pathsep}{before}" if before else str(plugins),
         collecting_plugin.VARIABLE: str(target),
         "PY_COLORS": "0",
-        # The checkout is the person's: no bytecode, no coverage data of a run that was none.
+        # The checkout is the user's: write no bytecode and no coverage data.
         "PYTHONDONTWRITEBYTECODE": "1",
         "COVERAGE_FILE": str(target.with_name("coverage")),
     }
 
 
 def _answer(target: Path, done: Completed) -> dict[str, Any] | None:
-    """What the plugin wrote, None where it wrote nothing."""
+    """Read the plugin's answer, None where it wrote nothing."""
     try:
         size = target.stat().st_size
         if size > _LARGEST:
@@ -193,7 +191,7 @@ def _answer(target: Path, done: Completed) -> dict[str, Any] | None:
 
 
 def _checked(answer: dict[str, Any], done: Completed) -> Collection:
-    """The answer as values, unless it is not the whole truth."""
+    """Convert the answer. Raises the error that pytest or the answer reports."""
     if done.exit_status == _USAGE_ERROR:
         raise UsageError("pytest refused its arguments", _refusal(done), _see(done))
     if answer.get("broken"):
@@ -230,7 +228,7 @@ def _test(item: dict[str, Any]) -> CollectedTest:
 
 
 def _each_once(found: Collection) -> Collection:
-    """Two tests of one id cannot be told apart by anyone: the first stays, and the id becomes an error."""
+    """Keep the first of several tests with one id, and report the id as an error: nobody can tell them apart."""
     counts = Counter(test.node_id for test in found.tests)
     if len(counts) == len(found.tests):
         return found
@@ -266,7 +264,7 @@ def _hung(error: ToolTimeoutError, timeout: float, where: str) -> ToolTimeoutErr
 
 
 def _died(done: Completed, where: str) -> UsageError | ToolMissingError | ToolFailedError:
-    """pytest ended, and our plugin never came to write."""
+    """Explain why pytest ended without an answer of the plugin."""
     said = _said(done)
     if "No module named pytest" in done.stderr or "No module named 'pytest'" in done.stderr:
         return ToolMissingError("pytest is not installed for this project", said, _HINT, argv=done.argv)
@@ -284,7 +282,7 @@ def _died(done: Completed, where: str) -> UsageError | ToolMissingError | ToolFa
 
 
 def _being_collected(target: Path) -> str:
-    """The file that the plugin named last; empty where it named none yet."""
+    """Return the file that pytest collected last; empty before the first."""
     try:
         return target.with_name(target.name + ".now").read_text(encoding="utf-8", errors="replace")[:300]
     except OSError:
@@ -292,13 +290,13 @@ def _being_collected(target: Path) -> str:
 
 
 def _said(done: Completed) -> str:
-    """The last lines of what pytest printed; it writes its errors on stderr, everything else on stdout."""
+    """Return the last lines of pytest's output: stdout, then the errors on stderr."""
     lines = [line.rstrip() for line in (*done.stdout.splitlines(), *done.stderr.splitlines()) if line.strip()]
     return "\n".join(lines[-_LINES:])[-4000:]
 
 
 def _refusal(done: Completed) -> str:
-    """pytest's complaint without the noise around it."""
+    """Return pytest's error message without other output."""
     lines = [line.rstrip() for line in done.stderr.splitlines()]
     errors = [number for number, line in enumerate(lines) if line.startswith("ERROR: ")]
     return "\n".join(_first(lines[errors[0] :]))[:4000] if errors else _said(done)

@@ -1,6 +1,6 @@
-"""`selftest-tui check`: read a tutorial and the tests of a folder, and hold them against each other.
+"""Check a tutorial against the tests that cite it (`selftest-tui check`).
 
-Reading files is all the IO in here; nothing is imported, run or written.
+It only reads files; nothing is imported, run or written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SKIPPED = {"node_modules", "__pycache__", "site-packages"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. `tests` counts all test functions read, `unreadable` what could not be read in test files."""
+    """The result of a check. `tests`: number of test functions; `unreadable`: what could not be read in test files."""
 
     tutorial: Tutorial
     coverage: Coverage
@@ -35,21 +35,21 @@ class Check:
 
     @property
     def is_ok(self) -> bool:
-        """True when nothing is uncited or stale; warnings leave it."""
+        """True when nothing is uncited or stale; warnings do not matter."""
         return self.coverage.is_complete
 
 
 def check(root: Path, tutorial: Path, tests: Path) -> Check:
     """Check the tutorial against all test files under `tests`. Node ids are relative to `root`.
 
-    Raises UsageError for a tutorial or a folder that is not there, and for a folder without a test:
-    a filter that matches nothing must not look like success.
+    Raises UsageError for a missing tutorial or folder, and for a folder without tests, which must not look like
+    success.
     """
     return Checker(root, tutorial, tests).check()
 
 
 class Checker:
-    """Checks the same tutorial and tests again and again: a test file is read anew only when it has changed."""
+    """Checks the same tutorial and tests repeatedly, with a cache: only changed test files are read again."""
 
     def __init__(self, root: Path, tutorial: Path, tests: Path) -> None:
         self._root = root
@@ -59,7 +59,7 @@ class Checker:
         self._last: tuple[str, tuple[Read, ...], Check] | None = None
 
     def check(self) -> Check:
-        """One check, as `check` says; the same object as the last one where nothing has changed."""
+        """Check like the function `check`; return the same object as before if nothing has changed."""
         try:
             text = self._tutorial.read_bytes().decode("utf-8-sig", errors="replace")
         except OSError as error:
@@ -70,10 +70,10 @@ class Checker:
             raise UsageError(f"No tests at {self._tests}", detail, "Name them with --tests DIR.")
         reads = tuple(self._read(path) for path in _test_files(self._tests))
         if self._last is None or self._last[:2] != (text, reads):
-            self._last = (text, reads, self._hold_against(text, reads))
+            self._last = (text, reads, self._compare(text, reads))
         return self._last[2]
 
-    def _hold_against(self, text: str, reads: Sequence[Read]) -> Check:
+    def _compare(self, text: str, reads: Sequence[Read]) -> Check:
         parsed = parse_blocks(text)
         if not parsed.blocks:
             warning = TutorialWarning(1, "there is no block in this file, so nothing was checked")
@@ -87,7 +87,7 @@ class Checker:
         return Check(parsed, cover(parsed.blocks, citations), unreadable, count, citations)
 
     def folders(self) -> tuple[Path, ...]:
-        """The folders in which a change may change the check, those of the tutorial and of all tests."""
+        """List the folders to watch: those of the tutorial and of all tests."""
         found = {self._tutorial.parent}
         if self._tests.is_file():
             found.add(self._tests.parent)

@@ -1,4 +1,4 @@
-"""What a stale citation says other than the block that it drifted from: line by line, and word by word. Pure."""
+"""The differences between a stale citation and its nearest block, by line and by word. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from selftest_core.frozen import dataclass
 
 MOST_LINES = 400
-"""Lines of either side that are compared; comparing takes their product of steps."""
+"""Lines of either side that are compared: the time is quadratic."""
 MOST_WORDS = 400
 """Words of either line that are compared; longer lines differ as a whole."""
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
@@ -16,7 +16,7 @@ _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a line; `is_marked`: the other side does not have it."""
+    """A part of a line. `is_marked`: the other side does not have it."""
 
     text: str
     is_marked: bool = False
@@ -24,7 +24,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line of a difference. `sign`: `-` only the citation has it, `+` only the block has it, ` ` both do."""
+    """One line of the diff. `sign`: `-` only in the citation, `+` only in the block, ` ` in both."""
 
     sign: str
     pieces: tuple[Piece, ...]
@@ -36,9 +36,9 @@ class DiffLine:
 
 
 def differences(cited: str, block: str) -> tuple[DiffLine, ...]:
-    """From what is cited to what the block is: line by line, and in lines that changed word by word.
+    """Compare a citation with a block: by line, and by word in changed lines.
 
-    Compared as the check compares: without the blanks around a line, and without empty lines.
+    As in the check, blanks around lines and empty lines do not count.
     """
     old, new = (
         [line.strip() for line in text.splitlines() if line.strip()][:MOST_LINES] for text in (cited, block)

@@ -1,9 +1,9 @@
-"""Which tutorial blocks the tests cite, read from their syntax trees.
+"""Read the citations of tutorial blocks from the syntax trees of tests.
 
-The tests are neither imported nor run: a test file that does not import still says what it cites, and reading five
-thousand tests takes well under a second. Two spellings count, in test functions and in methods of test classes:
+The tests are neither imported nor run, so files that cannot be imported are read too. A citation has one of two forms,
+in test functions and in methods of test classes:
 
-    e2e.write_tutorial_block(\"\"\"…\"\"\")         a call with a text that stands in the file
+    e2e.write_tutorial_block(\"\"\"…\"\"\")         a call with a literal text
     Tutorial block:                             a section of the docstring, up to the next section
 """
 
@@ -40,7 +40,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Something in a test file that cannot be read: the file itself, or one citation made at run time."""
+    """Something unreadable: a test file, or a citation that is computed at run time."""
 
     path: str
     line: int
@@ -49,7 +49,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """All that one test file says. `tests`: how many test functions it has."""
+    """The citations of one test file. `tests`: number of its test functions."""
 
     citations: tuple[Citation, ...]
     unreadable: tuple[Unreadable, ...]
@@ -59,7 +59,7 @@ class Read:
 def read_tests(source: str | bytes, path: str) -> Read:
     """Read one test file. `path` is relative to the repository, with slashes, and becomes part of the node ids.
 
-    Bytes are decoded as Python decodes them: by their mark, by a `coding` comment, else as UTF-8.
+    Bytes are decoded like Python source: by a byte order mark, a `coding` comment, else as UTF-8.
     """
     try:
         tree = _parsed(source)
@@ -77,7 +77,7 @@ def read_tests(source: str | bytes, path: str) -> Read:
         node_id = "::".join((path, *names, function.name))
         for line, text in _docstring_blocks(function):
             citations.append(Citation(node_id, path, line, text))
-        # Walking every tree would take most of the time, and most tests have no call.
+        # Most tests have no call, and walking all trees would take most of the time.
         has_call = any(function.lineno <= line <= (function.end_lineno or line) for line in calling)
         for call in _calls(function) if has_call else ():
             text_or_none = _text(call, constants)
@@ -91,7 +91,7 @@ def read_tests(source: str | bytes, path: str) -> Read:
 
 def _parsed(source: str | bytes) -> ast.Module:
     with warnings.catch_warnings():
-        # The compiler's opinion of somebody's strings would be written over the screen.
+        # Warnings of the compiler would be written over the screen.
         warnings.simplefilter("ignore")
         return ast.parse(source)
 
@@ -105,7 +105,7 @@ def _lines_with_the_call(source: str | bytes) -> list[int]:
 
 
 def _tests(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Function]]:
-    """Test functions by pytest's default names, in classes of any depth and under `if` and `try` too."""
+    """Yield test functions by pytest's default names, in nested classes and under `if` and `try` too."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             if statement.name.startswith("test"):

@@ -1,8 +1,7 @@
-"""What is still open at the end of some lines of shell: quoted strings and heredocs.
+"""A small shell lexer that finds strings and heredocs that are still open at the end of some lines.
 
-Just enough of a shell's lexer to know that: quotes, backslashes, comments, `$(…)` inside of double quotes, arithmetic
-(where `<<` shifts), heredocs. It knows no words, no commands and no `case`; where it errs, a warning is wrong, and
-nothing else. Nothing is run.
+It knows quotes, backslashes, comments, `$(…)` in double quotes, arithmetic (where `<<` shifts) and heredocs, but no
+words, commands or `case`. It is used for warnings only, and runs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _QUOTES = ("'", "$'", '"')
 
 @dataclass(frozen=True, slots=True)
 class Heredoc:
-    """A heredoc that begins at `line` and ends with a line that is `word`, after tabs where `with_tabs`."""
+    """A heredoc that starts at `line` and ends with the line `word`, after tabs if `with_tabs`."""
 
     word: str
     with_tabs: bool
@@ -37,7 +36,7 @@ class Heredoc:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quote, or a parenthesis inside of one, and the line where it stands. `kind`: `'`, `$'`, `"`, `(` or `((`."""
+    """An open quote, or a parenthesis inside one, and its line. `kind`: `'`, `$'`, `"`, `(` or `((`."""
 
     kind: str
     line: int
@@ -45,7 +44,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What is open at the end of lines, the outermost first."""
+    """Everything that is open at the end of lines, the outermost first."""
 
     quotes: tuple[Quote, ...] = ()
     heredocs: tuple[Heredoc, ...] = ()
@@ -60,7 +59,7 @@ _NOTHING = Open()
 
 
 def read(lines: Sequence[str], first: int, inside: Open = _NOTHING) -> Open:
-    """Read lines, of which the first has the number `first`, beginning inside of what is open."""
+    """Read lines, the first with the number `first`, starting inside of `inside`."""
     quotes = list(inside.quotes)
     heredocs = list(inside.heredocs)
     for number, line in enumerate(lines, start=first):
@@ -79,7 +78,7 @@ def _read_line(line: str, number: int, quotes: list[Quote]) -> list[Heredoc]:
     place = 0
     while True:
         inside = quotes[-1].kind if quotes else ""
-        # What means nothing here is most of it, and a tutorial may have ten thousand lines.
+        # Search for the next special character: a tutorial may have ten thousand lines.
         found = _IN_STRINGS.get(inside, _IN_COMMANDS).search(line, place)
         if found is None:
             return heredocs
@@ -111,7 +110,7 @@ def _read_line(line: str, number: int, quotes: list[Quote]) -> list[Heredoc]:
 
 
 def _in_string(line: str, place: int, number: int, quotes: list[Quote]) -> int:
-    """Read on inside of a string; returns how many characters were read."""
+    """Read on inside of a string; return the number of characters read."""
     kind = quotes[-1].kind
     character = line[place]
     if character == "\\" and kind != "'":

@@ -1,11 +1,8 @@
-"""A tutorial file cut into its pieces: the preamble, headings, and blocks of commands.
+"""Parse a tutorial into its preamble, headings, and blocks of commands. Pure.
 
-A piece is a run of consecutive lines that are not empty; a line of blanks alone is empty, so that an editor's trailing
-spaces join nothing. The piece with the shebang and pieces that only set shell options right at the top are preamble,
-pieces of comments alone are headings, and everything else is a block, which a test must cite.
-
-Nothing here reads files or runs a block. A heredoc or a quoted string with an empty line in it is cut in two like
-everything else, and a warning says so.
+A piece is a run of consecutive lines that are not empty (a line of blanks is empty). The shebang and pieces at the top
+that only set shell options are the preamble, pieces with only comments are headings, and everything else is a block,
+which a test must cite. An empty line in a heredoc or string cuts it in two, with a warning.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ _OPTIONS = re.compile(r"set\s+[-+]")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Commands that belong together. `line`: its first, 1-based. `text`: its lines, with no newline at the end."""
+    """Commands that belong together. `line`: its first line, 1-based. `text`: without a newline at the end."""
 
     line: int
     text: str
@@ -32,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A piece of comments alone, with its `#` signs."""
+    """A piece with only comments, with its `#` signs."""
 
     line: int
     text: str
@@ -40,7 +37,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class TutorialWarning:
-    """Something that is probably not meant, at a line of the file (1-based)."""
+    """A probable mistake, at a line of the file (1-based)."""
 
     line: int
     message: str
@@ -57,7 +54,7 @@ class Tutorial:
 
 
 def parse_blocks(text: str) -> Tutorial:
-    """Cut a tutorial's text. A byte order mark and any line ending (LF, CRLF, CR) are accepted."""
+    """Parse a tutorial's text. A byte order mark and any line ending (LF, CRLF, CR) are accepted."""
     preamble: list[str] = []
     blocks: list[Block] = []
     headings: list[Heading] = []
@@ -78,10 +75,10 @@ def parse_blocks(text: str) -> Tutorial:
 
 
 def _pieces(text: str) -> list[tuple[int, list[str]]]:
-    """Each run of lines that are not empty, with the number of its first line."""
+    """Split a text into runs of lines that are not empty, with the number of the first line."""
     pieces: list[tuple[int, list[str]]] = []
     is_inside = False
-    # Not splitlines(): a form feed or U+2028 inside a command does not end a line of a shell.
+    # Not splitlines(): a form feed or U+2028 does not end a line in a shell.
     whole = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     for number, line in enumerate(whole.split("\n"), start=1):
         if not line.strip():
@@ -107,24 +104,24 @@ def _only_sets_options(lines: list[str]) -> bool:
 
 
 def _commands_of_the_preamble(first: int, lines: list[str]) -> list[TutorialWarning]:
-    """The first command under a shebang with no empty line between: it would need no test, which nobody means."""
+    """Warn about a command in the preamble: no test would have to cite it."""
     message = "this command stands in the preamble, which no test cites: put an empty line above it"
     commands = [number for number, line in enumerate(lines, first) if not _is_comment(line) and not _is_option(line)]
     return [TutorialWarning(number, message) for number in commands[:1]]
 
 
 class _Cuts:
-    """Reads the pieces one after the other, and finds what an empty line cuts.
+    """Reads the pieces in order, and finds strings and heredocs that an empty line cuts.
 
-    The piece behind a cut begins inside of a string or a heredoc, and would look as if it opened another one where
-    it closes that. Of the two ways to read it, the one that leaves nothing open is right.
+    A piece after a cut starts inside of a string or heredoc, whose end would look like the start of another. Of the two
+    ways to read it, the one that leaves nothing open is right.
     """
 
     def __init__(self) -> None:
         self._before = Open()
 
     def of(self, first: int, lines: list[str]) -> Iterator[TutorialWarning]:
-        """The warnings of the next piece."""
+        """Yield the warnings of the next piece."""
         afresh = read(lines, first)
         going_on = read(lines, first, self._before) if _is_open(self._before) else afresh
         if not _is_open(self._before):
@@ -133,7 +130,7 @@ class _Cuts:
             self._before = going_on
             return
         elif not _is_open(afresh):
-            # In the midst of what was cut, unless something in here closed that and opened another.
+            # Still inside the cut, unless this piece closed it and opened another.
             self._before = going_on if going_on == self._before else Open()
         else:
             self._before = afresh
