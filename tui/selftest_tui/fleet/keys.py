@@ -153,7 +153,7 @@ MOVE = (
 
 FIND = (
     Key(("slash",), "/", "filter", "filter",
-        "show only agents that match: words, is:STATE, label:NAME, re:PATTERN; ! inverts", Topic.FIND, line=3),
+        "show only agents that match: words, is:STATE, label:NAME, /REGEX/; ! inverts", Topic.FIND, line=3),
     Key(("tilde",), "~", "search_text", "text in panes",
         "search all terminals (^r: their scrollback too) and conversations; agents with matches become the marked ones",
         Topic.FIND, line=7, disabled_reason=search_disabled_reason),

@@ -234,7 +234,7 @@ BRANCH = (
 
 FIND = (
     Key(("slash",), "/", "filter", "filter", "show only changes that match: words, is:undecided is:conflict is:new "
-        "is:empty kind:test agent:NAME file:PATH, re:PATTERN; ! inverts", Topic.FIND, line=7),
+        "is:empty kind:test agent:NAME file:PATH, /REGEX/; ! inverts", Topic.FIND, line=7),
     Key(("F",), "F", "filter_by", "filter by", "choose a filter from a list", Topic.FIND,
         disabled_reason=targets_disabled_reason,
         opens=True),

@@ -170,7 +170,7 @@ MOVE = (
 
 FIND = (
     Key(("slash",), "/", "filter", "filter",
-        "show only tests that match: words of name, agent, state or failure, is:STATE, re:PATTERN; ! inverts",
+        "show only tests that match: words of name, agent, state or failure, is:STATE, /REGEX/; ! inverts",
         Topic.FIND, line=9),
     Key(("a",), "a", "only_needing", "only ✗◆", "show only what failed, is blocked or needs you, or all again",
         Topic.FIND, line=10),

@@ -60,7 +60,7 @@ MOVE = (
 
 FIND = (
     Key(("slash",), "/", "filter", "filter",
-        "show only blocks that match: words of text, heading or tests, is:STATE, re:PATTERN; ! inverts", Topic.FIND,
+        "show only blocks that match: words of text, heading or tests, is:STATE, /REGEX/; ! inverts", Topic.FIND,
         line=3),
     Key(("a",), "a", "only_needing", "only open", "show only what is open, or all again", Topic.FIND, line=4),
     Key(("o",), "o", "sort", "order", "open ones first, or all in the order of the file", Topic.FIND, line=5),
