@@ -6,6 +6,7 @@ own; platformdirs reads `os.environ` alone, and would move existing files on mac
 
     <config>/selftest-tui/selftest-tui.toml     the person's settings
     <state>/selftest-tui/<hash>/                the last known fleet of one mngr host folder, and answers of its person
+    <state>/selftest-tui/screen-preferences.json  theme, splits, columns and hidden agents, as chosen on screens
     <state>/selftest-tui/runs/<run>.json        pointers to runs, so that they are found from other repositories
     <state>/selftest-tui/resolutions/           resolutions of conflicts
     <state>/selftest-tui/recordings/            recordings of agents that belong to no run
