@@ -16,8 +16,8 @@ from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
 from selftest_core.fleet.watch.fleet_cache import fleet_folder
 from selftest_recorder.e2e.session import open_session
+from selftest_tui.fleet.acting import plan_shell
 from selftest_tui.fleet.answers import Answer, Answers
-from selftest_tui.fleet.shell import plan_shell
 from standins import EMPTY, mngr_that
 from worlds import eventually
 

@@ -13,7 +13,7 @@ from selftest_core.run.fetch.conversations import Conversation, keep_conversatio
 from selftest_core.run.plan.names import RUN_LABEL
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, MngrProgram
-from selftest_tui.fleet.pane.messages_of import messages_of
+from selftest_tui.fleet.pane.agent_messages import messages_of
 
 if TYPE_CHECKING:
     from pathlib import Path

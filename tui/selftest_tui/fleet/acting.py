@@ -9,6 +9,7 @@ A method that fails raises SelftestError: who called it shows that.
 from __future__ import annotations
 
 import asyncio
+import shlex
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from textual.app import SuspendNotSupported
@@ -16,15 +17,14 @@ from textual.app import SuspendNotSupported
 from selftest_core.actions import confirm_keys as key_guard
 from selftest_core.actions import send_keys as keystrokes
 from selftest_core.actions.agent_actions import Act, ActResult, steer, target_of
-from selftest_core.actions.attach import plan_attach
+from selftest_core.actions.attach import AttachPlan, new_window_argv, plan_attach
 from selftest_core.actions.send_keys import Keystroke
 from selftest_core.actions.terminal import hand_over
 from selftest_core.agent_types.condition import ASKING, reason
 from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.tools import panes
-from selftest_core.tools.tmux import default_socket
+from selftest_core.tools.tmux import default_socket, own_server, tmux_environment
 from selftest_tui.fleet.answers import Answer, Answers
-from selftest_tui.fleet.shell import plan_shell
 from selftest_tui.shared.dialogs.composer import Composed, Composer
 from selftest_tui.shared.dialogs.dialogs import Question, Results, target_lines
 from selftest_tui.shared.present import clean, plural
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from selftest_core.actions.agent_actions import Target
-    from selftest_core.actions.attach import AttachPlan
     from selftest_core.agents import AgentKey
     from selftest_core.conversation.search import ConversationHit
     from selftest_core.fleet.observations import TmuxSession
@@ -63,6 +62,10 @@ _DANGEROUS_KEYS = (
     "On this tmux server mngr has bound Ctrl-Q to destroy the agent that you are attached to, and Ctrl-T to stop it, "
     "without asking. Shall both ask first from now on? (This is asked once for each server.)"
 )
+
+
+_HERE = 'cd -- "$1" && exec "${SHELL:-/bin/sh}"'
+_THERE = 'exec "${SHELL:-/bin/sh}" -l'
 
 
 class Cockpit(Protocol):
@@ -415,3 +418,24 @@ def _type(target: Target, session: SessionRef | None, pane_id: str | None, compo
     except SelftestError as error:
         return ActResult(target, False, error.title, error.hint)
     return ActResult(target, True, "typed")
+
+
+def plan_shell(row: Row, environ: Mapping[str, str]) -> AttachPlan:
+    """Plan the person's shell in the agent's work folder; inside tmux in a new window. Raises RefusedError."""
+    agent = row.agent
+    if not agent.work_dir:
+        raise RefusedError(f"{agent.name} has no work dir", "mngr names none for it.")
+    if agent.host.is_local:
+        inner: tuple[str, ...] = ("/bin/sh", "-c", _HERE, "sh", agent.work_dir)
+    elif agent.host.ssh is not None:
+        script = f"cd -- {shlex.quote(agent.work_dir)} && {_THERE}"
+        there = f"exec sh -c {shlex.quote(script)}"
+        inner = ("/bin/sh", "-c", f"{agent.host.ssh.command} -t {shlex.quote(there)}")
+    else:
+        raise RefusedError(f"{agent.name} cannot be reached", "mngr gives no ssh command for its host.")
+    where = f"A shell in {clean(agent.work_dir)}"
+    own = own_server(environ)
+    if own is None:
+        return AttachPlan(inner, dict(environ), "hand over", f"{where}; `exit` brings you back.", agent.name)
+    argv = new_window_argv(own, "shell", inner, environ)
+    return AttachPlan(argv, tmux_environment(environ), "window", f"{where} opens in a new tmux window.", agent.name)

@@ -6,6 +6,7 @@ is looked at and again on request, never in a loop. A question that is overtaken
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,21 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from selftest_core.conversation.last_messages import has_conversation, last_messages, read_messages, state_folder
 from selftest_core.errors import SelftestError
+from selftest_core.run.fetch.conversations import kept_conversation
+from selftest_core.run.plan.names import RUN_LABEL
 from selftest_tui.shared.present import clean
 from selftest_tui.shared.widgets.screen_text import block
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from textual.app import ComposeResult
 
     from selftest_core.fleet.observations import TmuxSession
     from selftest_core.fleet.view import FleetView, Row
+    from selftest_core.tools.mngr import Mngr
 
 LIMIT = 60
 """How many steps are asked for: messages, and results of tool calls."""
@@ -120,3 +125,24 @@ def _step(message: str) -> Content:
     """One step: its first line says who and when."""
     head, _, text = message.partition("\n")
     return Content.assemble((block(head), "$foreground-muted"), "\n", block(text))
+
+
+async def messages_of(mngr: Mngr, row: Row, limit: int) -> tuple[str, ...]:
+    """Return the last `limit` steps of an agent, each a text whose first line has speaker and time. Raises ToolError.
+
+    They come from its transcript on this machine, else from what its run has kept, else from mngr.
+    """
+    if not has_conversation(row.agent):
+        return ()
+    found = await asyncio.to_thread(_on_this_machine, mngr.environ, row, limit)
+    return found or await last_messages(mngr, row.agent, limit)
+
+
+def _on_this_machine(environ: Mapping[str, str], row: Row, limit: int) -> tuple[str, ...]:
+    folder = state_folder(environ, row.agent)
+    found = read_messages(folder, limit) if folder is not None else ()
+    if found:
+        return found
+    kept = kept_conversation(environ, row.agent.labels.get(RUN_LABEL, ""), row.agent.id)
+    # Blank lines are between steps alone: those of a message are indented.
+    return tuple(step for step in kept.split("\n\n") if step.strip())[-limit:]

@@ -270,8 +270,7 @@ class SidePane(Vertical, can_focus=False):
         return f"It is {row.category.value}, and has no tmux session.\nS starts it."
 
     async def _ask_messages(self, row: Row) -> tuple[str, ...]:
-        from selftest_tui.fleet.pane.agent_messages import LIMIT
-        from selftest_tui.fleet.pane.messages_of import messages_of  # not needed for the first frame
+        from selftest_tui.fleet.pane.agent_messages import LIMIT, messages_of  # not needed for the first frame
 
         return await messages_of(cast("_Fleet", self.screen).mngr, row, LIMIT)
 
