@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.conversation.common_transcript import instant_of
 from selftest_core.frozen import dataclass
+from selftest_core.tools.mngr_files import instant_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,8 +17,8 @@ from typing import Any
 
 from selftest_core.agent_types.condition import CODEX, Condition, Kind, one_line
 from selftest_core.conversation.appended_lines import open_below
-from selftest_core.conversation.common_transcript import instant_of
 from selftest_core.frozen import dataclass
+from selftest_core.tools.mngr_files import instant_of
 
 _TAILS = (64 * 1024, 4 * 1024 * 1024)
 _PATH_LIMIT = 4096

@@ -27,12 +27,12 @@ from selftest_core.conversation.common_transcript import (
     ToolCall,
     ToolResult,
     count,
-    instant_of,
     model_of,
     parse_object,
     text_of,
 )
 from selftest_core.frozen import dataclass
+from selftest_core.tools.mngr_files import instant_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -19,13 +19,12 @@ import contextlib
 import json
 import os
 from dataclasses import field
-from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast
 
 from selftest_core.conversation.appended_lines import BEGINNING, Place, read_appended
 from selftest_core.frozen import dataclass
-from selftest_core.tools.mngr_files import replace_surrogates
+from selftest_core.tools.mngr_files import instant_of, replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -182,14 +181,6 @@ def model_of(value: object) -> str:
     """Check a model's name; "" for an invalid one."""
     name = text_of(value)
     return name if len(name) <= _LONGEST_MODEL else ""
-
-
-def instant_of(value: object) -> float | None:
-    """Parse an ISO 8601 time to seconds since the epoch; None where it is none."""
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _step(document: Mapping[str, object]) -> Step:

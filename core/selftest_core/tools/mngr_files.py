@@ -13,7 +13,7 @@ import json
 import os
 import stat
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -136,7 +136,7 @@ def parse_data(agent_id: str, text: bytes) -> AgentFile:
         command=_text(document, "command"),
         work_dir=_text(document, "work_dir"),
         branch=_text(document, "created_branch_name") or None,
-        created_at=_instant(document.get("create_time")),
+        created_at=instant_of(document.get("create_time")),
         labels=MappingProxyType(
             {replace_surrogates(str(key)): replace_surrogates(str(value)) for key, value in labels.items()}
         )
@@ -155,11 +155,15 @@ def replace_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _instant(value: object) -> float | None:
-    with contextlib.suppress(ValueError, OverflowError):
-        if isinstance(value, str):
-            return datetime.fromisoformat(value).timestamp()
-    return None
+def instant_of(value: object) -> float | None:
+    """Convert an ISO 8601 time to seconds since the epoch, None where it is none; without a zone it is UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _home_expanded(path: str, environ: Mapping[str, str]) -> Path:

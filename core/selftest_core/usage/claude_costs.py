@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.conversation.appended_lines import read_small
-from selftest_core.conversation.common_transcript import Tokens, count, instant_of, model_of, parse_object
+from selftest_core.conversation.common_transcript import Tokens, count, model_of, parse_object
+from selftest_core.tools.mngr_files import instant_of
 from selftest_core.usage.tokens import ProgramTotals, ReportedCost
 
 if TYPE_CHECKING:

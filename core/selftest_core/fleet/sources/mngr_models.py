@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from selftest_core.tools.mngr_files import replace_surrogates
+from selftest_core.tools.mngr_files import instant_of, replace_surrogates
 
 _PLAIN_ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
@@ -54,17 +53,6 @@ def _truth(value: object) -> bool:
     return value is True
 
 
-def _instant(value: object) -> float | None:
-    """Convert an ISO 8601 time to seconds since the epoch; without a zone it is UTC."""
-    if not isinstance(value, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
 def _labels(value: object) -> dict[str, str]:
     return {replace_surrogates(str(k)): _word(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
 
@@ -80,7 +68,7 @@ type Text = Annotated[str, BeforeValidator(_text_or_empty)]
 type OptionalText = Annotated[str | None, BeforeValidator(_text_or_nothing)]
 type OptionalNumber = Annotated[float | None, BeforeValidator(_number)]
 type OptionalWholeNumber = Annotated[int | None, BeforeValidator(_whole_number)]
-type OptionalInstant = Annotated[float | None, BeforeValidator(_instant)]
+type OptionalInstant = Annotated[float | None, BeforeValidator(instant_of)]
 type Truth = Annotated[bool, BeforeValidator(_truth)]
 type Labels = Annotated[dict[str, str], BeforeValidator(_labels)]
 type AnyMapping = Annotated[dict[str, Any], BeforeValidator(_mapping)]
