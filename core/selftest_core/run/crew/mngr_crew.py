@@ -3,7 +3,7 @@
 `mngr list` costs seconds, so its answers are cached (`run.crew.listings`). Whether an outcome exists is read from the
 file system for local agents, and asked by one batched `mngr exec` for each remote provider. Each provider is asked on
 its own: mngr fails a whole call when one host of it is down. An agent is absent only after a newer listing confirms it.
-Nothing here starts an agent or a host. Used in one event loop; threads run pure functions only, and the probe has a
+No call starts a stopped agent or host. Used in one event loop; threads run pure functions only, and the probe has a
 thread of its own (`LocalFleet`).
 """
 
