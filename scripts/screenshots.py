@@ -92,7 +92,7 @@ def _make_the_same_everywhere() -> None:
 
 
 def _update_snapshots() -> None:
-    tests = sorted(str(path) for path in (ROOT / "tests" / "tui").glob("test_*.py") if "compare(" in path.read_text())
+    tests = sorted(str(path) for path in (ROOT / "tests" / "tui").rglob("test_*.py") if "compare(" in path.read_text())
     argv = [sys.executable, "-m", "pytest", "-q", *tests]
     subprocess.run(argv, cwd=ROOT, env={**os.environ, "UPDATE_SNAPSHOTS": "1"}, check=True)
 

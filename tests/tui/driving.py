@@ -212,7 +212,7 @@ def text_of(svg: str) -> list[str]:
 
 
 def compare(name: str, svg: str) -> None:
-    """Compare with the kept snapshot; SELFTEST_SNAPSHOTS=update in the environment of `make screenshots` writes it."""
+    """Compare with the kept snapshot, or write it where UPDATE_SNAPSHOTS=1 stands in the environment."""
     path = SNAPSHOTS / f"{name}.svg"
     if UPDATES:
         path.write_text(svg, encoding="utf-8")
