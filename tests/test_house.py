@@ -66,7 +66,8 @@ SAMPLE = {
     "second.py": "from . import third\nfrom .third import helper\nclass Used:\n"
     "    def name(self): return third.LIMIT, helper()\n    def other(self): return self.lonely()\n"
     "    def lonely(self): return self.other()\nclass Unused:\n    def name(self): return Unused\n",
-    "third.py": "import sample.first\nLIMIT = 1\nSPARE = 2\ndef helper(): pass\ndef recursive(): return recursive()\n",
+    "third.py": "import sample.first\nLIMIT = 1\nSPARE = 2\ndef helper(): return cast('Shape', LIMIT)\n"
+    "def recursive(): return recursive()\nclass Shape: pass\n",
     "many/__init__.py": "",
     **{f"many/part_{number}.py": "" for number in range(16)},
 }
