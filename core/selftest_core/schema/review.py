@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from selftest_core.git.unsafe_paths import cautions
 from selftest_core.schema.model import EPOCH, Line, Shape, Text, instant
 from selftest_core.verify.schedule import ALONE
 
@@ -88,7 +87,7 @@ class ReviewItem(Shape):
     marks: list[Literal["liar", "culprit", "changes its own judge", "proves nothing new"]] = Field(default_factory=list)
     reason: Text = Field("", description="The reason for any verdict but passed.")
     cautions: list[Text] = Field(
-        default_factory=list, description="Risks that the diff does not show: submodules, settings."
+        default_factory=list, description="Risks: weakened tests with their lines, submodules, settings of git."
     )
 
 
@@ -215,7 +214,7 @@ def review_document(
             needed_by=list(reviewed.dependents.needed_by.get(change.oid, ())),
             lets_in=list(reviewed.dependents.lets_in.get(change.oid, ())),
             **_verified_fields(None if verified is None else verified.verification.items.get(change.oid)),
-            cautions=[_text(one) for one in cautions(change.paths)],
+            cautions=[_text(one) for one in change.cautions],
         )
         for change in reviewed.order
     ]

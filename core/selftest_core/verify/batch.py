@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verifying:
-    """What is verified. `jobs`: test processes at once; `tests`: node ids or files to restrict it to."""
+    """A request to verify. `jobs`: test processes at once; `tests`: node ids or files to restrict it to."""
 
     request: Request
     jobs: int

@@ -1,7 +1,7 @@
 """The environment that tests are run with: the interpreter, what it may read, and where the tested tree appears.
 
-Isolated, the tree appears at the path of the person's checkout, and their virtual environment is mounted read-only
-below it: an editable installation then imports the tested tree, not the person's files. Without isolation the tree
+Isolated, the tree appears at the path of the user's checkout, and their virtual environment is mounted read-only
+below it: an editable installation then imports the tested tree, not the user's files. Without isolation the tree
 stays in its slot, and a module that comes from the checkout makes a result unknown.
 """
 
@@ -35,9 +35,9 @@ _HINT = "Set `verify_command`, or `pytest_command`, to the interpreter that has 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What tests of one project run with. `digest` names it in kept results.
+    """The interpreter and variables of tests of one project. `digest` names it in kept results.
 
-    `readable`: folders outside of the tree that the interpreter needs. `checkout`: the person's work tree.
+    `readable`: folders outside of the tree that the interpreter needs. `checkout`: the user's work tree.
     """
 
     command: tuple[str, ...]

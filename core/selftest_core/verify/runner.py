@@ -39,7 +39,7 @@ _LONGEST_RESULTS = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Testing:
-    """How the tests of one project are run. `timeout`: seconds that a process may take without ending a test."""
+    """The way to run the tests of one project. `timeout`: seconds that a process may take without ending a test."""
 
     environment: Environment
     isolation: Isolation
@@ -91,7 +91,7 @@ def collect_tests(slot: Slot, files: Sequence[str], testing: Testing) -> Collect
 
 
 class _Process:
-    """One process of pytest, and what it told."""
+    """One process of pytest, and its results."""
 
     def __init__(
         self,
@@ -336,7 +336,7 @@ class _Tail:
             del self._tail[: -_KEPT_OUTPUT // 2]
 
     def text(self) -> str:
-        """What was kept, as text."""
+        """Return the kept output as text."""
         left_out = self._count - len(self._head) - len(self._tail)
         note = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
         return bytes(self._head + note + self._tail).decode("utf-8", "replace")

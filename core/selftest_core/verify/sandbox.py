@@ -31,7 +31,7 @@ INSTALL_HINT = "Install bubblewrap: `sudo apt-get install bubblewrap` (or your s
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What keeps tests away from the person's files: `kind` "bubblewrap", or "none" with the reason."""
+    """The isolation of tests from the user's files: `kind` is "bubblewrap", or "none" with the reason."""
 
     kind: str
     reason: str = ""
@@ -76,7 +76,7 @@ def sandbox_argv(
 ) -> list[str]:
     """The command line that runs `argv` isolated.
 
-    `writable`, `readable`: folders below home, /tmp or /run that stay visible. `home`: the person's home, hidden.
+    `writable`, `readable`: folders below home, /tmp or /run that stay visible. `home`: the user's home, hidden.
     `bindings`: more writable folders, by where they appear.
     """
     made = [PROGRAM, "--unshare-all", "--die-with-parent", "--new-session"]
@@ -87,7 +87,7 @@ def sandbox_argv(
         # /var/run is a link to /run on most systems; what is below a hidden folder is hidden with it.
         if folder.is_dir() and not folder.is_symlink() and folder != Path("/"):
             made += ["--size", str(MAX_TEMPORARY), "--tmpfs", str(folder)]
-    # In this order: the tree may appear where the person's checkout is, and their environment inside it.
+    # In this order: the tree may appear where the user's checkout is, and their environment inside it.
     for place, source in bindings.items():
         made += ["--bind", str(source), str(place)]
     for folder in readable:

@@ -1,6 +1,6 @@
-"""Folders in which trees are laid out and tested, one after the other: an own index, no `.git`, cleaned and proved.
+"""Folders in which trees are checked out and tested, one after the other: an index of their own, no `.git`, verified.
 
-A slot lies in the person's cache folder, never in their repository: inside it pytest would find their configuration.
+A slot lies in the user's cache folder, never in their repository: inside it pytest would find their configuration.
 git moves a slot from one tree to the next by what differs, which takes milliseconds.
 """
 
@@ -65,7 +65,7 @@ class Slot:
             raise RefusedError(f"The tree {tree[:12]} cannot be laid out as it is", dirt[:500])
 
     def _dirt(self) -> str:
-        """What differs from the tree that was laid, ignored files too; empty where nothing does."""
+        """List what differs from the tree that was laid, ignored files too."""
         done = self._call("status", "--porcelain", "--ignored", "--untracked-files=all", "--ignore-submodules=all")
         # The engine's HEAD is not what is laid here: only the second column, the work tree's, counts.
         lines = [line for line in done.stdout.splitlines() if line[1:2] != " "]

@@ -59,7 +59,7 @@ class Verdict(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a change, or the whole candidate, did to a test."""
+    """The effect of a change, or of the whole candidate, on a test."""
 
     FIXED = "fixed"
     KEPT = "kept"

@@ -48,7 +48,7 @@ class Verified(StrEnum):
 
 
 class Mark(StrEnum):
-    """What a person must look at first in a change."""
+    """A reason to look at a change first."""
 
     LIAR = "liar"
     CULPRIT = "culprit"

@@ -209,3 +209,13 @@ def test_a_conflict_can_be_made_to_forbid_publishing(desk: Desk) -> None:
     assert "refs/heads/fixes" not in desk.user.refs()
     everything_else = Request(("bob",), base="main", publish="fixes", decisions=decisions)
     assert review(everything_else, desk.repository.folder, os.environ).is_done
+
+
+def test_a_change_that_weakens_a_test_says_so(tmp_path: Path) -> None:
+    repository = Repository.make(tmp_path / "r")
+    repository.commit("Start", {"tests/test_sum.py": "def test_sum():\n    assert total() == 1000\n"})
+    repository.git("checkout", "-q", "-b", "ada")
+    repository.commit("[FIX_TEST] Mend", {"tests/test_sum.py": "def test_sum():\n    assert total() <= 1000\n"})
+    result = review(Request(targets=("ada",), base="main"), repository.folder, os.environ)
+    (item,) = review_document(result.reviewed, result.candidate, None).items
+    assert item.cautions == ["weakens a test: tests/test_sum.py:2: test_sum: an assertion is changed"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
-from selftest_core.git.unsafe_paths import cautions
 from selftest_core.review.changes.inputs import Request
 from selftest_tui.cli.command import DONE, SOMETHING_LEFT, require_terminal, tell, write_answer
 from selftest_tui.shared.loading import loading
@@ -105,7 +104,7 @@ def _summary_lines(result: BatchResult) -> list[str]:
     agents = {source.agent for change in reviewed.order for source in change.sources}
     lines = [f"{plural(len(reviewed.order), 'change')} of {plural(len(agents), 'agent')}"]
     lines += [f"left out: {name}: {reason}" for name, reason in reviewed.plan.left_out]
-    lines += [f"check {change.oid[:12]}: {words}" for change in reviewed.order for words in cautions(change.paths)]
+    lines += [f"check {change.oid[:12]}: {words}" for change in reviewed.order for words in change.cautions]
     if reviewed.open:
         lines.append(f"{len(reviewed.open)} open: undecided or in conflict; undecided changes are never published")
     if result.published is not None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from selftest_core.frozen import dataclass
-from selftest_core.git.unsafe_paths import cautions
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_tui.review import words as review_words
 from selftest_tui.review.lines import subject_of
@@ -52,7 +51,7 @@ def headline(row: ReviewRow) -> Content:
         (place, MUTED), present.clean(row.why) or "in the order of the branch", "\n",
         said, (" · not verified", MUTED),
     ]  # fmt: skip
-    for words in cautions(row.change.paths)[:1]:
+    for words in row.change.cautions[:1]:
         pieces += ["\n", (f"check: {present.clean(words)}", "$text-warning")]
     return Content.assemble(*pieces)
 

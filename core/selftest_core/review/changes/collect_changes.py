@@ -13,15 +13,20 @@ from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.commit_changes import PathChange, missing_contents, read_changes
 from selftest_core.git.objects import Commit, is_oid, trailers
-from selftest_core.git.unsafe_paths import forbidden_path
+from selftest_core.git.unsafe_paths import cautions, forbidden_path
 from selftest_core.review.candidate_branch import Item
-from selftest_core.review.changes.kinds import Kind, kind_of_commit
+from selftest_core.review.changes.kinds import Kind, kind_of_commit, kind_of_path
+from selftest_core.review.changes.weakening import Weakening, find_weakenings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_core.git.merges import Side
     from selftest_core.git.object_store import ObjectStore
+
+
+_LARGEST_TEST_FILE = 1024 * 1024
+"""Bytes; a larger file is not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class Source:
 class Change:
     """One distinct change. `sources` in the order of the branches; `item` is the source that is picked.
 
-    `lines`: the number of lines that it adds and removes.
+    `lines`: the number of lines that it adds and removes. `weakenings`: places where it makes a test easier to pass.
     """
 
     item: Item
@@ -55,6 +60,13 @@ class Change:
     kind: Kind
     paths: tuple[PathChange, ...]
     lines: int = 0
+    weakenings: tuple[Weakening, ...] = ()
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Warnings before it is kept, with its paths, not yet safe to show."""
+        weaker = (f"weakens a test: {one.path}:{one.line}: {one.what}" for one in self.weakenings)
+        return (*weaker, *cautions(self.paths))
 
     @property
     def oid(self) -> str:
@@ -215,7 +227,25 @@ def _change(
     touched = paths[picked.oid]
     kind = kind_of_commit(commit.subject, trailers(commit.text), (change.path for change in touched))
     item = Item(picked.oid, base, commit.tree, commit.author, _message(picked, sources))
-    return Change(item, tuple(sources), kind, touched, patches[picked.oid].lines)
+    return Change(item, tuple(sources), kind, touched, patches[picked.oid].lines, _weakenings(store, touched))
+
+
+def _weakenings(store: ObjectStore, paths: Sequence[PathChange]) -> tuple[Weakening, ...]:
+    """Compare the Python test files of a commit."""
+    files = {
+        one.path: (_text(store, one.before), _text(store, one.after))
+        for one in paths
+        if one.path.endswith(".py")
+        and (kind_of_path(one.path) is Kind.TEST or one.path.rpartition("/")[2] == "conftest.py")
+    }
+    return find_weakenings(files) if files else ()
+
+
+def _text(store: ObjectStore, side: Side | None) -> str | None:
+    if side is None or not side.mode.startswith("100"):
+        return None
+    body = store.read(side.oid)[1]
+    return body.decode("utf-8", "replace") if len(body) <= _LARGEST_TEST_FILE else ""
 
 
 def _message(picked: Source, sources: Sequence[Source]) -> bytes:
