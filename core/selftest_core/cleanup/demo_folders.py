@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 PREFIX = "selftest-demo-"
 MARKER = ".selftest-demo"
 _SOCKET_LIMIT = 100
-"""Bytes that a Unix socket's path may have on every system (Linux 107, macOS 103), with some to spare."""
+"""Most bytes of a Unix socket's path on every system (Linux 107, macOS 103), with a margin."""
 PATIENCE = 60.0
-"""Seconds until what does not end is reported instead."""
+"""Seconds to wait for processes to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class DemoFolder:
 
 
 class Claim:
-    """A new demo folder that is ours until `release`, or until this process ends in whatever way."""
+    """A new demo folder, locked until `release` or until this process ends."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_folder(environ))).resolve()
@@ -69,11 +69,11 @@ class Claim:
             self._note.write_text(str(self.path), encoding="utf-8")
 
     def keep(self) -> None:
-        """Let the folder stay after us, until `sweep` is told to remove it."""
+        """Keep the folder after this process, until `sweep` removes it."""
         self._write(is_kept=True)
 
     def release(self) -> None:
-        """Give up the lock."""
+        """Release the lock."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -85,7 +85,7 @@ class Claim:
 
 
 def demo_folders(environ: Mapping[str, str]) -> tuple[DemoFolder, ...]:
-    """Every demo folder of this user that can be found, by path. Drops the notes of folders that are gone."""
+    """Find all demo folders of this user, by path. Remove the notes of folders that are gone."""
     found: dict[Path, DemoFolder] = {}
     for path in _candidates(environ):
         folder = _read(path)
@@ -95,13 +95,13 @@ def demo_folders(environ: Mapping[str, str]) -> tuple[DemoFolder, ...]:
 
 
 def still_ours_to_remove(folder: DemoFolder) -> bool:
-    """Look again, at the last moment: the folder is a demo's, this user's, and nobody holds it."""
+    """Check again that the folder is a demo's and this user's, and that nobody holds its lock."""
     now = _read(folder.path)
     return now is not None and not now.is_live
 
 
 def forget(environ: Mapping[str, str], path: Path) -> None:
-    """Drop the note of a folder that is gone."""
+    """Remove the note of a folder that is gone."""
     with contextlib.suppress(OSError):  # read-only state folder: there is no note then
         (_notes(environ) / path.name).unlink(missing_ok=True)
 
@@ -118,7 +118,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _read(path: Path) -> DemoFolder | None:
-    """The demo folder at a path; None where it is none of this user's."""
+    """Read the demo folder at a path; None if it is not one of this user."""
     try:
         about = path.lstat()
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or not path.name.startswith(PREFIX):
@@ -150,7 +150,7 @@ def _notes(environ: Mapping[str, str]) -> Path:
 
 
 def _short_folder(environ: Mapping[str, str]) -> Path:
-    """Where a demo's sockets have short enough paths and its programs may run."""
+    """Choose a temporary folder where sockets have short paths and programs may run."""
     longest = len(os.fsencode(f"/{PREFIX}12345678/t/tmux-{os.getuid()}/default"))
     for folder in (environ.get("TMPDIR") or "/tmp", "/tmp"):
         if Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
@@ -171,20 +171,20 @@ def _short_folder(environ: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """One thing that was left behind. `says` in words what it is; `is_kept`: on purpose."""
+    """The folder of an ended demo. `says`: its description."""
 
     folder: DemoFolder
     says: str
 
     @property
     def is_kept(self) -> bool:
-        """True for what a person asked to keep."""
+        """True if the user asked to keep it."""
         return self.folder.is_kept
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What became of one leftover. `problems`, in words; empty when it is gone."""
+    """The result of removing a leftover. `problems`: messages; empty when it is gone."""
 
     leftover: Leftover
     problems: tuple[str, ...] = ()
@@ -196,7 +196,7 @@ class Swept:
 
 
 def leftovers(environ: Mapping[str, str]) -> tuple[Leftover, ...]:
-    """Everything that can be swept, by looking only."""
+    """Find the leftovers of demos."""
     found = []
     for folder in demo_folders(environ):
         if not folder.is_live:
@@ -208,12 +208,12 @@ def leftovers(environ: Mapping[str, str]) -> tuple[Leftover, ...]:
 
 
 def sweep(found: Sequence[Leftover], environ: Mapping[str, str]) -> tuple[Swept, ...]:
-    """Remove these leftovers, each looked at once more before it is touched."""
+    """Remove these leftovers; check each again before."""
     return tuple(_swept(one, environ) for one in found)
 
 
 def sweep_dead_demos(environ: Mapping[str, str]) -> tuple[Swept, ...]:
-    """Clear what killed demos left; those that were kept stay."""
+    """Remove the leftovers of killed demos; keep those of `--keep`."""
     return sweep([one for one in leftovers(environ) if not one.is_kept], environ)
 
 
@@ -221,7 +221,7 @@ def _swept(leftover: Leftover, environ: Mapping[str, str]) -> Swept:
     if not leftover.folder.path.exists():
         return Swept(leftover)
     if not still_ours_to_remove(leftover.folder):
-        return Swept(leftover, (f"{leftover.folder.path} changed meanwhile: left alone",))
+        return Swept(leftover, (f"{leftover.folder.path} changed meanwhile: kept",))
     problems = end_world(leftover.folder.path)
     if not problems:
         forget(environ, leftover.folder.path)
@@ -242,7 +242,7 @@ def tmux_dir_of(root: Path) -> Path:
 
 
 def end_world(root: Path) -> tuple[str, ...]:
-    """End everything of the world at `root` and remove the folder; returns what could not be ended, in words."""
+    """End all processes of the world at `root` and remove its folder; return messages about what failed."""
     deadline = time.monotonic() + PATIENCE
     left = _end_processes(root, deadline)
     problems = [f"process {pid} does not end" for pid in left]
@@ -256,7 +256,7 @@ def end_world(root: Path) -> tuple[str, ...]:
 
 
 def processes_of(root: Path) -> tuple[int, ...]:
-    """The processes of this user that were started in the world at `root`, without ourselves."""
+    """List the processes of this user that were started in the world at `root`, except this one."""
     mark = f"MNGR_HOST_DIR={host_dir_of(root)}"
     if Path("/proc/self/environ").exists():
         return tuple(pid for pid in _pids_of_proc() if pid != os.getpid() and _carries(pid, mark))
@@ -269,7 +269,7 @@ def processes_of(root: Path) -> tuple[int, ...]:
 
 
 def _end_processes(root: Path, deadline: float) -> tuple[int, ...]:
-    """Ask tmux's servers, then every process, then end it; again until none is left."""
+    """Stop the tmux servers, then hang up and kill all processes, until none is left; return those that are."""
     for number in (signal.SIGHUP, signal.SIGKILL, signal.SIGKILL):
         _end_servers(root)
         for pid in processes_of(root):
@@ -328,10 +328,10 @@ def _signal(root: Path, pid: int, number: signal.Signals) -> None:
 
 
 def _remove(root: Path) -> bool:
-    """Remove the folder, its marker last, so that a removal cut short is found again. True if something is left."""
+    """Remove the folder, its marker last, so that an interrupted removal is found again. Return True if it is left."""
 
     def open_up(function: Callable[..., object], path: str, error: BaseException) -> None:
-        """A folder without write permission, as tests and tools leave them, keeps its files until it has it."""
+        """Make a folder writable, and try again: tests and tools leave folders without write permission."""
         with contextlib.suppress(OSError):
             Path(path).parent.chmod(0o700)
             if Path(path).is_dir() and not Path(path).is_symlink():

@@ -1,8 +1,7 @@
-"""What reviews left: folders of reviews that are long over, and refs of reviews whose folder is gone.
+"""Leftovers of reviews: folders of old reviews, and refs of reviews whose folder is gone.
 
-A review that somebody has open is never touched, nor one in which something was decided that was never published:
-that is a person's work. Each is looked at once more before it goes, with its log held, so that nobody can open it
-meanwhile.
+A review that is open, or has decisions that were never published, is never removed. Each is checked again before it is
+removed, with its log locked, so that nobody can open it meanwhile.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 type Kind = Literal["review", "refs"]
 
 OLD = 30 * 24 * 3600.0
-"""Seconds after which nobody is taken to come back to a review that is done."""
+"""Seconds without activity after which a finished review is old."""
 _DECIDED = ACTS | {"undone", "redone"}
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewLeftover:
-    """One thing that a review left. `names`: exactly what goes; `refs` of them with the ids that they were seen at.
+    """One leftover of a review. `names`: exactly what is removed; `refs`: those of them that are refs, with their ids.
 
     `path`: the review's folder, or the repository where that is gone.
     """
@@ -50,7 +49,7 @@ class ReviewLeftover:
 def review_leftovers(
     environ: Mapping[str, str], repository: Path | None, now: float, selection: Selection = ALL
 ) -> tuple[tuple[ReviewLeftover, ...], tuple[str, ...]]:
-    """What reviews of this repository left, by looking only; and what could not be looked at, in words.
+    """Find the leftovers of this repository's reviews, and messages about what could not be checked.
 
     `now`: seconds since the epoch.
     """
@@ -60,10 +59,10 @@ def review_leftovers(
         place = find_place(repository, environ)
         git = Git(place.git_dir, environ)
         refs = git.refs("refs/selftest/")
-        # Work trees of one repository have their refs in common, and each its own folder.
+        # Work trees share the refs of a repository, and have folders of their own.
         tops = dict.fromkeys([repository, *git.worktrees()])
     except (SelftestError, OSError) as error:
-        return (), (f"the reviews of {repository} were not looked for: {' '.join(str(error).split())}",)
+        return (), (f"the reviews of {repository} were not checked: {' '.join(str(error).split())}",)
     found: list[ReviewLeftover] = []
     homes = {path.name: path for top in tops for path in runs_folder(top).glob("review-*")}
     for name, home in sorted(homes.items()):
@@ -74,7 +73,7 @@ def review_leftovers(
             and _is_over(home, now)
         ):
             own = _refs_of(refs, name)
-            says = f"review {name}: its folder, and the refs that keep its commits (nobody was in it for 30 days)"
+            says = f"review {name}: its folder, and the refs that keep its commits (unused for 30 days)"
             names = (str(home), *(ref for ref, _ in own))
             found.append(ReviewLeftover("review", name, home, says, names, own, place.git_dir))
     for name in dict.fromkeys(_names_in(refs)):
@@ -88,15 +87,15 @@ def review_leftovers(
 
 
 def remove_review(leftover: ReviewLeftover, environ: Mapping[str, str], now: float) -> tuple[str, ...]:
-    """Remove one; what could not be done, in words."""
+    """Remove a leftover; return messages about what failed."""
     try:
         if leftover.kind == "refs":
             _remove_refs(leftover, environ)
             return ()
         with open_log(leftover.path):
-            # Whoever waited for us finds that it is gone, and nothing of it is left to be half of something.
+            # A process that waits for the lock finds that the review is gone.
             if not _is_done_with(leftover.path, now):
-                return (f"{leftover.review} is in use again: left alone",)
+                return (f"{leftover.review} is in use again: kept",)
             _remove_refs(leftover, environ)
             shutil.rmtree(leftover.path)
     except (SelftestError, OSError) as error:
@@ -109,7 +108,7 @@ def _is_over(home: Path, now: float) -> bool:
 
 
 def _is_done_with(home: Path, now: float) -> bool:
-    """Nobody acted in it for long, and nothing was decided since it was published last."""
+    """Return whether a review is old, and all its decisions are published."""
     log = home / LOG
     try:
         if home.is_symlink() or now - log.stat().st_mtime <= OLD:
@@ -137,7 +136,7 @@ def _refs_of(refs: Mapping[str, str], name: str) -> tuple[tuple[str, str], ...]:
 
 
 def _remove_refs(leftover: ReviewLeftover, environ: Mapping[str, str]) -> None:
-    """All of them or none, and each only where it is what was shown."""
+    """Remove all refs or none, and only if they still have the ids that were shown."""
     if leftover.refs:
         commands = "".join(f"delete {ref} {oid}\n" for ref, oid in leftover.refs)
         git = Git(leftover.git_dir, environ)

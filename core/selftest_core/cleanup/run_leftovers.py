@@ -1,9 +1,8 @@
-"""What ended runs left: their agents, the clone that those came from, entries in the settings of Claude Code, refs of
-runs that are gone, old run folders.
+"""Leftovers of ended runs: agents, clones, entries in Claude Code's settings, refs of runs that are gone, old folders.
 
-Only what can be proved to be a run's own is offered: an agent by its id and its label both, a ref by a run's id and
-the absence of its folder. A run that is conducted, or could be taken up again, is never touched, which is looked at
-once more before each removal, with the journal held so that no conductor can begin meanwhile.
+Only what certainly belongs to a run is offered: an agent by id and label, a ref by a run's id and its missing folder. A
+run that is live or can be resumed is never touched; this is checked again before each removal, with the journal locked
+so that no conductor can start meanwhile.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ if TYPE_CHECKING:
 type Kind = Literal["agents", "session", "clone", "branches", "trust", "refs", "run"]
 
 OLD = 30 * 24 * 3600.0
-"""Seconds after its end at which a run's whole folder is offered."""
+"""Seconds after its end when a run's folder is offered."""
 _LISTING = 240.0
-"""Seconds for a listing: nobody looks at a screen meanwhile, and what is not listed is not offered."""
+"""Seconds for a listing: no screen waits for it, and an agent that is not listed is not offered."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLeftover:
-    """One thing that a run left. `names`: exactly what goes. `path`: the run's folder, or the repository for refs."""
+    """One leftover of a run. `names`: exactly what is removed. `path`: the run's folder, or the repository for refs."""
 
     kind: Kind
     run: str
@@ -66,9 +65,9 @@ class RunLeftover:
 async def run_leftovers(
     environ: Mapping[str, str], repository: Path | None, now: float, selection: Selection = ALL
 ) -> tuple[tuple[RunLeftover, ...], tuple[str, ...]]:
-    """Find what ended runs left, in the order of removal; and as messages what could not be looked at.
+    """Find the leftovers of ended runs, in the order of removal, and messages about what could not be checked.
 
-    `now`: seconds since the epoch. mngr is asked only where there are runs, one listing for each of their providers.
+    `now`: seconds since the epoch. mngr is only asked if there are runs: one listing for each of their providers.
     """
     own = own_folders(environ, repository) if selection.is_here and repository else run_folders(environ, repository)
     glanced = [glance(folder) for folder in own if selection.includes(folder.run)]
@@ -84,13 +83,13 @@ async def run_leftovers(
 
 
 async def remove(leftover: RunLeftover, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Remove one; what could not be done, in words. Looks again whether the run has ended."""
+    """Remove a leftover, if its run has still ended; return messages about what failed."""
     try:
         with contextlib.ExitStack() as held:
             if leftover.folder is not None:
                 held.enter_context(hold(leftover.folder))
                 if not leftover.folder.read().is_over:
-                    return (f"the run {leftover.run} goes on: left alone",)
+                    return (f"the run {leftover.run} is live again: kept",)
             return await _removed(leftover, environ)
     except (SelftestError, OSError) as error:
         return (" ".join(str(error).split("\n")),)
@@ -114,7 +113,7 @@ async def _removed(leftover: RunLeftover, environ: Mapping[str, str]) -> tuple[s
             _remove_refs(leftover, environ)
         case "run":
             _remove_refs(leftover, environ)
-            # The journal goes last: what is left after an interruption is still an ended run.
+            # The journal is removed last: after an interruption the rest is still an ended run.
             for path in leftover.path.iterdir():
                 if path.name not in ("journal.jsonl", "plan.json"):
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -161,7 +160,7 @@ def _of_run(
 async def _agents_of(
     found: Sequence[RunGlance], environ: Mapping[str, str]
 ) -> tuple[dict[Path, list[Agent]], tuple[str, ...]]:
-    """The agents of these runs that are still there, by the run's folder."""
+    """List the existing agents of these runs, by the run's folder."""
     providers = {name: None for one in found if one.run is not None for name in providers_of(one.run.plan.provider)}
     agents: list[Agent] = []
     problems: list[str] = []
@@ -169,10 +168,10 @@ async def _agents_of(
         try:
             listed = await list_agents(Mngr(find_mngr(environ), environ, Path("/")), provider, _LISTING)
         except ToolError as error:
-            problems.append(f"the agents of {provider} were not looked for: {error.title}")
+            problems.append(f"the agents of {provider} were not checked: {error.title}")
             continue
         agents += listed.agents
-        problems += [f"the agents of {provider} were not all seen: {one.message}" for one in listed.errors]
+        problems += [f"the agents of {provider} were not all listed: {one.message}" for one in listed.errors]
     by_run: dict[Path, list[Agent]] = {}
     for one in found:
         if one.run is not None:
@@ -183,7 +182,7 @@ async def _agents_of(
 
 
 def _branches_of(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> list[RunLeftover]:
-    """Branches in the person's repository that carry exactly the names that mngr gives to this run's agents."""
+    """Find the branches in the user's repository with exactly the names that mngr gives to this run's agents."""
     if run.plan.transfer != "worktree" or LOCAL_PROVIDER not in providers_of(run.plan.provider):
         return []
     git_dir, names, oids = _refs_of(Path(run.plan.repository), "refs/heads/mngr/", environ)
@@ -205,7 +204,7 @@ def _branches_of(folder: RunFolder, run: Run, environ: Mapping[str, str]) -> lis
 
 
 def _refs_of_none(repository: Path, environ: Mapping[str, str]) -> list[RunLeftover]:
-    """Refs of runs whose folder is gone."""
+    """Find refs of runs whose folder is gone."""
     git_dir, names, oids = _refs_of(repository, REFS, environ)
     by_run: dict[str, list[tuple[str, str]]] = {}
     for name, oid in zip(names, oids, strict=True):
@@ -233,7 +232,7 @@ def _refs_of(
 
 
 def _remove_refs(leftover: RunLeftover, environ: Mapping[str, str]) -> None:
-    """All of them or none, and each only where it is what was shown."""
+    """Remove all refs or none, and only if they still have the ids that were shown."""
     names = [name for name in leftover.names if name.startswith("refs/")]
     if leftover.git_dir is None or not names:
         return
@@ -242,7 +241,7 @@ def _remove_refs(leftover: RunLeftover, environ: Mapping[str, str]) -> None:
         held = git.checked_out()
         for name in names:
             if name in held:
-                raise SelftestError(f"{name} is checked out in {held[name]}: left alone")
+                raise SelftestError(f"{name} is checked out in {held[name]}: kept")
     commands = "".join(f"delete {name} {oid}\n" for name, oid in zip(names, leftover.oids, strict=True))
     git.ask("update-ref", "--no-deref", "--stdin", text=f"start\n{commands}commit\n")
 
@@ -251,7 +250,7 @@ def _remove_clone(folder: Path) -> None:
     clone = folder / "clone"
     trees = clone / ".git" / "worktrees"
     if trees.is_dir() and any(trees.iterdir()):
-        raise SelftestError("agents still have work trees of this clone: left alone", str(clone))
+        raise SelftestError("agents still have work trees of this clone: kept", str(clone))
     shutil.rmtree(clone)
 
 

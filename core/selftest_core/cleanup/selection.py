@@ -1,7 +1,6 @@
-"""The runs and reviews that a sweep is limited to, from the ids that a person typed.
+"""The runs and reviews that a sweep is limited to, from the user's ids.
 
-An id must name exactly one run or review, and a run must have ended: nothing is removed where one of several ids is
-wrong.
+An id must name exactly one run or review, and a run must have ended. If one of the ids is wrong, nothing is removed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The both-ways check: every block of the tutorial is cited by a test, and every citation is of a block.
+"""Match citations with blocks: which blocks no test cites, and which citations match no block.
 
-A citation matches a block when the block's lines, stripped, occur in their order among the cited lines, stripped.
-Blocks drift, so a citation that matches nothing is shown with the block that is nearest to it.
+A citation matches a block if the block's lines, stripped, occur in their order among the cited lines, stripped. A
+stale citation is shown with the most similar block.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from selftest_core.tutorial.tutorial import Block
 
 _FAR = 0.3
-"""Below this likeness two blocks have nothing to do with each other, and naming one would mislead."""
+"""Similarity below which a block is unrelated, and not shown."""
 _CANDIDATES = 64
-"""Blocks that are compared with one stale citation; up to so many all are."""
+"""Most blocks that are compared with one stale citation."""
 _COMPARED = 4_000
-"""Characters that are compared: comparing takes the product of both lengths."""
+"""Characters that are compared: the time is quadratic."""
 _WORD = re.compile(r"\w+")
 
 
@@ -37,7 +37,7 @@ class CitedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A citation of something that is no block. `similarity` is 0 to 1, and None together with `nearest`."""
+    """A citation that matches no block. `similarity`: 0 to 1, None together with `nearest`."""
 
     citation: Citation
     nearest: Block | None
@@ -46,7 +46,7 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the check found. `blocks` in the order of the tutorial, `stale` in the order of the tests."""
+    """The result. `blocks`: in the order of the tutorial; `stale`: in the order of the tests."""
 
     blocks: tuple[CitedBlock, ...]
     stale: tuple[Stale, ...]
@@ -87,7 +87,7 @@ def cover(blocks: Sequence[Block], citations: Sequence[Citation]) -> Coverage:
 
 
 def _by_rarest_line(needed: Sequence[Sequence[str]]) -> dict[str, list[int]]:
-    """The blocks by the line of each that the fewest have: two thousand blocks may all begin with the same `cd`."""
+    """Index the blocks by their rarest line: two thousand blocks may all start with the same `cd`."""
     counted = Counter(line for lines in needed for line in set(lines))
     found: defaultdict[str, list[int]] = defaultdict(list)
     for index, lines in enumerate(needed):
@@ -101,15 +101,15 @@ def _lines(text: str) -> list[str]:
 
 
 def _occurs(block: Sequence[str], cited: Sequence[str]) -> bool:
-    """True when the lines of the block occur in order, not necessarily next to each other, among the cited."""
+    """True when the lines of the block occur in order among the cited lines, with or without others between."""
     rest = iter(cited)
     return all(line in rest for line in block)
 
 
 class _Nearest:
-    """Finds the block that a text is most like. Of many blocks only those are compared that share its rarest words.
+    """Finds the most similar block of a text. Of many blocks, only those with its rarest words are compared.
 
-    Made at the first question: only a stale citation needs the matcher, and there are few.
+    The index is built for the first stale citation, since most checks have none.
     """
 
     def __init__(self, needed: Sequence[Sequence[str]]) -> None:
@@ -119,7 +119,7 @@ class _Nearest:
         self._known: dict[str, tuple[int | None, float | None]] = {}
 
     def to(self, text: str) -> tuple[int | None, float | None]:
-        """The number of the nearest block and the likeness, 0 to 1; None and None where nothing is near."""
+        """Return the index of the nearest block and the similarity, 0 to 1; None and None where nothing is near."""
         normal = "\n".join(_lines(text))[:_COMPARED]
         if normal not in self._known:
             self._known[normal] = self._find(normal)

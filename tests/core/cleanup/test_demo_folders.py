@@ -82,7 +82,7 @@ def test_a_demo_that_came_back_to_life_is_not_swept(environ: dict[str, str], cla
         (swept,) = sweep(found, environ)
 
     assert not swept.ok
-    assert "left alone" in swept.problems[0]
+    assert "changed meanwhile: kept" in swept.problems[0]
     assert claim.path.is_dir()
 
 

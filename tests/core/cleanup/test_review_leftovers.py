@@ -73,7 +73,7 @@ def test_a_repository_that_git_cannot_read_is_told_of(desk: Repository) -> None:
     (desk.folder / ".git" / "packed-refs").write_text("no refs at all\n")
     seen, (problem,) = review_leftovers(environ(desk), desk.folder, LATER)
     assert seen == ()
-    assert problem.startswith(f"the reviews of {desk.folder} were not looked for: ")
+    assert problem.startswith(f"the reviews of {desk.folder} were not checked: ")
     assert "packed-refs" in problem
 
 

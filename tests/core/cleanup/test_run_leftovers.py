@@ -120,7 +120,7 @@ def test_what_moved_is_checked_out_or_goes_on_is_left_alone_and_told(world: Worl
         assert "already has a conductor" in says
         journal.append("retrying", EPOCH, agent="agent-00", attempt=1, reason="asked", text="")
     (says,) = removed(world, found["branches", ENDED])
-    assert says == f"the run {ENDED} goes on: left alone"
+    assert says == f"the run {ENDED} is live again: kept"
     assert refs(world) == {"refs/heads/main": later, branch: base, of_deleted: later}
     assert repository.is_dir()
     assert ended.clone.is_dir()
@@ -133,7 +133,7 @@ def test_an_mngr_that_does_not_answer_hides_no_leftover_of_another_kind(world: W
     found, problems = asyncio.run(run_leftovers(world.environment, world.repository, EPOCH + OLD + 10.0))
     assert [one.kind for one in found] == ["run"]
     (says,) = problems
-    assert says.startswith("the agents of local were not looked for")
+    assert says.startswith("the agents of local were not checked")
 
 
 def test_entries_of_an_ended_runs_agents_among_the_trusted_folders_are_listed_and_removed(world: World) -> None:

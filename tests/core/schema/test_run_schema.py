@@ -122,7 +122,7 @@ def test_what_is_told_is_one_harmless_line(everything: tuple[Rehearsal, list[tup
     said = [log_line(run, entry) for run, entry in told]
     assert all(line.isprintable() and len(line) <= 200 for line in said)
     assert any("blocked" in line for line in said)
-    assert said[0] == f"run {RUN} of {len(Role)} tests begun"
+    assert said[0] == f"run {RUN} of {len(Role)} tests started"
     run, entry = next((run, entry) for run, entry in told if entry.event == Event.ENDED)
     hostile = Entry(entry.number, entry.at, "paused", {"reason": "\x1b[2J\u202egone\nline [bold]x[/]", "by": "cluster"})
     assert log_line(run, hostile) == "paused: \ufffd[2J\ufffdgone line [bold]x[/]"

@@ -29,8 +29,8 @@ from selftest_tui.tutorial.view import (
     TestLine,
     TutorialView,
     identity,
+    join,
     lay_out,
-    look_at,
     title_of,
 )
 from tui.tutorial.tutorials import write_project
@@ -67,7 +67,7 @@ def a_run(*results: tuple[str, End | None, str]) -> Run:
 
 
 def view_of(project: Path, run: Run | None = None) -> TutorialView:
-    return look_at(check(project, project / "tutorial.sh", project / "tests"), run)
+    return join(check(project, project / "tutorial.sh", project / "tests"), run)
 
 
 def said(lines: Sequence[Line]) -> list[str]:
@@ -162,7 +162,7 @@ def look_at_text(text: str) -> TutorialView:
     tutorial = parse_blocks(text)
     for heading in tutorial.headings:
         assert title_of(heading)
-    return look_at(Check(tutorial, cover(tutorial.blocks, ()), (), 1), None)
+    return join(Check(tutorial, cover(tutorial.blocks, ()), (), 1), None)
 
 
 def test_a_block_is_the_same_wherever_it_stands(project: Path) -> None:

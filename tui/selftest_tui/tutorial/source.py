@@ -1,7 +1,7 @@
-"""Where the tutorial's screen gets its view from: the files of a repository, and the journal of its newest run.
+"""The data source of the tutorial's screen: the files of a repository, and the journal of its newest run.
 
-Every look reads only what has changed since the last one, so that a screen can look whenever a file changes. What is
-to be watched changes too (a folder more, a new run), so it is asked for after each look. Nothing is written.
+Each look reads only what has changed. The folders to watch change too (a new folder, a new run), so ask for them after
+each look. Nothing is written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from selftest_core.paths import runs_folder
 from selftest_core.run.follower import RunFollower
 from selftest_core.run.store import find_run
 from selftest_core.tutorial.check import Checker
-from selftest_tui.tutorial.view import TutorialView, look_at
+from selftest_tui.tutorial.view import TutorialView, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,10 +29,7 @@ TESTS = "tests"
 
 
 class TutorialSource:
-    """Looks at `tutorial.sh` and `tests/` of `folder`, or of the repository around it where it has none of its own.
-
-    For one thread at a time. Making it asks git once where the repository begins.
-    """
+    """Reads `tutorial.sh` and `tests/` of `folder`, or of the repository around it if it has none. Not thread-safe."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -44,38 +41,38 @@ class TutorialSource:
         self._last: tuple[Check, Run | None, TutorialView] | None = None
 
     def look(self) -> TutorialView:
-        """The view now; the same object as the last one where nothing has changed.
+        """Return the current view: the same object as before if nothing has changed.
 
-        Raises UsageError where there is no tutorial or no test, with what to do about it.
+        Raises UsageError if there is no tutorial or no test.
         """
         check = self._checker.check()
         run = self._run()
         if self._last is None or self._last[0] is not check or self._last[1] is not run:
-            self._last = (check, run, look_at(check, run))
+            self._last = (check, run, join(check, run))
         return self._last[2]
 
     def folders(self) -> tuple[Path, ...]:
-        """The folders in which a change may change the view."""
+        """List the folders to watch."""
         runs = runs_folder(self.root)
         near = next(folder for folder in (runs, runs.parent, self.root) if folder.is_dir() or folder == self.root)
         of_run = self._follower.paths() if self._follower is not None else ()
         return tuple(dict.fromkeys((*self._checker.folders(), near, *of_run)))
 
     def _run(self) -> Run | None:
-        """The newest run of this repository as it stands now; None where there is none that can be read."""
+        """Read the newest run of this repository; None if there is no readable one."""
         try:
             newest = find_run(self._environ, self.root)
             if self._follower is None or self._follower.folder.path != newest.path:
                 self._follower = RunFollower(newest)
             return self._follower.refresh()
         except (SelftestError, OSError):
-            # A run of a later version, or one that is being removed: its results are not known, and the tutorial is.
+            # A run of a later version, or one that is being removed: show the tutorial without results.
             self._follower = None
             return None
 
 
 def repository_of(folder: Path, environ: Mapping[str, str]) -> Path:
-    """Where the repository around `folder` begins; outside of one, the folder itself."""
+    """Return the top of the repository around `folder`; outside of one, the folder itself."""
     with contextlib.suppress(SelftestError):
         return find_place(folder, environ).top
     return folder

@@ -1,10 +1,10 @@
-"""What the tutorial's screen shows: blocks, the tests that cite them, and how those ended in the last run. Pure.
+"""The contents of the tutorial's screen: blocks, the tests that cite them, and their results in the last run. Pure.
 
-    view = look_at(check, run)          everything, joined
-    lines = lay_out(view, Layout(...))  the lines of the screen: by heading, what is open first where wanted
+    view = join(check, run)             blocks with citations and results
+    lines = lay_out(view, Layout(...))  the lines of the screen
 
-A test is followed from its citation to the rows of the run by its node id without parameters, since that is all that
-a syntax tree knows of it. A stale citation stands beside the block that it drifted from. No clock, no file.
+A test's citations and rows of the run are joined by its node id without parameters, which is all that a syntax tree
+knows. A stale citation is shown below its nearest block.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GRAVEST_FIRST: tuple[End | Phase, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one collected test did in the last run. `how`: its end, or the phase that it is in. `says` is untrusted."""
+    """The result of one collected test in the last run. `how`: its end or phase. `says`: its reason, untrusted."""
 
     node_id: str
     agent: str
@@ -51,9 +51,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class CitingTest:
-    """A test that cites a block. `results`: of the last run, one for each set of parameters; none where it had none.
+    """A test that cites a block. `results`: of the last run, one for each set of parameters; empty if it was not in it.
 
-    `path` and `line`: where its first citation stands.
+    `path` and `line`: of its first citation.
     """
 
     node_id: str
@@ -63,13 +63,13 @@ class CitingTest:
 
     @property
     def how(self) -> End | Phase | None:
-        """How the worst of its results is; None where the last run did not have it."""
+        """The worst of its results; None if it was not in the last run."""
         return min((result.how for result in self.results), key=GRAVEST_FIRST.index, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that is probably not meant, at a line of a file. `path` None: the tutorial."""
+    """A warning at a line of a file. `path`: None for the tutorial."""
 
     path: str | None
     line: int
@@ -78,7 +78,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block with all that belongs to it. `title`: of its heading, "" above the first. `nth`: of blocks like it."""
+    """A block with its tests, stale citations and warnings. `title`: of its heading, "" before the first. `nth`: its
+    number among equal blocks.
+    """
 
     block: Block
     nth: int
@@ -116,13 +118,13 @@ class TutorialView:
 
     @property
     def warnings(self) -> int:
-        """How many notes there are."""
+        """Number of warnings."""
         return len(self.notes) + sum(len(block.notes) for block in self.blocks)
 
     def results(self) -> dict[End | Phase, int]:
-        """How many of the citing tests did how in the last run, the gravest first; those without a result are not in.
+        """Count the citing tests by result in the last run, the gravest first, without those that have no result.
 
-        A test is counted once, however many blocks it cites.
+        A test that cites several blocks is counted once.
         """
         once = {test.node_id: test.how for block in self.blocks for test in block.tests}
         counted: defaultdict[End | Phase, int] = defaultdict(int)
@@ -132,8 +134,8 @@ class TutorialView:
         return dict(sorted(counted.items(), key=lambda item: GRAVEST_FIRST.index(item[0])))
 
 
-def look_at(check: Check, run: Run | None) -> TutorialView:
-    """Join a check with the last run; None where there is no run that can be read."""
+def join(check: Check, run: Run | None) -> TutorialView:
+    """Join a check with the last run, None where there is no readable one."""
     results = _results(run)
     places = {one.test: (one.path, one.line) for one in reversed(check.citations)}
     titles = _titles(check)
@@ -180,7 +182,7 @@ def _result(row: RunRow) -> Result:
 
 
 def _titles(check: Check) -> Mapping[int, str]:
-    """The title above each block, by the block's line, in one walk: asking for each would look at all headings."""
+    """Map the line of each block to the title above it, in one pass over all headings."""
     titles: dict[int, str] = {}
     headings = iter(check.tutorial.headings)
     coming = next(headings, None)
@@ -194,7 +196,7 @@ def _titles(check: Check) -> Mapping[int, str]:
 
 
 def title_of(heading: Heading) -> str:
-    """The words of a heading: its first line that has any, without `#` and what frames it."""
+    """Return the text of a heading: its first line with words, without `#` and decoration."""
     for line in heading.text.splitlines():
         if _TITLE.search(line):
             return line.strip().strip("#=-*~ \t")
@@ -206,7 +208,7 @@ def title_of(heading: Heading) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The title over some lines. `is_open`: it gathers what is open, else it is a heading of the tutorial."""
+    """The title of a section. `is_open`: the section collects what is open, else it is a heading of the tutorial."""
 
     title: str
     count: int
@@ -225,7 +227,7 @@ class BlockLine:
 class TestLine:
     """A test, below a block that it cites."""
 
-    __test__ = False  # no test of ours, whatever a collector thinks of its name
+    __test__ = False  # not for pytest
 
     view: BlockView
     test: CitingTest
@@ -233,7 +235,7 @@ class TestLine:
 
 @dataclass(frozen=True, slots=True)
 class StaleLine:
-    """A stale citation, below the block that is nearest to it, or (`view` None) where no block is near."""
+    """A stale citation below its nearest block; `view`: None where no block is near."""
 
     view: BlockView | None
     stale: Stale
@@ -241,7 +243,7 @@ class StaleLine:
 
 @dataclass(frozen=True, slots=True)
 class NoteLine:
-    """A warning, below its block where it has one."""
+    """A warning below its block; `view`: None where it has none."""
 
     view: BlockView | None
     note: Note
@@ -256,7 +258,7 @@ NOTES = "warnings"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the lines are laid out. `open_first`: what is open stands above the headings, in sections of its own.
+    """The options of the layout. `open_first`: what is open comes first, in sections of its own.
 
     `query`: in the language of `shared.filter`. `folded`: titles of closed sections.
     """
@@ -268,7 +270,7 @@ class Layout:
 
     @property
     def words(self) -> str:
-        """In words, for the frame."""
+        """The options as text, for the frame."""
         order = "only what is open" if self.only_open else "open ones first" if self.open_first else "in file order"
         return order + (f" · /{self.query}" if self.query else "")
 
@@ -301,7 +303,7 @@ def _facts_of(item: BlockView | Stale | Note) -> Facts:
 
 
 def lay_out(view: TutorialView, how: Layout) -> tuple[Line, ...]:
-    """The lines. What is open appears once: in its own section where it comes first, else at its place in the file."""
+    """Lay out the lines. What is open appears once: in a section at the top if it comes first, else in file order."""
     finder: Finder[int, BlockView | Stale | Note] = Finder(_facts_of, FILTER)
     found = finder.find(enumerate((*view.blocks, *view.astray, *view.notes)), how.query)
 
@@ -355,7 +357,7 @@ def _section(
 
 
 def _by_title(blocks: Sequence[BlockView]) -> Iterable[tuple[str, list[BlockView]]]:
-    """Runs of blocks under one heading: a title that comes again later is a section of its own."""
+    """Group consecutive blocks with one title: a title that occurs again later is a section of its own."""
     group: list[BlockView] = []
     for block in blocks:
         if group and block.title != group[-1].title:
@@ -370,7 +372,7 @@ type Identity = tuple[str, ...]
 
 
 def identity(line: Line) -> Identity:
-    """What a line is, wherever it stands now: a block by its text, since its place changes with every edit above."""
+    """Return the identity of a line across edits: a block has its text, since its line number changes."""
     match line:
         case Section():
             return ("section", line.title)

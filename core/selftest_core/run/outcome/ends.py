@@ -1,7 +1,7 @@
 """How a test can end: one table from which words, counts, groups and exit codes follow.
 
 To add an end: add a row to `End`, and decide it in `outcome.verdict` (from an agent's report) or in
-`conduct.decide` (from what the conductor sees). Only a new `Group` also needs a row in `selftest_tui.run.words`.
+`conduct.policy` (from what the conductor sees). Only a new `Group` also needs a row in `selftest_tui.run.words`.
 """
 
 from __future__ import annotations
