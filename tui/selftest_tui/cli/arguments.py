@@ -213,7 +213,7 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
 
             add_key_guard(add_command)
         case "schema":
-            from selftest_tui.cli.schema import add_schema
+            from selftest_tui.cli.command import add_schema
 
             add_schema(add_command)
         case "demo":

@@ -112,6 +112,23 @@ def write_answer(document: Mapping[str, Any], *, is_batch: bool) -> None:
     write_line({"event": "summary", "at": instant(time.time()), "run": None, **document})
 
 
+def add_schema(add_command: AddCommand) -> None:
+    """Add the command `schema`, which describes the JSON of all commands."""
+    command = add_command(
+        "It covers everything that --json and --batch print.",
+        "selftest-tui schema > selftest-tui.schema.json",
+    )
+    command.set_defaults(run=schema)
+
+
+def schema(call: Call) -> int:
+    """Print the schema."""
+    from selftest_core.schema.registry import schema as all_documents
+
+    write_answer(all_documents(), is_batch=call.arguments.batch)
+    return DONE
+
+
 # texts
 
 
