@@ -90,7 +90,7 @@ async def _(one: Reviewing, key: str) -> None:
 @does("pick")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert "nearly the same" in one.toasts
+    assert "similar to this one" in one.toasts
     similar = [row for row in one.screen.rows if row.alternatives]
     if not similar:
         return
@@ -132,7 +132,7 @@ async def _(one: Reviewing, key: str) -> None:
 @does("rebase")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert "has not changed" in one.toasts or "Rebased" in one.toasts
+    assert "has not moved" in one.toasts or "Rebased" in one.toasts
 
 
 @does("copy")

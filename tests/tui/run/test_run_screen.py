@@ -277,11 +277,11 @@ def test_only_what_looks_different_is_painted_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "tells"),
     [
-        (run_scenes.RED, "tests fail: AssertionError: assert 107.00 == 106.99"),
-        ("E   ValueError: no\nE   \nE   Use -v to get more diff\n1 failed", "tests fail: ValueError: no"),
-        ("Segmentation fault\n\n", "tests fail: Segmentation fault"),
-        ("\x1b[31mE   [red]evil", "tests fail: [red]evil"),
-        ("", "tests fail"),
+        (run_scenes.RED, "failed: AssertionError: assert 107.00 == 106.99"),
+        ("E   ValueError: no\nE   \nE   Use -v to get more diff\n1 failed", "failed: ValueError: no"),
+        ("Segmentation fault\n\n", "failed: Segmentation fault"),
+        ("\x1b[31mE   [red]evil", "failed: [red]evil"),
+        ("", "failed"),
     ],
 )
 def test_of_a_failure_the_line_that_tells_most_is_shown(tmp_path: Path, text: str, tells: str) -> None:

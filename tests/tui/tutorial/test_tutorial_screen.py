@@ -30,7 +30,7 @@ async def test_blocks_with_their_tests_and_results_what_is_open_first(shop: Path
         assert "85% alike" in lines[3]
         text = "\n".join(lines)
         assert "▾ The cart  2" in text
-        assert "✗ tests fail 1/3" in text
+        assert "✗ failed 1/3" in text
         assert "⊘ blocked" in text
         assert "● working" in text
         assert "heredoc END that begins here is cut" in text

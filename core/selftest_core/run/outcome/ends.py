@@ -52,7 +52,7 @@ class End(StrEnum):
     TIMEOUT = "timeout", Group.FAILED, "timed out", "timed out"
     LOST = "lost", Group.FAILED, "host lost", "was lost"
     UNREADABLE = "unreadable", Group.FAILED, "unreadable", "wrote an outcome that cannot be read"
-    RED = "red", Group.FAILED, "tests fail", "still fails", True
+    RED = "red", Group.FAILED, "failed", "still fails", True
 
     def __new__(
         cls, word: str, group: Group = Group.FAILED, label: str = "", sentence: str = "", is_reported: bool = False
