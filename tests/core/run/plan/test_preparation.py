@@ -261,6 +261,6 @@ def test_a_run_that_cannot_begin_leaves_nothing(world: World) -> None:
     objects.rmdir()
     objects.with_name("gone").rename(objects)
     begin(made, world.environment)
-    with pytest.raises(RefusedError, match="is there already"):
+    with pytest.raises(RefusedError, match="exists already"):
         begin(made, world.environment)
     assert (world.repository / ".selftest" / "runs" / made.plan.run / "clone").is_dir()
