@@ -123,7 +123,7 @@ selftest-tui stop
 # From many branches to one
 ##################################################
 
-# Two branches on the screen, as one line: `y` keeps, `d` drops, `z` takes back, `P` publishes; `q` leaves it as it is.
+# Two branches on the screen, as one line: `y` keeps, `x` reverts, `z` undoes, `P` publishes; `q` leaves it as it is.
 selftest-tui review --base main ada bob
 
 # What was decided there, done again without a screen: on another machine, or in CI.

@@ -49,7 +49,7 @@ def summary(text: str) -> dict[str, Any]:
 
 def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World, desk: Repository) -> None:
     screen = e2e.write_tutorial_block("""
-        # Two branches on the screen, as one line: `y` keeps, `d` drops, `z` takes back, `P` publishes; `q` leaves it as it is.
+        # Two branches on the screen, as one line: `y` keeps, `x` reverts, `z` undoes, `P` publishes; `q` leaves it as it is.
         selftest-tui review --base main ada bob
     """)  # noqa: E501 -- the block's own line
     again = e2e.write_tutorial_block("""
