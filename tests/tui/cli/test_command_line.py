@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from worlds import World
 
 COMMANDS = (
-    "list", "run", "runs", "resume", "stop", "check", "review", "record", "replay", "doctor", "schema", "demo", "sweep",
+    "list", "run", "runs", "resume", "stop", "check", "review", "verify", "record", "replay",
+    "doctor", "key-guard", "schema", "demo", "sweep",
 )  # fmt: skip
 
 
@@ -69,7 +70,7 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["--set", "poll_local", "list"], "KEY=VALUE"),
         (["--set", "pol_local=3", "list"], "Did you mean poll_local?"),
         (["--batch"], "not in a git repository"),
-        (["list", "--", "-k", "name"], "Only `run` takes arguments after --"),
+        (["list", "--", "-k", "name"], "Only `run` and `verify` take arguments after --"),
         (["run", "--env", "TOKEN=secret"], "name the variable alone, as TOKEN"),
         (["run", "--env", "TOKEN", "tests/a.py"], "TESTS come before --env"),
         (["run", "--timeout", "0"], "not more than 0"),
