@@ -60,7 +60,7 @@ def add_key_guard(add_command: AddCommand) -> None:
         """
         selftest-tui key-guard
         selftest-tui key-guard --on
-        selftest-tui key-guard --off      restore mngr's bindings; attaching keeps them
+        selftest-tui key-guard --off      restore the bindings of mngr
         selftest-tui key-guard --json | jq '.servers[].keys'
         """,
     )
