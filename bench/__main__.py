@@ -1,4 +1,4 @@
-"""`python -m bench [--only PART,…] [--agents N] [--fakes N] [--idle SECONDS]`; ends with 0 whatever it measured."""
+"""`python -m bench [--only PART,…] [--idle SECONDS] [--against FILE] …`; ends with 0 whatever it measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bench import core_rows, headless_rows, line_rows, recorder_rows, replay_rows, review_rows, run_rows, screen_rows
 from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
-from bench.measure import RESULTS, Result, print_table, write_results
+from bench.measure import RESULTS, Result, comparison, print_table, read_results, write_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,8 @@ def main() -> int:
     # Who installs a program has its bytecode: measuring compilation would be measuring something else.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     wanted = arguments.only or PARTS
+    # Read first: it may be the file that the results are added to.
+    before = read_results(arguments.against) if arguments.against else None
     results: dict[str, Result] = {}
 
     def take(part: str, measured: Callable[[], dict[str, Result]]) -> None:
@@ -71,6 +73,8 @@ def main() -> int:
             take("keys", lambda: screen_rows.keys(fleet))
     print("\nAll of this run:\n")
     print_table(results)
+    if before is not None:
+        print("\n" + "\n".join(comparison({name: row for name, row in before.items() if name in results}, results)))
     return 0
 
 
@@ -82,6 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--idle", type=float, default=60.0, help="seconds of idling that are measured")
     parser.add_argument("--refreshes", type=int, default=3600, help="refreshes for the memory row")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file that the results are added to")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="results to show beside these, with the ratios")
     return parser.parse_args()
 
 

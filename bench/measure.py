@@ -108,6 +108,26 @@ def print_table(results: Mapping[str, Result]) -> None:
                 print(f"  {'':<{width}}    {text}")
 
 
+def comparison(before: Mapping[str, Result], after: Mapping[str, Result]) -> list[str]:
+    """Lines that show rows side by side: before, after, and after divided by before; rows that both have come first."""
+    both = [name for name in after if name in before]
+    width = max((len(name) for name in (*before, *after)), default=0)
+    lines = [f"{'':<{width}}  {'before':>18}  {'after':>18}  {'ratio':>6}"]
+    for name in (*both, *(name for name in (*before, *after) if name not in both)):
+        rows = [rows.get(name) for rows in (before, after)]
+        values = [None if row is None else row.value for row in rows]
+        shown = ["—" if row is None or row.value is None else f"{row.value:g} {row.unit}" for row in rows]
+        first, last = values
+        ratio = f"{last / first:.2f}" if first and last is not None else ""
+        lines.append(f"{name:<{width}}  {shown[0]:>18}  {shown[1]:>18}  {ratio:>6}")
+    return lines
+
+
+def read_results(path: Path) -> dict[str, Result]:
+    """Read the rows that `write_results` wrote."""
+    return {name: Result(**row) for name, row in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
 def write_results(results: Mapping[str, Result], path: Path = RESULTS) -> None:
     """Add these results to those that stand in the file: a run of some parts keeps the others."""
     standing: dict[str, object] = {}

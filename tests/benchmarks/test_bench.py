@@ -11,7 +11,7 @@ import pytest
 from worlds import ROOT, World
 
 sys.path.append(str(ROOT))
-from bench.measure import Result, median, percentile, result, slope, write_results
+from bench.measure import Result, comparison, median, percentile, read_results, result, slope, write_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,3 +63,20 @@ def test_an_unknown_part_is_refused(world: World) -> None:
 
     assert done.returncode == 2
     assert "no such part: nonsense" in done.stderr
+
+
+def test_two_runs_stand_side_by_side_with_their_ratio(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    before = {"paint": result(200.0, "ms"), "gone": result(1.0, "s"), "failed": Result(None, "")}
+    write_results(before, path)
+    after = {"paint": result(150.0, "ms"), "failed": result(2.0, "s"), "new": result(3.0, "MB")}
+
+    lines = [line.split() for line in comparison(read_results(path), after)]
+
+    assert lines == [
+        ["before", "after", "ratio"],
+        ["paint", "200", "ms", "150", "ms", "0.75"],
+        ["failed", "—", "2", "s"],
+        ["gone", "1", "s", "—"],
+        ["new", "—", "3", "MB"],
+    ]
