@@ -10,13 +10,13 @@ from selftest_core.schema.model import EPOCH, Line, Shape, Text, instant
 from selftest_core.verify.schedule import ALONE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from selftest_core.git.history import HistoryCommit
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.verify.batch import Answer as VerifyAnswer
     from selftest_core.verify.schedule import TestReport
-    from selftest_core.verify.verification import ItemVerdict, Progress
+    from selftest_core.verify.verification import Progress, Verification
 
 type Oid = str
 
@@ -33,6 +33,7 @@ class VerifiedTest(Shape):
     verdict: Literal["fixed", "kept", "still red", "broken", "new", "gone", "flaky", "unknown"]
     seconds: float | None = Field(description="Of its first run on the candidate.")
     runs: int = Field(description="Runs on the candidate.")
+    flaky_before: int = Field(0, description="Trees of this repository on which the test was flaky.")
     reason: Text = ""
 
 
@@ -213,7 +214,7 @@ def review_document(
             needs=needs.get(change.oid, []),
             needed_by=list(reviewed.dependents.needed_by.get(change.oid, ())),
             lets_in=list(reviewed.dependents.lets_in.get(change.oid, ())),
-            **_verified_fields(None if verified is None else verified.verification.items.get(change.oid)),
+            **_verified_fields(change.oid, None if verified is None else verified.verification),
             cautions=[_text(one) for one in change.cautions],
         )
         for change in reviewed.order
@@ -238,21 +239,22 @@ def review_document(
     )
 
 
-def _verified_fields(verdict: ItemVerdict | None) -> dict[str, Any]:
-    if verdict is None:
+def _verified_fields(oid: str, verification: Verification | None) -> dict[str, Any]:
+    verdict = None if verification is None else verification.items.get(oid)
+    if verification is None or verdict is None:
         return {"verified": "unknown"}
     claims: dict[bool | None, str | None] = {True: "passed", False: "failed", None: None}
     return {
         "verified": verdict.verified.value,
         "claimed": claims[verdict.claimed],
-        "tests": [_verified_test(one) for one in verdict.tests],
+        "tests": [_verified_test(one, verification.flaky_before) for one in verdict.tests],
         "broke": list(verdict.broke),
         "marks": [mark.value for mark in verdict.marks],
         "reason": verdict.reason,
     }
 
 
-def _verified_test(report: TestReport) -> VerifiedTest:
+def _verified_test(report: TestReport, flaky_before: Mapping[str, int]) -> VerifiedTest:
     return VerifiedTest.model_validate(
         {
             "id": report.test,
@@ -261,6 +263,7 @@ def _verified_test(report: TestReport) -> VerifiedTest:
             "verdict": report.effect.value,
             "seconds": report.runs[0].seconds if report.runs else None,
             "runs": len(report.runs),
+            "flaky_before": flaky_before.get(report.test, 0),
             "reason": report.reason or (report.runs[0].reason if report.runs else ""),
         }
     )

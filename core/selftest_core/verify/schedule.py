@@ -85,7 +85,6 @@ class TestReport:
     """One test. `culprit`: the id of the change that breaks it; `false_claims`: ids of changes that claim it green."""
 
     test: str
-    owners: tuple[str, ...]
     before: Verdict | None
     after: Verdict
     effect: Effect
@@ -164,7 +163,6 @@ def verify(
         reports.append(
             TestReport(
                 test=test,
-                owners=tuple(line.items[place].id for place in owners[test]),
                 before=before,
                 after=after,
                 effect=_effect(before, after, cause),

@@ -65,7 +65,10 @@ class Change:
     @property
     def cautions(self) -> tuple[str, ...]:
         """Warnings before it is kept, with its paths, not yet safe to show."""
-        weaker = (f"weakens a test: {one.path}:{one.line}: {one.what}" for one in self.weakenings)
+        weaker = []
+        for one in self.weakenings:
+            place = f"{one.path}:{one.line}" + (" before" if one.was_deleted else "")
+            weaker.append(f"weakens a test: {place}: {one.what}")
         return (*weaker, *cautions(self.paths))
 
     @property
