@@ -1,3 +1,3 @@
-"""What is true of the agents, and what may be done to them: no terminal UI in here."""
+"""Core library: facts about agents and operations on them, without a terminal UI."""
 
 __version__ = "0.1.0"

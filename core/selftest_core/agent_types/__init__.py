@@ -1,1 +1,1 @@
-"""Knowledge of single agent types (Claude Code, Codex): their own files, their settings, their conversations."""
+"""Agent types such as Claude Code and Codex: their files, settings and conversations."""

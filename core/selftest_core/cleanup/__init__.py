@@ -1,1 +1,1 @@
-"""Removal of what ended runs, reviews and demos left behind."""
+"""Removal of leftovers of ended runs, reviews and demos."""

@@ -1,6 +1,6 @@
 """Folders of demos: claim one, find them, end everything that runs in one, and remove it.
 
-A demo's folder has a marker that its process keeps locked (`flock`) as long as it runs. The kernel drops the lock
+A demo's folder has a marker that its process keeps locked (`flock`) as long as it runs. The kernel releases the lock
 however the process ends, kill -9 included, and never confuses it with a later process of the same number. The marker
 is locked before it gets its name, so nobody finds it unlocked.
 
@@ -155,7 +155,7 @@ def _short_folder(environ: Mapping[str, str]) -> Path:
     for folder in (environ.get("TMPDIR") or "/tmp", "/tmp"):
         if Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
             resolved = Path(folder).resolve()
-            # mngr finds an agent's program by the first word of its command: no blank may be in the way to it.
+            # mngr finds an agent's program by the first word of its command, so its path must not contain a blank.
             is_plain = re.fullmatch(r"[\w./+-]+", str(resolved)) is not None
             if is_plain and len(os.fsencode(resolved)) + longest <= _SOCKET_LIMIT:
                 return resolved
@@ -191,7 +191,7 @@ class Swept:
 
     @property
     def ok(self) -> bool:
-        """True when nothing of it is left."""
+        """True if nothing of it is left."""
         return not self.problems
 
 
@@ -232,22 +232,22 @@ def _swept(leftover: Leftover, environ: Mapping[str, str]) -> Swept:
 
 
 def host_dir_of(root: Path) -> Path:
-    """MNGR_HOST_DIR of the world at `root`."""
+    """Return the MNGR_HOST_DIR of the demo at `root`."""
     return root / "m"
 
 
 def tmux_dir_of(root: Path) -> Path:
-    """TMUX_TMPDIR of the world at `root`."""
+    """Return the TMUX_TMPDIR of the demo at `root`."""
     return root / "t"
 
 
 def end_world(root: Path) -> tuple[str, ...]:
-    """End all processes of the world at `root` and remove its folder; return messages about what failed."""
+    """End all processes of the demo at `root` and remove its folder; return messages about what failed."""
     deadline = time.monotonic() + PATIENCE
     left = _end_processes(root, deadline)
     problems = [f"process {pid} does not end" for pid in left]
     while _remove(root) and time.monotonic() < deadline:
-        # Something was written meanwhile: an mngr that was just being started. It is found by the next look.
+        # A process that was just starting, such as mngr, wrote a file meanwhile: search for processes again.
         _end_processes(root, deadline)
         time.sleep(0.05)
     if root.exists():
@@ -256,7 +256,7 @@ def end_world(root: Path) -> tuple[str, ...]:
 
 
 def processes_of(root: Path) -> tuple[int, ...]:
-    """List the processes of this user that were started in the world at `root`, except this one."""
+    """List the processes of this user that were started in the demo at `root`, except this one."""
     mark = f"MNGR_HOST_DIR={host_dir_of(root)}"
     if Path("/proc/self/environ").exists():
         return tuple(pid for pid in _pids_of_proc() if pid != os.getpid() and _carries(pid, mark))
@@ -269,14 +269,14 @@ def processes_of(root: Path) -> tuple[int, ...]:
 
 
 def _end_processes(root: Path, deadline: float) -> tuple[int, ...]:
-    """Stop the tmux servers, then hang up and kill all processes, until none is left; return those that are."""
+    """Stop the tmux servers, then hang up and kill processes until none is left; return those that are left."""
     for number in (signal.SIGHUP, signal.SIGKILL, signal.SIGKILL):
         _end_servers(root)
         for pid in processes_of(root):
             _signal(root, pid, number)
         waited = time.monotonic() + 1.0
         while (left := processes_of(root)) and time.monotonic() < min(waited, deadline):
-            time.sleep(0.02)  # strangers' children: nothing tells us of their end
+            time.sleep(0.02)  # not our children, so their end must be polled
         if not left:
             break
     while (left := processes_of(root)) and time.monotonic() < deadline:
@@ -288,7 +288,7 @@ def _end_processes(root: Path, deadline: float) -> tuple[int, ...]:
 
 def _end_servers(root: Path) -> None:
     for socket in tmux_dir_of(root).glob("tmux-*/*"):
-        # A server that does not answer is ended as a process, with the others; one that ends takes its socket away.
+        # A server that does not answer is killed with the other processes; one that ends removes its socket.
         with contextlib.suppress(ToolError, FileNotFoundError):
             if stat.S_ISSOCK(socket.lstat().st_mode):
                 run(["tmux", "-S", socket, "kill-server"], timeout=5, cwd=root, env=_bare(root))
@@ -309,7 +309,7 @@ def _carries(pid: int, mark: str) -> bool:
         if Path(f"/proc/{pid}").stat().st_uid != os.geteuid():
             return False
         variables = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:  # it has ended, or is not ours to look at
+    except OSError:  # it has ended, or belongs to another user
         return False
     return os.fsencode(mark) in variables.split(b"\0")
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 type Kind = Literal["agents", "session", "clone", "branches", "trust", "refs", "run"]
 
 OLD = 30 * 24 * 3600.0
-"""Seconds after its end when a run's folder is offered."""
+"""Seconds after the end of a run before its folder is offered."""
 _LISTING = 240.0
 """Seconds for a listing: no screen waits for it, and an agent that is not listed is not offered."""
 

@@ -29,7 +29,7 @@ _LISTED = "`selftest-tui sweep --here` shows what was left behind here, `selftes
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`ids`: of runs and reviews; None for all. `is_here`: runs of other repositories and demos are left alone."""
+    """The selection of a sweep. `ids`: of runs and reviews, None for all. `is_here`: only this repository, no demos."""
 
     ids: frozenset[str] | None = None
     is_here: bool = False
@@ -40,7 +40,7 @@ class Selection:
 
     @property
     def includes_demos(self) -> bool:
-        """True for a sweep that is not limited."""
+        """True if the sweep is not limited."""
         return self.ids is None and not self.is_here
 
 
@@ -95,7 +95,7 @@ def _refuse_unless_ended(folder: RunFolder) -> None:
 
 
 def _ids_of(repository: Path | None, environ: Mapping[str, str]) -> set[str]:
-    """The runs and reviews of this repository that have a folder or a ref."""
+    """Return the ids of this repository's runs and reviews that have a folder or a ref."""
     if repository is None:
         return set()
     found = {path.name for path in runs_folder(repository).glob("review-*")}

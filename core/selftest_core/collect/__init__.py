@@ -1,1 +1,1 @@
-"""Collection of tests by the project's own pytest, and which tests a change affects."""
+"""Collection of tests with the project's own pytest, and selection of the tests that a change affects."""

@@ -61,7 +61,7 @@ class Collecting:
             cache.set = _ignore
 
     def pytest_collectstart(self, collector: Any) -> None:
-        """Write which file is next, and turn sys.exit() in a file into an error of that file only."""
+        """Write the name of the next file, and turn sys.exit() in a file into an error of that file only."""
         if "::" not in collector.nodeid:
             self._now.write_text(self._relative(collector.nodeid), "utf-8", "surrogateescape")
             collector.collect = _survives_exit(collector, collector.collect)
@@ -86,19 +86,19 @@ class Collecting:
             self._skipped.append({"path": self._relative(report.nodeid), "message": str(reason), "end": ""})
 
     def pytest_collection_finish(self, session: Any) -> None:
-        """Called in every case, with what is left after all plugins have selected."""
+        """Write the result. pytest calls this in every case, with the tests that are left after all selections."""
         last = len(self._seen)
         items = sorted(session.items, key=lambda item: self._seen.get(id(item), last))
         self._tests = [self._described(item) for item in items]
         self._write()
 
     def pytest_internalerror(self, excrepr: Any) -> None:
-        """Whatever was collected, it is not all."""
+        """Mark the result as incomplete after an internal error of pytest."""
         self._broken = _end(str(excrepr)) or "an internal error of pytest"
         self._write()
 
     def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
-        """Ctrl-C, or a test file that calls pytest.exit()."""
+        """Mark the result as interrupted, by Ctrl-C or by a test file that calls pytest.exit()."""
         self._broken = str(excinfo.value) or type(excinfo.value).__name__
         self._write()
 
@@ -123,7 +123,7 @@ class Collecting:
         }
 
     def _relative(self, path: str) -> str:
-        """The path of a node id, or any absolute path, seen from where pytest was started; with slashes."""
+        """Make the path of a node id, or any absolute path, relative to pytest's start folder, with slashes."""
         whole = os.path.normpath(os.path.join(self._root, path.partition("::")[0]))  # noqa: PTH118 -- keeps symlinks
         return os.path.relpath(whole, self._from).replace(os.sep, "/")
 
@@ -141,7 +141,7 @@ class Collecting:
 
 
 def _ignore(*_: Any, **__: Any) -> None:
-    """Stands for a function that would write."""
+    """Replacement of a function that would write."""
 
 
 def _survives_exit(collector: Any, collect: Any) -> Any:
@@ -155,13 +155,13 @@ def _survives_exit(collector: Any, collect: Any) -> Any:
 
 
 def _message(shown: Any, text: str) -> str:
-    """The one line that says most: the exception, else the last line."""
+    """Return the most informative line: the exception, else the last line."""
     crash = getattr(shown, "reprcrash", None)
     if crash is not None and str(crash.message).strip():
         return str(crash.message).strip().splitlines()[0][:500]
     lines = [line for line in text.splitlines() if line.strip()]
     raised = [line[1:].strip() for line in lines if line.startswith("E ")]
-    # A syntax error shows its line and a caret first, the others begin with what was raised.
+    # A syntax error shows its line and a caret first; other errors begin with the exception.
     named = [line for line in raised if ":" in line.partition(" ")[0]]
     chosen = (named or raised or lines or ["pytest did not say why"])[-1 if named else 0]
     return chosen.strip()[:500]

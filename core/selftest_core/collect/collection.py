@@ -61,7 +61,7 @@ class CollectedTest:
 
     @property
     def without_parameters(self) -> str:
-        """The id of the test function, which citations name."""
+        """The id of the test function, as citations name it."""
         function = "::".join(part for part in (self.file, self.class_name, self.function) if part)
         return function if self.node_id.startswith(f"{function}[") else self.node_id
 
@@ -228,7 +228,7 @@ def _test(item: dict[str, Any]) -> CollectedTest:
 
 
 def _each_once(found: Collection) -> Collection:
-    """Keep the first of several tests with one id, and report the id as an error: nobody can tell them apart."""
+    """Keep the first of several tests with one id, and report the id as an error: they cannot be distinguished."""
     counts = Counter(test.node_id for test in found.tests)
     if len(counts) == len(found.tests):
         return found

@@ -1,1 +1,1 @@
-"""Conversations of agents: transcripts read, made readable, and searched."""
+"""Conversations of agents: parsing, formatting and searching their transcripts."""

@@ -1,1 +1,1 @@
-"""The state of all agents: observations folded into rows, with the evidence for each."""
+"""The state of all agents: observations folded into rows, with the evidence of each row."""

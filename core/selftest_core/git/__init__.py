@@ -1,1 +1,1 @@
-"""Git objects and merges without a checkout: the object store, tree merges, diffs and patches."""
+"""Git objects and merges without a checkout: object store, tree merges, diffs and patches."""

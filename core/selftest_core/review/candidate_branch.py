@@ -110,7 +110,7 @@ class PickEngine(Protocol):
 
     @property
     def store(self) -> ObjectStore:
-        """Where resolved contents are written."""
+        """The object store that resolved contents are written to."""
         ...
 
     @property

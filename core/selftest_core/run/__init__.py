@@ -1,1 +1,1 @@
-"""One run: its plan, what an agent is told and gives back, and the fold of what happened."""
+"""One run: its plan, the prompt and the result of each agent, and the fold of its events."""

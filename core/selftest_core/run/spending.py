@@ -41,7 +41,7 @@ class Spending:
 
 
 class Affordable(Enum):
-    """Whether the budget pays for one more agent. WAIT: not while running agents may need the rest."""
+    """The answer to whether the budget pays for one more agent. WAIT: not while running agents may need the rest."""
 
     YES = "yes"
     WAIT = "wait"

@@ -198,7 +198,7 @@ def register(folder: RunFolder, environ: Mapping[str, str]) -> None:
 
 def forget(run: str, environ: Mapping[str, str]) -> None:
     """Remove a run from the registry."""
-    with contextlib.suppress(OSError):  # a read-only state folder: a pointer to nothing is passed over
+    with contextlib.suppress(OSError):  # a read-only state folder: readers skip a stale entry
         (runs_registry(environ) / f"{run}.json").unlink(missing_ok=True)
 
 

@@ -1,1 +1,1 @@
-"""JSON documents as pydantic models, and their registry. Imported by commands that print JSON."""
+"""JSON documents as pydantic models, and their registry. Only commands that print JSON import it."""

@@ -1,1 +1,1 @@
-"""One module per outside program: argument builders, parsers, and a thin class that runs it."""
+"""Adapters of other programs, one module each: argument builders, parsers, and a thin class that runs it."""

@@ -35,7 +35,7 @@ class Check:
 
     @property
     def is_ok(self) -> bool:
-        """True when nothing is uncited or stale; warnings do not matter."""
+        """True if nothing is uncited or stale; warnings do not count."""
         return self.coverage.is_complete
 
 

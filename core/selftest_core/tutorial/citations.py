@@ -91,7 +91,7 @@ def read_tests(source: str | bytes, path: str) -> Read:
 
 def _parsed(source: str | bytes) -> ast.Module:
     with warnings.catch_warnings():
-        # Warnings of the compiler would be written over the screen.
+        # The compiler would print its warnings over the screen.
         warnings.simplefilter("ignore")
         return ast.parse(source)
 
@@ -178,7 +178,7 @@ def _docstring_blocks(function: _Function) -> Iterator[tuple[int, str]]:
 
 
 def _section(lines: list[str], indent: int) -> str:
-    """The lines of a section: all that stand deeper than its header, else all up to the next header."""
+    """Return the lines of a section: those indented deeper than its header, else all up to the next header."""
     filled = next((line for line in lines if line.strip()), "")
     is_deeper = _depth(filled) > indent
     taken: list[str] = []
@@ -191,6 +191,6 @@ def _section(lines: list[str], indent: int) -> str:
 
 
 def _depth(line: str) -> int:
-    """The cells before the first character. Only here do tabs become blanks: those of a command belong to it."""
+    """Count the cells before the first character. Tabs are expanded only here: tabs in a command are part of it."""
     expanded = line.expandtabs()
     return len(expanded) - len(expanded.lstrip())

@@ -1,4 +1,4 @@
-"""Match citations with blocks: which blocks no test cites, and which citations match no block.
+"""Match citations with blocks; find blocks that no test cites, and citations that match no block.
 
 A citation matches a block if the block's lines, stripped, occur in their order among the cited lines, stripped. A
 stale citation is shown with the most similar block.
@@ -58,7 +58,7 @@ class Coverage:
 
     @property
     def is_complete(self) -> bool:
-        """True when every block is cited and every citation is of a block."""
+        """True if every block is cited and every citation matches a block."""
         return not self.stale and all(cited.tests for cited in self.blocks)
 
 
@@ -101,7 +101,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _occurs(block: Sequence[str], cited: Sequence[str]) -> bool:
-    """True when the lines of the block occur in order among the cited lines, with or without others between."""
+    """Return whether the block's lines occur in order among the cited lines; other lines may be between them."""
     rest = iter(cited)
     return all(line in rest for line in block)
 

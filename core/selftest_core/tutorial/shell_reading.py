@@ -30,7 +30,7 @@ class Heredoc:
     line: int
 
     def ends_with(self, line: str) -> bool:
-        """True for its last line."""
+        """Return whether this line ends the heredoc."""
         return (line.lstrip("\t") if self.with_tabs else line) == self.word
 
 

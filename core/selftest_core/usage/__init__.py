@@ -1,1 +1,1 @@
-"""Tokens and dollars of agents."""
+"""Token usage and cost of agents."""

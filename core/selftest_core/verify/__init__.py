@@ -1,1 +1,1 @@
-"""Verification: the tests of a review run again by us, with a verdict for each change and each test."""
+"""Verification: run the tests of a review again, and give a verdict for each change and each test."""

@@ -1,1 +1,1 @@
-"""Polling: when each source is asked again, and the thread that asks."""
+"""Polling of the sources: its schedule, and its thread."""

@@ -39,7 +39,7 @@ _CREATING, _PROMPTING = "creating its agent", "sending its prompt"
 
 @dataclass(frozen=True, slots=True)
 class _LaunchFailure:
-    """Why an agent was not made. `is_final`: a retry would fail the same. `stage`: where it failed."""
+    """The failure of a launch. `is_final`: a retry would fail in the same way. `stage`: the step that failed."""
 
     text: str
     is_final: bool = False

@@ -69,7 +69,7 @@ class Seen:
 
 
 class Delivery(StrEnum):
-    """Whether a message reached an agent, by its own transcript.
+    """The delivery of a message to an agent, according to the agent's transcript.
 
     `YES`: it is there. `NO`: the transcript can be read and does not have it. `UNKNOWN`: no transcript can be read.
     `PENDING`: a message to the agent is being sent now.

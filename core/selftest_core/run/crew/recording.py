@@ -26,7 +26,7 @@ TERMINAL = "terminal.cast"
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """How an agent is recorded on its own host: files to upload, and a command that is run when it is made."""
+    """The recording of an agent on its own host: files to upload, and a command to run when the agent is made."""
 
     uploads: tuple[tuple[Path, PurePosixPath], ...] = ()
     command: str = ""

@@ -1,1 +1,1 @@
-"""Fetching results: files, branches and conversations that agents leave."""
+"""Fetching results of agents: files, branches and conversations."""

@@ -1,1 +1,1 @@
-"""The outcome of a test: what its agent reports, and how the test ended."""
+"""The outcome of a test: the report of its agent, and the end of the test."""

@@ -1,4 +1,4 @@
-"""How a test can end: one table from which words, counts, groups and exit codes follow.
+"""The possible ends of a test: one table, from which labels, counts, groups and exit codes are derived.
 
 To add an end: add a row to `End`, and decide it in `outcome.verdict` (from an agent's report) or in
 `conduct.policy` (from what the conductor sees). Only a new `Group` also needs a row in `selftest_tui.run.words`.
@@ -31,9 +31,9 @@ class Group(StrEnum):
 
 
 class End(StrEnum):
-    """How a test ended. When a run is over, each test has exactly one. Failures are in the order of a run's steps.
+    """The end of a test. When a run is over, each test has exactly one. Failures are in the order of a run's steps.
 
-    `group`: where it is counted. `label`: its name in a table. `sentence`: the predicate for "TEST …" in a log.
+    `group`: the group that counts it. `label`: its name in a table. `sentence`: the predicate for "TEST …" in a log.
     `is_reported`: the agent's own report decided it.
     """
 

@@ -1,4 +1,4 @@
-"""What an agent reports of its test, as values, and the end that follows from it.
+"""The outcome that an agent reports of its test, as values, and the end that is derived from it.
 
 An outcome is claimed by the agent; nothing here verifies it. `outcome_file` reads it from `outcome.json`.
 """
@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
 
 
 class ChangeStatus(StrEnum):
-    """How a change ended."""
+    """The status of a change."""
 
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
