@@ -1,1 +1,1 @@
-"""Terminals driven and recorded."""
+"""Recorder of terminals, and driver of terminals for end-to-end tests."""

@@ -1,1 +1,1 @@
-"""Capture of running terminals: sessions, runs, and single attaches."""
+"""Capture of running terminals: sessions, whole runs, and single attached terminals."""

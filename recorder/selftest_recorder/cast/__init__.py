@@ -1,1 +1,1 @@
-"""Recordings as files: asciicast read, written and changed."""
+"""Recordings as asciicast files: reading, writing and editing."""

@@ -1,1 +1,1 @@
-"""Indexes of recordings: keyframes, search, and instant seek."""
+"""Indexes of recordings: keyframes, search, and fast seeking."""

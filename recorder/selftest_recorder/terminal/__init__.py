@@ -1,1 +1,1 @@
-"""Terminal emulation: bytes in, screens out."""
+"""Terminal emulator: it turns output bytes into screens."""

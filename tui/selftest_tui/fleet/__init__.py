@@ -1,1 +1,1 @@
-"""The fleet's screen: all agents and tmux sessions."""
+"""The fleet screen: all agents and tmux sessions."""

@@ -1,9 +1,9 @@
-"""Actions on agents and sessions from the screens, each from its key to its result.
+"""Actions on agents and sessions from the screens, from the key to the result.
 
-Exact targets are shown before anything happens to many or anything is stopped or destroyed, the default is No, each
-target gets a result of its own, and only the failed are tried again. Nothing here draws or decides about the fleet;
-all that blocks runs in a thread or a process, except while the terminal is handed over, when there is no screen.
-A method that fails raises SelftestError: who called it shows that.
+The exact targets are shown before an action on many agents, and before any stop or destroy. The default answer is No.
+Each target has its own result, and only failed ones are retried. This module draws nothing and decides nothing about
+the fleet. Blocking calls run in a thread or a process, except while the terminal is handed over, when there is no
+screen. A method that fails raises SelftestError, and its caller shows the error.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _THERE = 'exec "${SHELL:-/bin/sh}" -l'
 
 
 class Cockpit(Protocol):
-    """The screen that actions are started from."""
+    """The screen that starts actions."""
 
     @property
     def app(self) -> App[Any]: ...
@@ -85,7 +85,7 @@ class Cockpit(Protocol):
 
 
 class Acting:
-    """The actions of one screen. Its methods run in workers: they may wait for a dialog."""
+    """The actions of one screen. Its methods run in workers, so they may wait for a dialog."""
 
     def __init__(self, screen: Cockpit) -> None:
         self._screen = screen
@@ -94,19 +94,19 @@ class Acting:
 
     @property
     def is_running(self) -> tuple[str, ...]:
-        """The actions in progress, in words: quitting now would interrupt them."""
+        """The running actions that quitting would interrupt, in words."""
         return tuple(sorted(self._is_running))
 
-    # Acts of mngr
+    # Actions of mngr
 
     async def message(self, rows: Sequence[Row]) -> None:
-        """Write one message, and send it to these agents."""
+        """Ask for a message, and send it to these agents."""
         await self.message_to(_targets(rows))
 
     async def message_to(self, targets: tuple[Target, ...], more: Sequence[str] = (), *, text: str = "") -> None:
-        """Write one message, and send it to these. `more`: lines about those that cannot be reached.
+        """Ask for a message, and send it to these targets. `more`: lines about agents that cannot be reached.
 
-        `text` to begin with; without one, what was last written and not sent.
+        `text`: the initial text; if empty, the last text that was written and not sent.
         """
         mngr = self._screen.mngr
         known = self._dialogs_of(targets)
@@ -122,27 +122,27 @@ class Acting:
         await self._steer(mngr, Act.MESSAGE, targets, composed.text)
 
     def _dialogs_of(self, targets: Sequence[Target]) -> list[str]:
-        """The questions of the open dialogs of these agents, a line for each."""
+        """Return the questions of these agents' open dialogs, one line each."""
         rows = self._screen.view.by_key
         seen = [(target.name, row.condition) for target in targets if (row := rows.get(target.key)) is not None]
         return [f"{name}  {reason(found)}" for name, found in seen if found is not None and found.kind in ASKING]
 
     async def _ask_to_close(self, dialogs: Sequence[str]) -> bool:
-        """Ask before a message closes dialogs that are open."""
+        """Ask for confirmation before a message closes open dialogs."""
         title = "Close its dialog with a message?" if len(dialogs) == 1 else f"Close {len(dialogs)} dialogs?"
         yes = "Close it and send" if len(dialogs) == 1 else "Close them and send"
         return await self._ask(Question(title, _MESSAGE_ON_A_DIALOG, dialogs, yes=yes, no="Leave it open"))
 
     async def stop(self, rows: Sequence[Row]) -> None:
-        """Stop these agents, after asking."""
+        """Stop these agents after a confirmation."""
         await self._ask_and_steer(Act.STOP, rows)
 
     async def start(self, rows: Sequence[Row]) -> None:
-        """Start these agents, after asking."""
+        """Start these agents after a confirmation."""
         await self._ask_and_steer(Act.START, rows)
 
     async def destroy(self, rows: Sequence[Row]) -> None:
-        """Destroy these agents, after asking."""
+        """Destroy these agents after a confirmation."""
         await self._ask_and_steer(Act.DESTROY, rows)
 
     async def _ask_and_steer(self, act: Act, rows: Sequence[Row]) -> None:
@@ -167,7 +167,7 @@ class Acting:
         targets: tuple[Target, ...],
         do: Callable[[tuple[Target, ...], Callable[[ActResult], None]], Awaitable[tuple[ActResult, ...]]],
     ) -> None:
-        """Do it and show each result; retry the failed ones as often as the person wants."""
+        """Run the action and show each result; retry the failed targets as often as the user wants."""
         while targets:
             title = f"{doing} {_named(targets)}"
             self._is_running.add(title)
@@ -189,7 +189,7 @@ class Acting:
             targets = await closed or ()
 
     def _tell(self, results: Sequence[ActResult]) -> None:
-        """Show the results in a toast: one in full, of many the count and the first that failed."""
+        """Show the results in a toast: a single one in full, of several the count and the first failure."""
         failed = [result for result in results if not result.ok]
         if not failed:
             first = results[0]
@@ -201,10 +201,10 @@ class Acting:
         lines = [first.text, first.hint]
         self._screen.say("\n".join(line for line in lines if line), f"{first.target.name}{more}", "error")
 
-    # Typing the same into many
+    # Typing the same text into several terminals
 
     async def type_into(self, rows: Sequence[Row]) -> None:
-        """Write one text, and type it into the terminals of these agents."""
+        """Ask for a text, and type it into the terminals of these agents."""
         targets = _targets(rows)
         seats = {row.key: (row.session, row.pane_id) for row in rows if row.session is not None}
         able = tuple(target for target in targets if target.key in seats)
@@ -238,10 +238,10 @@ class Acting:
         text: str = "",
         asks_enter: bool = False,
     ) -> Composed | None:
-        """Ask for the text to send; None where the person cancelled.
+        """Ask for the text to send; return None if the user cancelled.
 
-        Its targets are named above it, and writing it is the deliberate act: only Enter alone, which one slip of a
-        finger would give to many, is asked about.
+        The targets are listed above the text field, so a written text needs no confirmation. Without a text, only Enter
+        is sent; for several targets that needs a confirmation, because it may be a slip.
         """
         lines = target_lines(targets, default_socket(self._screen.environ))
         draft = text or self._drafts.get(kind, "")
@@ -263,22 +263,22 @@ class Acting:
 
     async def _ask(self, question: Question) -> bool:
         answer = await self._screen.app.push_screen_wait(question)
-        return answer is True  # a dialog that was closed otherwise said nothing
+        return answer is True  # None: the dialog was closed without an answer
 
     # Handing the terminal over
 
     async def attach(self, what: Row | TmuxSession) -> None:
-        """Show a session on the person's terminal until they detach, or in a new window of their tmux."""
+        """Attach the user's terminal to a session until they detach, or open a new window in their tmux."""
         plan = await asyncio.to_thread(plan_attach, what, self._screen.environ)
         if plan.socket is None or await self._offer_guard(plan.socket, plan.warning):
             await self.go(plan)
 
     async def shell(self, row: Row) -> None:
-        """Open a shell where the agent works."""
+        """Open a shell in the agent's work folder."""
         await self.go(await asyncio.to_thread(plan_shell, row, self._screen.environ))
 
     async def go(self, plan: AttachPlan) -> None:
-        """Hand the terminal over, or open a window."""
+        """Hand over the terminal, or open a window."""
         if plan.kind == "window":
             end = await asyncio.to_thread(hand_over, plan)
             self._screen.say(plan.warning)
@@ -295,9 +295,9 @@ class Acting:
             self._screen.say(end.text, plan.title, "warning" if end.exit_status else "information")
 
     async def _offer_guard(self, socket: str, warning: str) -> bool:
-        """Make mngr's two dangerous keys ask first, if the person wants that: asked once for each server.
+        """Offer to guard mngr's two dangerous keys with a confirmation, once for each server.
 
-        False where the question was left: the person changed their mind, and is asked again the next time.
+        Return False if the question was closed without an answer: the action is cancelled, and the next one asks again.
         """
         if await asyncio.to_thread(key_guard.is_guarded, socket, self._screen.environ):
             return True
@@ -320,9 +320,9 @@ class Acting:
         return True
 
     async def switch_key_guard(self, session: SessionRef | None) -> None:
-        """Restore mngr's own bindings where they are guarded, else guard them; remember which.
+        """Remove the key guard if it is set, else set it; remember the choice.
 
-        On the server of this session, without one on the default server.
+        It applies to the server of this session, or to the default server if there is no session.
         """
         environ, answers = self._screen.environ, Answers.of(self._screen.environ)
         socket = session.socket if session is not None else default_socket(environ)
@@ -338,7 +338,7 @@ class Acting:
     # The rest
 
     async def copy_branch(self, row: Row) -> None:
-        """Put the branch's name on the clipboard (OSC 52, which the terminal must allow)."""
+        """Copy the branch's name to the clipboard (OSC 52, which the terminal must allow)."""
         branch = clean(row.agent.branch or "")
         if not branch:
             raise RefusedError(f"{row.agent.name} has no branch of its own", "It works in place, or mngr names none.")
@@ -348,7 +348,7 @@ class Acting:
     async def search_panes(
         self, text: str, with_history: bool, sessions: Sequence[SessionRef], rows: Sequence[Row] = ()
     ) -> None:
-        """Search the screens of these sessions and the conversations of these agents, and mark the agents with hits."""
+        """Search the screens of these sessions and the conversations of these agents; mark agents with matches."""
         where = "the scrollback of " if with_history else ""
         wanted = clean(text)
         title = f"Searching {where}{plural(len(sessions), 'session')} and conversations"
@@ -383,7 +383,7 @@ class Acting:
 
 
 def _search_said(environ: Mapping[str, str], rows: Sequence[Row], text: str) -> tuple[ConversationHit, ...]:
-    """In a thread: search the conversations of the local ones of these agents."""
+    """Search the conversations of the local ones of these agents; called in a thread."""
     from selftest_core.conversation.last_messages import has_conversation, state_folder
     from selftest_core.conversation.search import search_conversations  # not needed for the first frame
 
@@ -402,7 +402,7 @@ def _named(targets: Sequence[Target]) -> str:
 
 
 def _type(target: Target, session: SessionRef | None, pane_id: str | None, composed: Composed) -> ActResult:
-    """In a thread: type a text. One line goes key by key, since menus take no paste; several lines are a paste."""
+    """Type a text; called in a thread. One line is sent as keys, since menus ignore pastes; several as one paste."""
     if session is None:
         return ActResult(target, False, "it has no terminal here")
     try:
@@ -421,7 +421,7 @@ def _type(target: Target, session: SessionRef | None, pane_id: str | None, compo
 
 
 def plan_shell(row: Row, environ: Mapping[str, str]) -> AttachPlan:
-    """Plan the person's shell in the agent's work folder; inside tmux in a new window. Raises RefusedError."""
+    """Plan the user's shell in the agent's work folder, inside tmux in a new window. Raises RefusedError."""
     agent = row.agent
     if not agent.work_dir:
         raise RefusedError(f"{agent.name} has no work dir", "mngr names none for it.")

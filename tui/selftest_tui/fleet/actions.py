@@ -1,6 +1,6 @@
-"""The keys of the fleet's screen: one method for each action of its key table, and the state that they depend on.
+"""Actions of the fleet screen: one method for each action of its key table, and the state that they depend on.
 
-A disabled key does not get here: `keyed` has asked for its reason before. What reaches agents is done by `Acting`.
+`keyed` checks the reason why a key is disabled before it calls a method here. `Acting` acts on agents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class FleetActions(SplitScreen):
-    """The part of the fleet's screen that keys reach; `FleetScreen` shows the rest."""
+    """The key actions of the fleet screen; `FleetScreen` shows the rest."""
 
     table: AgentTable
     pane: SidePane
@@ -46,11 +46,11 @@ class FleetActions(SplitScreen):
     _acting_made: Acting | None = None
 
     def watch_refresh(self) -> None:
-        """Ask for news now."""
+        """Ask all sources again now."""
         raise NotImplementedError
 
     def show_pane(self) -> None:
-        """Show on the right what is under the cursor, now."""
+        """Show the details of the line under the cursor now."""
         raise NotImplementedError
 
     # the state that keys depend on
@@ -78,17 +78,17 @@ class FleetActions(SplitScreen):
         )
 
     def before_press(self, key: Key) -> None:
-        """Show what is under the cursor before a key acts on what is shown."""
+        """Show the line under the cursor in the right pane before a key acts on it."""
         if key.topic in (Topic.ACT, Topic.LOOK):
             self.show_pane()
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
+        """The filter syntax of the fleet's table, for the help."""
         return help_lines(FILTER)
 
     @property
     def _acting(self) -> Acting:
-        """What reaches agents. Loaded with the first key: dialogs and all that runs programs are a third of a start."""
+        """Actions on agents. Loaded with the first key: dialogs and subprocess modules take a third of the start."""
         if self._acting_made is None:
             from selftest_tui.fleet.acting import Acting
 
@@ -97,12 +97,12 @@ class FleetActions(SplitScreen):
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """Acts that quitting now would cut short, in words."""
+        """Running actions that quitting would interrupt, in words."""
         return self._acting_made.is_running if self._acting_made is not None else ()
 
     @property
     def mngr(self) -> Mngr:
-        """The mngr of this environment; raises ToolError where there is none."""
+        """Make the adapter of this environment's mngr. Raises ToolError if there is none."""
         from selftest_core.tools.mngr import Mngr, find_mngr
 
         return Mngr(find_mngr(self.environ), self.environ, self.folder)
@@ -120,21 +120,21 @@ class FleetActions(SplitScreen):
     # moving
 
     def fold(self, group: Group, closed: bool) -> None:
-        """Fold a group, or unfold it."""
+        """Fold or unfold a group."""
         self.table.fold(group.key, closed)
 
     def do_next_needing(self) -> None:
-        """To the next agent that needs a person."""
+        """Move to the next agent that needs a person."""
         self.table.go_to_needing(1)
 
     def do_previous_needing(self) -> None:
-        """To the previous one."""
+        """Move to the previous agent that needs a person."""
         self.table.go_to_needing(-1)
 
     # the prompt
 
     def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
+        """Filter while the user types."""
         if event.purpose == "filter":
             self._filter_by(event.text)
 
@@ -158,13 +158,13 @@ class FleetActions(SplitScreen):
     # marks
 
     def marked_rows(self) -> tuple[Row, ...]:
-        """The marked agents in order of the fleet."""
+        """Return the marked agents in the order of the fleet."""
         if not self.table.marks:
             return ()
         return tuple(row for row in self.view.rows if row.key in self.table.marks)
 
     def select_keys(self, found: Iterable[AgentKey]) -> None:
-        """Make exactly these the marked agents, and go to the first of them that is shown."""
+        """Mark exactly these agents, and move to the first of them that is shown."""
         chosen = frozenset(found)
         self.table.mark(chosen)
         for key in sorted(chosen, key=lambda one: self.table.arranged.places.get(one, len(self.view.rows))):
@@ -174,15 +174,15 @@ class FleetActions(SplitScreen):
     # finding and arranging
 
     def do_filter(self) -> None:
-        """Open the prompt with the present filter."""
+        """Open the prompt with the current filter."""
         self.open_filter(FILTER, self.table.arrangement.query)
 
     def do_search_text(self) -> None:
-        """Open the prompt for a search over panes and conversations."""
+        """Open the prompt for a search in terminals and conversations."""
         self.open_prompt("search_text", "~", "⏎ search  esc back")
 
     def do_prompt_history(self) -> None:
-        """Search the scrollback too, or not."""
+        """Include the scrollback in the search, or exclude it."""
         self.prompt.toggle_history()
 
     def _filter_by(self, query: str) -> None:
@@ -194,7 +194,7 @@ class FleetActions(SplitScreen):
             self.show_frame()
 
     def do_only_needing(self) -> None:
-        """Show only what needs a person, or all again."""
+        """Show only agents that need a person, or all again."""
         how = self.table.arrangement
         self._arrange(replace(how, only_me=not how.only_me))
 
@@ -208,7 +208,7 @@ class FleetActions(SplitScreen):
         self.say(what, "Shown" if how.hides_old else "Hidden")
 
     def do_group(self) -> None:
-        """Choose how to group."""
+        """Choose a grouping."""
         from selftest_tui.shared.dialogs.choose import Choose  # not needed for the first frame
 
         how = self.table.arrangement
@@ -226,7 +226,7 @@ class FleetActions(SplitScreen):
         self.app.push_screen(Choose("group by", [*ways, *labels], how.grouped_by, "g"), chosen)
 
     def do_sort(self) -> None:
-        """Choose how to sort."""
+        """Choose a sort order."""
         from selftest_tui.shared.dialogs.choose import Choose  # not needed for the first frame
 
         how = self.table.arrangement
@@ -240,15 +240,15 @@ class FleetActions(SplitScreen):
     # marking
 
     def do_mark(self) -> None:
-        """Mark or unmark."""
+        """Mark or unmark the line."""
         self.table.toggle_mark()
 
     def do_mark_range(self) -> None:
-        """Start or end a range."""
+        """Start or end a range of marks."""
         self.table.toggle_range()
 
     def do_mark_all(self) -> None:
-        """Mark what is shown."""
+        """Mark all shown agents."""
         self.table.mark(row.key for row in self.table.shown_rows())
 
     def do_back(self) -> None:
@@ -268,7 +268,7 @@ class FleetActions(SplitScreen):
     # acting
 
     def do_attach(self) -> object:
-        """Attach to what is under the cursor; on a group, open or close it."""
+        """Attach to the agent or session under the cursor; on a group, open or close it."""
         table = self.table
         if isinstance(table.line, Group):
             self.fold(table.line, not table.line.is_folded)
@@ -283,7 +283,7 @@ class FleetActions(SplitScreen):
         self.pane.start_typing()
 
     def do_type_many(self) -> object:
-        """Type the same into all targets."""
+        """Type the same text into all targets."""
         return self._acting.type_into(self._targets)
 
     def do_message(self) -> object:
@@ -303,17 +303,17 @@ class FleetActions(SplitScreen):
         return self._acting.destroy(self._targets)
 
     def do_shell(self) -> object:
-        """Open a shell where the agent works."""
+        """Open a shell in the agent's work folder."""
         return self._acting.shell(self._row)
 
     def do_copy(self) -> object:
-        """Copy the agent's branch."""
+        """Copy the name of the agent's branch."""
         return self._acting.copy_branch(self._row)
 
     # the right pane
 
     def do_preview(self) -> None:
-        """The terminal."""
+        """Show the terminal."""
         if self.pane_is_open and self.pane.tab != "preview":
             self.pane.toggle("preview")
         elif self.is_narrow:
@@ -322,15 +322,15 @@ class FleetActions(SplitScreen):
             self.pane.toggle("preview")
 
     def do_details(self) -> None:
-        """All that is known."""
+        """Show all details."""
         self._toggle("details")
 
     def do_explain(self) -> None:
-        """Why it has its state."""
+        """Show the evidence for its state."""
         self._toggle("explain")
 
     def do_messages(self) -> None:
-        """Its last messages."""
+        """Show its last messages."""
         self._toggle("messages")
 
     def _toggle(self, tab: Tab) -> None:
@@ -343,7 +343,7 @@ class FleetActions(SplitScreen):
     # other screens
 
     async def do_run(self) -> None:
-        """The run of the agent under the cursor, else the newest of this repository."""
+        """Open the run of the agent under the cursor, else the newest run of this repository."""
         from selftest_core.run.overview import repository_of
         from selftest_core.run.store import find_run
 
@@ -353,13 +353,13 @@ class FleetActions(SplitScreen):
         self.post_message(RunWanted(folder))
 
     def do_review(self) -> None:
-        """The commits of the marked agents, or of the one under the cursor."""
+        """Review the commits of the marked agents, or of the agent under the cursor."""
         from selftest_core.review.changes.inputs import Request
 
         self.post_message(ReviewWanted(Request(agents=tuple(row.agent.address for row in self._targets))))
 
     async def do_replay(self) -> None:
-        """The recording of the agent under the cursor."""
+        """Replay the recording of the agent under the cursor."""
         from selftest_tui.replay.recordings import recording_of_agent
 
         agent = self._row.agent
@@ -373,7 +373,7 @@ class FleetActions(SplitScreen):
         self.post_message(ReplayWanted(found.path, agent.name, follows=True, is_ended=found.is_ended))
 
     def do_tutorial(self) -> None:
-        """The tutorial's blocks with their tests."""
+        """Open the tutorial screen."""
         from selftest_tui.tutorial.screen import TutorialScreen
 
         self.app.push_screen(TutorialScreen(self.environ, folder=self.folder, clock=self.clock))
@@ -381,18 +381,18 @@ class FleetActions(SplitScreen):
     # the program
 
     def do_key_guard(self) -> object:
-        """Make mngr's dangerous keys ask first on the server under the cursor, or act at once again."""
+        """Guard mngr's dangerous keys on the server under the cursor with a confirmation, or remove the guard."""
         session = self.table.session.ref if self.table.session is not None else None
         if self.table.row is not None:
             session = self.table.row.session
         return self._acting.switch_key_guard(session)
 
     def do_refresh(self) -> None:
-        """Ask everyone again."""
+        """Ask all sources again."""
         self.watch_refresh()
         self.say("Asking mngr and tmux again.", "Refresh")
 
 
 def _is_searchable(row: Row) -> bool:
-    """True where it has a terminal here, or files of a conversation, which a stopped agent keeps."""
+    """Return whether the agent has a terminal here, or conversation files, which a stopped agent keeps."""
     return row.session is not None or (row.agent.host.is_local and not is_plain_command(row.agent.type))

@@ -34,7 +34,7 @@ class Seat:
 
     @property
     def app(self) -> App[Any]:
-        """Where dialogs are shown."""
+        """The app that shows dialogs."""
         return self._screen.app
 
     @property

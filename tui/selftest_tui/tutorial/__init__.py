@@ -1,1 +1,1 @@
-"""The tutorial's screen."""
+"""The tutorial screen."""

@@ -1,4 +1,4 @@
-"""The keys of the tutorial's screen: one method for each action of its key table, and what is shown by them."""
+"""Actions of the tutorial screen: one method for each action of its key table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TutorialActions(SplitScreen):
-    """The part of the tutorial's screen that keys reach; `TutorialScreen` shows the rest."""
+    """The key actions of the tutorial screen; `TutorialScreen` shows the rest."""
 
     table: TutorialTable
     environ: Mapping[str, str]
@@ -35,7 +35,7 @@ class TutorialActions(SplitScreen):
     layout_of_lines = Layout()
 
     def lay_out_by(self, how: Layout) -> None:
-        """Lay the same lines out differently."""
+        """Lay the lines out with other options."""
         raise NotImplementedError
 
     def look_again(self) -> None:
@@ -53,17 +53,17 @@ class TutorialActions(SplitScreen):
         )
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
+        """The filter syntax of the tutorial's table, for the help."""
         return help_lines(FILTER)
 
     # the prompt
 
     def filter_by(self, query: str) -> None:
-        """Show only what matches."""
+        """Show only matching lines."""
         self.lay_out_by(replace(self.layout_of_lines, query=query.strip()))
 
     def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
+        """Filter while the user types."""
         self.filter_by(event.text)
 
     def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
@@ -79,11 +79,11 @@ class TutorialActions(SplitScreen):
     # moving
 
     def do_next_needing(self) -> None:
-        """To the next uncited block or stale citation."""
+        """Move to the next uncited block or stale citation."""
         self._go_to_open(1)
 
     def do_previous_needing(self) -> None:
-        """To the previous one."""
+        """Move to the previous uncited block or stale citation."""
         self._go_to_open(-1)
 
     def _go_to_open(self, step: int) -> None:
@@ -91,7 +91,7 @@ class TutorialActions(SplitScreen):
             raise RefusedError("Nothing that is shown is open", "", "esc clears the filter; → opens a closed section.")
 
     def fold(self, group: Section, closed: bool) -> None:
-        """Fold a section, or unfold it; the cursor goes to its title."""
+        """Fold or unfold a section; the cursor moves to its title."""
         self.table.go_to_group()
         how = self.layout_of_lines
         folded = how.folded | {group.title} if closed else how.folded - {group.title}
@@ -100,23 +100,23 @@ class TutorialActions(SplitScreen):
     # finding
 
     def do_filter(self) -> None:
-        """Open the prompt with the present filter."""
+        """Open the prompt with the current filter."""
         self.open_filter(FILTER, self.layout_of_lines.query)
 
     def do_only_needing(self) -> None:
-        """Only what is open, or all again."""
+        """Show only open lines, or all again."""
         how = self.layout_of_lines
         self.lay_out_by(replace(how, only_open=not how.only_open))
 
     def do_sort(self) -> None:
-        """Open ones first, or all in the order of the file."""
+        """Sort open lines first, or all in the order of the file."""
         how = self.layout_of_lines
         self.lay_out_by(replace(how, open_first=not how.open_first, only_open=False))
 
     # looking
 
     def do_open(self) -> None:
-        """The right pane over all, or back; a section opens or closes."""
+        """Zoom the right pane, or unzoom it; fold or unfold a section."""
         line = self.table.line
         if isinstance(line, Section):
             self.fold(line, not line.is_folded)
@@ -141,7 +141,7 @@ class TutorialActions(SplitScreen):
                 return
 
     def do_edit(self) -> None:
-        """Open the tutorial or the test at this line in the person's editor."""
+        """Open the tutorial or the test at this line in the user's editor."""
         news = self.news
         if news is None:
             return
@@ -180,7 +180,7 @@ class TutorialActions(SplitScreen):
             self.do_fleet()
 
     def do_fleet(self) -> None:
-        """Back to the fleet."""
+        """Return to the fleet."""
         self.dismiss(None)
 
     def do_refresh(self) -> None:

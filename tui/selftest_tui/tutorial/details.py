@@ -1,8 +1,8 @@
-"""The right half of the tutorial's screen: what the line under the cursor is, in full.
+"""The right half of the tutorial screen: all details of the line under the cursor.
 
-A block with its lines numbered, the tests that cite it and how they did; a stale citation beside its nearest block,
-with the words that differ marked. All of it comes from files and agents: it is put into `Content` piece by piece,
-never read as markup. Nothing is read here.
+It shows a block with numbered lines, the tests that cite it and their results, or a stale citation beside its nearest
+block, with the differing words marked. All text comes from files and agents: it is put into `Content` piece by piece
+and never parsed as markup. This module reads no files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TITLE = "bold"
 
 
 class TutorialDetails(VerticalScroll, can_focus=False):
-    """Shows one line of the tutorial's table."""
+    """Details of one line of the tutorial's table."""
 
     DEFAULT_CSS = """
     TutorialDetails { padding: 0 1; scrollbar-size-vertical: 1; }
@@ -49,19 +49,19 @@ class TutorialDetails(VerticalScroll, can_focus=False):
         self._shown: tuple[Line | None, str] | None = None
 
     def compose(self) -> ComposeResult:
-        """One text."""
+        """Make one text widget."""
         yield Static()
 
     def scroll_text(self, lines: int) -> None:
-        """Down, or up where negative."""
+        """Scroll down, or up if negative."""
         self.scroll_relative(y=lines, animate=False)
 
     def pan_text(self, cells: int) -> None:
-        """To the right, or to the left where negative."""
+        """Scroll right, or left if negative."""
         self.scroll_relative(x=cells, animate=False)
 
     def show(self, line: Line | None, tutorial: str) -> None:
-        """Go over to another line. `tutorial`: the file's name."""
+        """Show another line. `tutorial`: the file's name."""
         if self._shown == (line, tutorial):
             return
         before, self._shown = self._shown, (line, tutorial)
@@ -72,7 +72,7 @@ class TutorialDetails(VerticalScroll, can_focus=False):
 
 
 def title_of(line: Line | None, tutorial: str) -> str:
-    """What stands in the frame: where this is."""
+    """Make the title of the frame: the place of the line."""
     match line:
         case None:
             return ""
@@ -89,7 +89,7 @@ def title_of(line: Line | None, tutorial: str) -> str:
 
 
 def pieces_of(line: Line | None, tutorial: str) -> list[Piece]:
-    """The text, piece by piece with its style."""
+    """Return the text as pieces with styles."""
     match line:
         case None:
             return []

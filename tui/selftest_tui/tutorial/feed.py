@@ -1,7 +1,7 @@
-"""The worker of the tutorial's screen: looks again whenever a file has changed, and posts that a view lies ready.
+"""The worker of the tutorial screen: it reads again whenever a file has changed, and posts that a new view is ready.
 
-One thread looks, another watches files and wakes it. Of several views only the newest is kept, and only one message
-is under way at a time, as in `feed`.
+One thread reads, another watches files and wakes it. Only the newest view is kept, and only one message is pending at
+a time, as in `fleet.feed`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 SECONDS_TO_END = 5.0
 SECONDS_APART = 0.2
-"""Between two looks: a run in full swing writes its journal many times a second."""
+"""Least seconds between two reads: an active run writes its journal many times a second."""
 
 
 class TutorialSeen(Message):
-    """Something newer lies ready: `TutorialFeed.take()`."""
+    """A newer result is ready: `TutorialFeed.take()`."""
 
     def can_replace(self, message: Message) -> bool:
-        """Two of these say no more than one."""
+        """Merge with a pending message of the same kind."""
         return isinstance(message, TutorialSeen)
 
 
 @dataclass(frozen=True, slots=True)
 class TutorialNews:
-    """What a look found. Exactly one of `view` and `error` is there; `tutorial` is the file, `root` the repository."""
+    """The result of one read. One of `view` and `error` is set; `tutorial` is the file, `root` the repository."""
 
     view: TutorialView | None
     error: SelftestError | None
@@ -65,12 +65,12 @@ class TutorialFeed:
         self._thread = threading.Thread(target=self._run, name="tutorial", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start both threads."""
         self._wanted.set()
         self._thread.start()
 
     def stop(self) -> None:
-        """End both threads, and wait for them; a look that hangs is left behind, it ends with the process."""
+        """Stop both threads, and wait for them; a read that hangs is abandoned, and ends with the process."""
         self._ended.set()
         self._wanted.set()
         if self._thread.is_alive():
@@ -78,11 +78,11 @@ class TutorialFeed:
         self._files.stop()
 
     def refresh(self) -> None:
-        """Look again, now."""
+        """Read again now."""
         self._wanted.set()
 
     def take(self) -> TutorialNews | None:
-        """The newest news, once; None when they were taken already."""
+        """Return the newest result once; None if it was taken already."""
         with self._lock:
             newest, self._newest, self._is_posted = self._newest, None, False
             return newest
@@ -92,7 +92,7 @@ class TutorialFeed:
         self.refresh()
 
     def _run(self) -> None:
-        from selftest_tui.tutorial.source import TutorialSource  # in this thread: it costs the screen nothing
+        from selftest_tui.tutorial.source import TutorialSource  # here, so that the screen does not wait
 
         source = TutorialSource(self._folder, self._environ)
         while True:

@@ -41,7 +41,7 @@ INDENT = 2
 
 
 def command_of(view: BlockView) -> str:
-    """The first command of a block, and how many lines more it has."""
+    """Return the first command of a block, and the number of further lines."""
     commands = [line for line in view.block.text.splitlines() if not line.lstrip().startswith("#")]
     text = commands[0].strip() if commands else ""
     return f"{text}  (+{len(commands) - 1})" if len(commands) > 1 else text
@@ -60,12 +60,12 @@ def _text(line: Line, now: float) -> str:
 
 
 def test_text(test: CitingTest) -> str:
-    """The id of a test, and its number of cases where there are several."""
+    """Return the id of a test, and its number of cases if there are several."""
     return test.node_id + (f" ({len(test.results)} cases)" if len(test.results) > 1 else "")
 
 
 def result_of(line: Line) -> tuple[str, str]:
-    """The worst result of a line, how many of several have it, and the part that colours it."""
+    """Return the worst result of a line, its share if there are several, and the style part that colours it."""
     match line:
         case BlockLine():
             tests = line.view.tests
@@ -118,7 +118,7 @@ _PARTS = {
 
 
 def style_of(how: How) -> str:
-    """The part that colours a result."""
+    """Return the style part that colours a result."""
     return _PARTS[run_words.STYLES[how]]
 
 
@@ -131,13 +131,13 @@ class TutorialPainter:
         self._placed = placed
 
     def heading(self) -> Strip:
-        """The line of column titles."""
+        """Return the line of column titles."""
         style = self._styles["base"] + self._styles["heading"]
         titles = "".join(one.column.heading(one.width) + " " * one.gap for one in self._placed)
         return Strip([Segment(present.fit(f"{'':{SIGN}}{'line':>{NUMBER}}  {titles}", self.width), style)], self.width)
 
     def line(self, line: Line, *, is_cursor: bool, has_focus: bool) -> Strip:
-        """One line."""
+        """Paint one line."""
         base = self._styles["base"]
         if is_cursor:
             base += self._styles["cursor" if has_focus else "cursor-blurred"]
@@ -186,7 +186,7 @@ class TutorialPainter:
 
     @staticmethod
     def _text_cell(line: Line, width: int) -> str:
-        """Commands are cut at their end; ids of tests at their beginning, behind the indent."""
+        """Cut commands at their end, and ids of tests at their beginning, after the indent."""
         text = _text(line, 0.0)
         if isinstance(line, BlockLine):
             return present.fit(text, width)

@@ -1,8 +1,8 @@
-"""The tutorial: its blocks heading by heading, the tests that cite them, and how those did in the last run.
+"""The tutorial screen: blocks by heading, the tests that cite them, and their results in the last run.
 
-Blocks that no test cites and citations that are no block any more come first; a stale citation stands below the block
-that it drifted from. The screen follows the files and the run: what is saved in an editor is here a moment later.
-This wires the feed to the table, and the cursor to the right pane. What keys do is in `actions`.
+Uncited blocks and stale citations come first; a stale citation is shown below its nearest block. The screen follows the
+files and the run: a file that is saved in an editor is shown a moment later. This module connects the feed to the
+table, and the cursor to the right pane. The key actions are in `actions`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WHAT_IT_IS = (
 
 
 class TutorialScreen(TutorialActions):
-    """Shows the tutorial of `folder`. `clock` is for whoever opens all screens alike: nothing here depends on time."""
+    """Screen of the tutorial of `folder`. `clock`: accepted as by all screens; nothing here depends on time."""
 
     CSS_PATH = "screen.tcss"
     KEYS = TUTORIAL
@@ -67,7 +67,7 @@ class TutorialScreen(TutorialActions):
         self._feed = TutorialFeed(folder, environ, self.post_message)
 
     def compose(self) -> ComposeResult:
-        """The same places as on the fleet's screen."""
+        """Place the widgets as on the fleet screen."""
         yield TutorialStatus()
         with Horizontal(id="body"):
             with Container(id="blocks"):
@@ -79,7 +79,7 @@ class TutorialScreen(TutorialActions):
             yield Prompt()
 
     def on_mount(self) -> None:
-        """Begin to look once the frame is on the screen."""
+        """Start reading once the frame is on the screen."""
         self.table = self.query_one(TutorialTable)
         self.pane = self.query_one(TutorialDetails)
         self.prompt = self.query_one(Prompt)
@@ -89,13 +89,13 @@ class TutorialScreen(TutorialActions):
         self.call_after_refresh(self._feed.start)
 
     def on_unmount(self) -> None:
-        """The threads end with their screen."""
+        """Stop the threads."""
         self._feed.stop()
 
     # news
 
     def on_tutorial_seen(self, event: TutorialSeen) -> None:
-        """Go over to the newest view; where a look failed, keep what was seen before and say so."""
+        """Show the newest view; if reading failed, keep the last one and show the error."""
         event.stop()
         news = self._feed.take()
         if news is None:
@@ -112,7 +112,7 @@ class TutorialScreen(TutorialActions):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What does not work right now."""
+        """The current problems."""
         news = self.news
         found = []
         if news is not None and news.error is not None and self.view is not None:
@@ -148,7 +148,7 @@ class TutorialScreen(TutorialActions):
         self.query_one(Banner).show(self.problems)
 
     def show_frame(self) -> None:
-        """Say in the frame what is shown, and in the key line what works now."""
+        """Update the title of the frame, and the key line."""
         frame = self.query_one("#blocks")
         frame.border_title = Content(present.clean(self.layout_of_lines.words))
         shown = sum(isinstance(line, BlockLine) for line in self.table.lines)
@@ -162,16 +162,16 @@ class TutorialScreen(TutorialActions):
     # the table
 
     def on_cursor_moved(self) -> None:
-        """Show on the right what is under the cursor, and which keys work there."""
+        """Show the details of the line under the cursor, and the keys that work there."""
         self.pane.show(self.table.line, self.tutorial_name)
         self._show_keys()
 
     def on_line_opened(self) -> None:
-        """Clicked: as Enter."""
+        """Handle a click like Enter."""
         self.action_press("open")
 
     def lay_out_by(self, how: Layout) -> None:
-        """Lay the same out differently."""
+        """Lay the lines out with other options."""
         if how != self.layout_of_lines:
             self.layout_of_lines = how
             self._lay_out()
@@ -182,5 +182,5 @@ class TutorialScreen(TutorialActions):
         self._feed.refresh()
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        """Those of blocks and citations."""
+        """The symbols of blocks and citations, for the help."""
         return MEANINGS

@@ -1,4 +1,4 @@
-"""The line at the top of the tutorial's screen: where we are, what is cited and what is open, how the last run did."""
+"""The status line of the tutorial screen: the file, the counts of cited and open blocks, and the last run's results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_RESULTS = 6
 
 
 class TutorialStatus(PiecesWidget):
-    """Shows a TutorialView in one line."""
+    """Status line for a TutorialView."""
 
     DEFAULT_CSS = """
     TutorialStatus { height: 1; background: $panel; color: $foreground; }
@@ -29,17 +29,17 @@ class TutorialStatus(PiecesWidget):
         self._view: TutorialView | None = None
 
     def show(self, view: TutorialView | None, place: str) -> None:
-        """Go over to another view; `place` is the file, as a person would name it here."""
+        """Show another view; `place` is the file, as the user would name it here."""
         self._view, self._place = view, place
         self.repaint()
 
     def lines_of_pieces(self, width: int) -> list[list[Piece]]:
-        """One line."""
+        """Return one line."""
         return [line_of(self._view, self._place, width)]
 
 
 def line_of(view: TutorialView | None, place: str, width: int) -> list[Piece]:
-    """The line in at most `width` cells: words go first, then the run's id, then the place."""
+    """Return the line in at most `width` cells: shorten the labels first, then drop the run's id, then the place."""
     head: list[Piece] = [(" tutorial ", "bold")]
     name: list[Piece] = [(f" {present.clean(place)}  ", "")]
     if view is None:

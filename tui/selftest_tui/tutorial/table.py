@@ -1,7 +1,7 @@
-"""The table of the tutorial's screen: its blocks with their tests, stale citations and notes, under sections.
+"""The table of the tutorial screen: blocks with their tests, stale citations and notes, in sections.
 
-The cursor belongs to what a line is, not to its place: when files change it stays on its block, and at its place on
-the screen. It knows no key, no file and no run: the screen calls it, and it posts what became of that.
+The cursor belongs to a line's identity, not to its position: when files change, it stays on its block, at the same
+place on the screen. The table knows no keys, files or runs: the screen calls it, and it posts messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TutorialTable(CursorTable["Line"]):
-    """Shows the lines that `tutorial.view.lay_out` made. Posts CursorMoved and LineOpened."""
+    """Table of the lines that `tutorial.view.lay_out` makes. Posts CursorMoved and LineOpened."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(TUTORIAL.of(Where.TABLE))]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"{PREFIX}{part}" for part in PARTS}
@@ -47,13 +47,13 @@ class TutorialTable(CursorTable["Line"]):
 
     @property
     def lines(self) -> Sequence[Line]:
-        """Those that are shown."""
+        """The lines that are shown."""
         return self._lines
 
     # what is shown
 
     def show(self, lines: tuple[Line, ...]) -> None:
-        """Go over to other lines: cursor and place on the screen stay with what they were on."""
+        """Show other lines: the cursor and the scroll position stay on the same line."""
         before, self._lines = self._lines, lines
         if self.columns.measure(((identity(line), line) for line in lines), 0.0):
             self.columns_moved()
@@ -68,7 +68,7 @@ class TutorialTable(CursorTable["Line"]):
         self.scroll_to_cursor()
 
     def _place_after(self, before: tuple[Line, ...], cursor: int) -> int:
-        """Where the cursor belongs now: its line, else the next of those after it that is left, else its place."""
+        """Return the new position of the cursor: of its line, else of the next line that is left, else unchanged."""
         places: dict[tuple[str, ...], int] = {}
         for place, line in enumerate(self._lines):
             places.setdefault(identity(line), place)
@@ -84,7 +84,7 @@ class TutorialTable(CursorTable["Line"]):
     # cursor
 
     def go_to_open(self, step: int) -> bool:
-        """To the next (1) or previous (-1) uncited block or stale citation, round the end; False where none shows."""
+        """Move to the next (1) or previous (-1) open line, wrapping around; return False if there is none."""
         opens = [place for place, line in enumerate(self._lines) if is_open(line)]
         if not opens:
             return False
@@ -96,12 +96,12 @@ class TutorialTable(CursorTable["Line"]):
 
     @property
     def group(self) -> Section | None:
-        """The section under the cursor, or that of the line under it."""
+        """The section under the cursor, or the section of the line under it."""
         above = (line for line in reversed(self._lines[: self._cursor + 1]) if isinstance(line, Section))
         return next(above, None)
 
     def go_to_group(self) -> None:
-        """To the title of the section that the cursor is in."""
+        """Move to the title of the current section."""
         for place in range(min(self._cursor, len(self._lines) - 1), -1, -1):
             if isinstance(self._lines[place], Section):
                 self.go_to(place)
@@ -110,16 +110,16 @@ class TutorialTable(CursorTable["Line"]):
     # drawing
 
     def draw_titles(self, width: int) -> Strip:
-        """The titles of the columns."""
+        """Draw the titles of the columns."""
         return self._painter_of(width).heading()
 
     def draw_at(self, place: int, width: int) -> Strip:
-        """A section, a block, a test, a stale citation or a note."""
+        """Draw a section, a block, a test, a stale citation or a note."""
         is_cursor = place == self._cursor
         return self._painter_of(width).line(self._lines[place], is_cursor=is_cursor, has_focus=self.has_focus)
 
     def _painter_of(self, width: int) -> TutorialPainter:
-        """What draws lines at this width, in these colours."""
+        """Return the painter for this width, with the current colours."""
         if self._painter is None or self._painter.width != width:
             self._painter = TutorialPainter(
                 {part: self.style_of(part) for part in PARTS}, width, self.columns.place(width)
@@ -127,22 +127,22 @@ class TutorialTable(CursorTable["Line"]):
         return self._painter
 
     def columns_moved(self) -> None:
-        """Paint with columns at other places."""
+        """Repaint after columns have moved."""
         self._painter = None
         super().columns_moved()
 
     def notify_style_update(self) -> None:
-        """Other colours: paint with them."""
+        """Repaint with the new colours."""
         super().notify_style_update()
         self._painter = None
 
     def clicked(self, place: int, event: events.Click) -> None:
-        """Move there; a section folds, twice opens."""
+        """Move the cursor there; a click folds a section, a double click opens the line."""
         self.go_to(place)
         if event.chain == 2 or isinstance(self._lines[place], Section):
             self.post_message(LineOpened())
 
 
 def is_open(line: Line) -> bool:
-    """Something to do: a block that no test cites, or a stale citation."""
+    """Return whether the line is open: a block that no test cites, or a stale citation."""
     return isinstance(line, StaleLine) or (isinstance(line, BlockLine) and not line.view.tests)

@@ -91,29 +91,29 @@ class BlockView:
 
     @property
     def is_open(self) -> bool:
-        """No test cites it, or a citation has drifted from it."""
+        """True if no test cites it, or a citation of it is stale."""
         return not self.tests or bool(self.stale)
 
 
 @dataclass(frozen=True, slots=True)
 class TutorialView:
-    """All of it. `astray`: stale citations that are like no block. `run`: the run whose results these are, or ""."""
+    """The whole view. `astray`: stale citations that resemble no block. `run`: the id of the last run, or ""."""
 
     blocks: tuple[BlockView, ...] = ()
     astray: tuple[Stale, ...] = ()
     notes: tuple[Note, ...] = ()
-    """Those of no block: of the preamble, and of test files that cannot be read."""
+    """Notes without a block: about the preamble, and about unreadable test files."""
     tests: int = 0
     run: str = ""
 
     @property
     def uncited(self) -> int:
-        """How many blocks no test cites."""
+        """Number of blocks that no test cites."""
         return sum(not block.tests for block in self.blocks)
 
     @property
     def stale(self) -> int:
-        """How many citations are of something that is no block."""
+        """Number of citations that match no block."""
         return len(self.astray) + sum(len(block.stale) for block in self.blocks)
 
     @property
@@ -122,7 +122,7 @@ class TutorialView:
         return len(self.notes) + sum(len(block.notes) for block in self.blocks)
 
     def results(self) -> dict[End | Phase, int]:
-        """Count the citing tests by result in the last run, the gravest first, without those that have no result.
+        """Count the citing tests by result in the last run, the worst first; tests without a result are not counted.
 
         A test that cites several blocks is counted once.
         """

@@ -1,1 +1,1 @@
-"""The right half of the fleet's screen."""
+"""The right half of the fleet screen."""

@@ -1,7 +1,7 @@
-"""The last messages of the selected agent with its tool calls, as its transcript tells them.
+"""The last messages and tool calls of the selected agent, from its transcript.
 
-A local agent's transcript is followed while it grows. Of others mngr is asked, which costs a second: once when the tab
-is looked at and again on request, never in a loop. A question that is overtaken by another selection is dropped.
+A local agent's transcript is followed while it grows. For others mngr is called, which takes a second: once when the
+tab is opened and again on request, never in a loop. An answer for an agent that is no longer selected is dropped.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from selftest_core.tools.mngr import Mngr
 
 LIMIT = 60
-"""How many steps are asked for: messages, and results of tool calls."""
+"""Number of steps that are requested: messages, and results of tool calls."""
 _LOOK_AGAIN = 1.0
 
 
 class AgentMessages(VerticalScroll, can_focus=False):
-    """What was last said in the selected agent. `ask` is given by whoever knows mngr.
+    """The last messages of the selected agent. `ask`: reads them.
 
-    `stamp` changes when there is more to show, and costs next to nothing; None where that cannot be known.
+    `stamp`: returns a value that changes when there are new messages; cheap to call; None if that cannot be known.
     """
 
     def __init__(self, ask: Callable[[Row], Awaitable[tuple[str, ...]]], stamp: Callable[[Row], object]) -> None:
@@ -59,7 +59,7 @@ class AgentMessages(VerticalScroll, can_focus=False):
         self.ask_again(only_if_new=True)
 
     def _follow(self) -> None:
-        """Show what has come since, where that can be known."""
+        """Show new messages, if `stamp` can tell that there are any."""
         if self._row is None or not self._is_answered or not self.is_on_screen:
             return
         stamp = self._stamp_of(self._row)
@@ -67,11 +67,11 @@ class AgentMessages(VerticalScroll, can_focus=False):
             self._read(self._row)
 
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
-        """Show what is selected: only agents have messages."""
+        """Show the selected agent's messages; sessions have none."""
         self.show(row)
 
     def show(self, row: Row | None) -> None:
-        """Show this agent's messages, once they are looked at."""
+        """Show this agent's messages once the tab is visible."""
         if row is not None and self._row is not None and row.key == self._row.key:
             self._row = row
             return
@@ -81,7 +81,7 @@ class AgentMessages(VerticalScroll, can_focus=False):
             self.ask_again()
 
     def ask_again(self, *, only_if_new: bool = False) -> None:
-        """Ask mngr for them now."""
+        """Read the messages again now."""
         row = self._row
         if row is None:
             self._say(Content("Only agents have messages."))
@@ -90,7 +90,7 @@ class AgentMessages(VerticalScroll, can_focus=False):
             self._read(row)
 
     def _read(self, row: Row) -> None:
-        # Not a coroutine: of a worker that is replaced before it began, one would be left that nobody awaits.
+        # Not a coroutine: a worker that is replaced before it starts would leave it without an await.
         read = partial(self._answer, row)
         self.run_worker(read, group="messages", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
 
@@ -106,7 +106,7 @@ class AgentMessages(VerticalScroll, can_focus=False):
         self._is_answered = True
 
     def _say(self, text: Content) -> None:
-        # Who has scrolled up reads on there.
+        # Keep the position of a user who has scrolled up.
         is_at_end = not self._is_answered or self.scroll_offset.y >= self.max_scroll_y
         for shown in self.query("#said").results(Static):
             shown.update(text)
@@ -115,14 +115,14 @@ class AgentMessages(VerticalScroll, can_focus=False):
 
 
 def _shown(messages: tuple[str, ...]) -> Content:
-    """The messages one below the other, a line between."""
+    """Join the messages, with an empty line between them."""
     if not messages:
         return Content("No messages: only agents that keep a transcript (as Claude does) have any.")
     return Content("\n\n").join(_step(message) for message in messages)
 
 
 def _step(message: str) -> Content:
-    """One step: its first line says who and when."""
+    """Format one step: its first line has the speaker and the time."""
     head, _, text = message.partition("\n")
     return Content.assemble((block(head), "$foreground-muted"), "\n", block(text))
 
@@ -130,7 +130,7 @@ def _step(message: str) -> Content:
 async def messages_of(mngr: Mngr, row: Row, limit: int) -> tuple[str, ...]:
     """Return the last `limit` steps of an agent, each a text whose first line has speaker and time. Raises ToolError.
 
-    They come from its transcript on this machine, else from what its run has kept, else from mngr.
+    They are read from its transcript on this machine, else from the files that its run has fetched, else from mngr.
     """
     if not has_conversation(row.agent):
         return ()
@@ -144,5 +144,5 @@ def _on_this_machine(environ: Mapping[str, str], row: Row, limit: int) -> tuple[
     if found:
         return found
     kept = kept_conversation(environ, row.agent.labels.get(RUN_LABEL, ""), row.agent.id)
-    # Blank lines are between steps alone: those of a message are indented.
+    # Only steps are separated by empty lines: blank lines within a message are indented.
     return tuple(step for step in kept.split("\n\n") if step.strip())[-limit:]

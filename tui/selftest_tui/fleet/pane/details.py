@@ -1,6 +1,6 @@
-"""Every fact of the selected agent or session, as aligned labels and values.
+"""Details of the selected agent or session, as aligned labels and values.
 
-Pure functions make the facts and the text; the widget shows them. Ages need the time: it is passed in.
+Pure functions make the facts and the text; the widget shows them. Ages depend on the time, which is an argument.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Fact(NamedTuple):
 
 
 def when(at: float | None, now: float) -> str:
-    """A time of day with its age, in the person's time zone; empty where it is not known."""
+    """Format a time of day with its age, in the user's time zone; empty if it is unknown."""
     if at is None:
         return ""
     try:
@@ -80,7 +80,7 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
         yield Fact("idle", f"{duration(now - row.idle_since)}{f'  ({agent.idle_mode})' if agent.idle_mode else ''}")
     yield Fact("used", used(row.usage))
     yield Fact("you acted", when(agent.user_activity_at, now))
-    # mngr keeps its mark young while a dialog is open: the idle time is the better answer.
+    # mngr updates its timestamp while a dialog is open, so the idle time is more accurate.
     yield Fact("it acted", when(agent.agent_activity_at if row.idle_since is None else None, now))
     yield Fact("pid", "" if agent.pid is None else str(agent.pid))
     yield Fact("url", agent.url or "")
@@ -103,7 +103,7 @@ def _row_facts(row: Row, view: FleetView, now: float) -> Iterator[Fact]:
 
 
 def session_facts(session: TmuxSession, view: FleetView, now: float) -> tuple[Fact, ...]:
-    """Return the known facts of a tmux session of no agent."""
+    """Return the known facts of a tmux session that belongs to no agent."""
     facts = (
         Fact("session", session.ref.name),
         Fact("server", _server(session.ref.socket, view)),
@@ -130,7 +130,7 @@ def _pairs(label: str, pairs: Iterable[tuple[str, str]]) -> Iterator[Fact]:
 
 
 def laid_out(facts: Sequence[Fact], width: int) -> Content:
-    """Lay the facts out in two columns, `width` cells in all; a long value continues below itself."""
+    """Lay the facts out in two columns, `width` cells in total; a long value wraps in its column."""
     column = max((len(fact.label) for fact in facts), default=0) + _GAP
     room = max(8, width - column)
     lines: list[Content] = []
@@ -149,7 +149,7 @@ class Details(VerticalScroll, can_focus=False):
         super().__init__(id="details")
         self._clock = clock
         self._ask: Callable[[float], tuple[Fact, ...]] = lambda now: ()
-        self._facts = Static(id="facts")  # held, not looked for: facts may come while the screen is being taken down
+        self._facts = Static(id="facts")  # kept, not queried: facts may arrive while the screen is removed
 
     def compose(self) -> ComposeResult:
         yield self._facts
@@ -165,7 +165,7 @@ class Details(VerticalScroll, can_focus=False):
         self.call_after_refresh(self._show)  # once more, when the width is known
 
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
-        """Show what is selected."""
+        """Show the facts of the selected agent or session."""
         if row is not None:
             self.show(partial(row_facts, row, view))
         elif session is not None:
@@ -174,7 +174,7 @@ class Details(VerticalScroll, can_focus=False):
             self.show(lambda now: ())
 
     def show(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
-        """Show the facts that `ask(now)` gives, and ask again as time passes."""
+        """Show the facts that `ask(now)` returns, and call it again as time passes."""
         self._ask = ask
         self._show()
 

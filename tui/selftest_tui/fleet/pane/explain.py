@@ -1,6 +1,6 @@
-"""The reasons of a state: the report of each source with its age, and the one that decided.
+"""The evidence of a state: the report of each source with its age, and the report that decided.
 
-It shows `Evidence` as the fold gives it.
+It shows `Evidence` as the fold returns it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SOURCES = {"probe": "local check", "mngr": "mngr list", "remembered": "cache"}
 
 
 def _source(source: str) -> str:
-    """The name of a source as a person knows it."""
+    """Return the display name of a source."""
     return _SOURCES.get(source, clean(source))
 
 
 def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) -> Content:
-    """The state, and below it the report of each source, newest first; ▶ marks the one that decided."""
+    """Return the state, and below it the report of each source, newest first; ▶ marks the one that decided."""
     lines = [
         Content.assemble((f"{symbol(row)} {row.category.value}", "bold"), f", reported by {_source(row.source)}"),
         Content(""),
@@ -80,11 +80,11 @@ class Explain(VerticalScroll, can_focus=False):
         self.call_after_refresh(self._show)  # once more, when the width is known
 
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
-        """Show what is selected: only agents have states to explain."""
+        """Show the evidence of the selected agent; sessions have no state to explain."""
         self.show(row, partial(view.explain, row.key) if row else tuple)
 
     def show(self, row: Row | None, ask: Callable[[], Sequence[Evidence]]) -> None:
-        """Show the evidence that `ask()` gives, and ask again as time passes."""
+        """Show the evidence that `ask()` returns, and call it again as time passes."""
         self._row = row
         self._ask = ask
         self._show()

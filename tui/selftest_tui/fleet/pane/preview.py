@@ -1,11 +1,11 @@
 """The live screen of one pane, with its colours.
 
-Each capture costs one tmux process, so one pane is captured at a time: often while its screen changes or is typed
-into, with backoff to once a second while it does not, never while the widget is hidden. While the selection moves
-through a list, captures wait until it rests; until the new screen is there, the last one of that pane is shown.
+Each capture costs one tmux process, so only one pane is captured: often while its screen changes or the user types,
+with backoff to once a second while it does not change, never while the widget is hidden. While the user moves through
+a list, captures wait until the cursor stops; until the new screen is there, the last one of that pane is shown.
 
-The bottom left corner of what is in use is shown, where a terminal's news are; one can scroll back into the history.
-Typing is done by `selftest_tui.fleet.pane.typist`.
+The bottom left corner of the used lines is shown, since new output appears there; the user can scroll back into the
+history. `selftest_tui.fleet.pane.typist` does the typing.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from selftest_core.tools.tmux import SessionRef
 
 TYPED = 0.05
-"""Seconds from a typed key to the next look."""
+"""Seconds from a typed key to the next capture."""
 BUSY = 0.2
-"""Seconds between looks at a screen that changes."""
+"""Seconds between captures of a screen that changes."""
 IDLE = 1.0
-"""Seconds between looks at a screen that does not."""
+"""Seconds between captures of a screen that does not change."""
 _SLOWER = 1.5
 _SETTLED = 0.08
 _KEPT = 32
 
 
 class PaneRef(NamedTuple):
-    """A pane to look at; `pane_id` None: the active pane of the session."""
+    """A pane to capture; `pane_id` None: the active pane of the session."""
 
     session: SessionRef
     pane_id: str | None = None
@@ -54,10 +54,10 @@ class PaneRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The part of a pane that fits the widget: its lines, top first, and where it lies in the whole.
+    """The visible part of a pane: its lines, top first, and its position in the whole.
 
-    `back` counts the lines that it was scrolled back; `most_back` are all that there
-    are. `cursor` is (column, row in `lines`), None where it is not within.
+    `back`: number of lines that it is scrolled back; `most_back`: the largest possible. `cursor`: (column, row in
+    `lines`), None if it is outside.
     """
 
     lines: tuple[Strip, ...]
@@ -71,12 +71,12 @@ class Shown:
 
 
 def part_of(pane: PaneText, rows: int, back: int, history_then: int) -> Shown:
-    """The `rows` lines of a captured pane that are `back` lines above those shown by default.
+    """Return the `rows` lines of a captured pane that are `back` lines above the default position.
 
-    By default: the whole screen if it fits, else the `rows` lines up to the last that is in use.
+    The default is the whole screen if it fits, else the `rows` lines up to the last used one.
 
-    A part that was scrolled to stays where it is while the pane prints on: `history_then` is how long the history was
-    when `back` was chosen.
+    A scrolled part stays in place while the pane prints more: `history_then` is the length of the history when `back`
+    was chosen.
     """
     lines = pane.text.split("\n")
     top = max(0, len(lines) - pane.height)
@@ -103,12 +103,12 @@ def part_of(pane: PaneText, rows: int, back: int, history_then: int) -> Shown:
 
 
 class Preview(Widget):
-    """Shows one pane, or words where there is none."""
+    """Shows one pane, or a text if there is none."""
 
     DEFAULT_CSS = "Preview { width: 1fr; height: 1fr; }"
 
     class Looked(Message):
-        """A look at a pane, `back` lines back, has ended: with what it showed, or with an error."""
+        """A capture of a pane, scrolled back by `back` lines, has ended with its lines or with an error."""
 
         def __init__(
             self, pane: PaneRef, back: int, text: str, shown: Shown | None = None, error: SelftestError | None = None
@@ -140,21 +140,21 @@ class Preview(Widget):
 
     @property
     def pane(self) -> PaneRef | None:
-        """The pane that is looked at."""
+        """The pane that is captured."""
         return self._pane
 
     @property
     def shown(self) -> Shown | None:
-        """What is on the screen now, None where words are."""
+        """The part of the pane that is on the screen, None if a text is shown."""
         return self._shown
 
     @property
     def words(self) -> str:
-        """What is said where no pane is shown."""
+        """The text that is shown instead of a pane."""
         return self._words
 
     def show(self, pane: PaneRef | None, words: str = "") -> None:
-        """Look at this pane from now on; with none, say `words`."""
+        """Capture this pane from now on; without one, show `words`."""
         if pane is None:
             self._stop_timer()
         if pane == self._pane and (pane is not None or words == self._words):
@@ -180,27 +180,27 @@ class Preview(Widget):
         self._fit_kept()
 
     def _fit_kept(self) -> None:
-        """Show the last lines that fit: a hidden widget has no height yet."""
+        """Show the last lines that fit; a hidden widget has no height yet."""
         lines = list(self._kept)
         shown = strips(lines, max(0, len(lines) - max(1, self.size.height)))
         self._shown = Shown(shown, width=max((strip.cell_length for strip in shown), default=0))
         self.refresh()
 
     def show_cursor(self, is_shown: bool) -> None:
-        """Draw the pane's cursor, and keep it in sight."""
+        """Draw the pane's cursor, and keep it visible."""
         self._shows_cursor = is_shown
         self._left = 0
         self.refresh()
 
     def hurry(self) -> None:
-        """Something was done to the pane: look soon."""
+        """Capture soon: the pane was given input."""
         self._interval = BUSY
         self._back = 0
         if self._pane is not None:
             self._look_in(TYPED)
 
     def scroll_text(self, lines: int) -> None:
-        """Scroll by lines: negative is back into the history."""
+        """Scroll by lines; negative is back into the history."""
         if self._shown is None or self._pane is None:
             return
         back = max(0, min(self._shown.most_back, self._back - lines))
@@ -210,16 +210,16 @@ class Preview(Widget):
 
     @property
     def left(self) -> int:
-        """Cells that are out of sight on the left."""
+        """Number of cells that are hidden on the left."""
         return self._left
 
     def pan(self, cells: int) -> None:
-        """Move the part that is seen to the right, or back to the left."""
+        """Move the visible part to the right, or to the left if negative."""
         widest = 0 if self._shown is None else max(0, self._shown.width - self.size.width)
         self._left = max(0, min(widest, self._left + cells))
         self.refresh()
 
-    # Looking
+    # Capturing
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -234,7 +234,7 @@ class Preview(Widget):
         self._timer = None
         pane = self._pane
         if pane is None or not self.is_on_screen or not self.size:
-            return  # on_show looks again
+            return  # on_show captures again
         if self._is_looking:
             self._is_asked_again = True
             return
@@ -244,8 +244,8 @@ class Preview(Widget):
         self.run_worker(look, thread=True, group="preview", description="look at a pane")
 
     def _capture(self, pane: PaneRef, rows: int, back: int, history_then: int) -> None:
-        """In a thread: one tmux process, then the lines that fit."""
-        from selftest_core.tools import panes  # with all that runs programs: the first frame does not wait for it
+        """Capture the pane with one tmux process, and cut the lines that fit; called in a thread."""
+        from selftest_core.tools import panes  # imports all subprocess code: not needed for the first frame
 
         try:
             captured = panes.capture(pane.session, pane.pane_id, lines_of_history=back + 2 * rows if back else 0)
@@ -255,7 +255,7 @@ class Preview(Widget):
         except SelftestError as error:
             self.post_message(self.Looked(pane, back, "", error=error))
         except Exception as error:
-            # Whatever a terminal shows us, or a full disk or table of processes does: a look ends, and no more than it.
+            # Any terminal contents, a full disk or a full process table may only end this capture.
             said = SelftestError(f"This terminal cannot be shown: {error}", type(error).__name__, "It is tried again.")
             self.post_message(self.Looked(pane, back, "", error=said))
         else:
@@ -263,7 +263,7 @@ class Preview(Widget):
 
     @staticmethod
     def _is_own(pane: PaneRef, pane_id: str) -> bool:
-        """True where the pane is the one that we run in: it would be a mirror in a mirror."""
+        """Return whether this program runs in the pane: its preview would show itself."""
         from selftest_core.tools.tmux import own_server
 
         own = own_server(os.environ)

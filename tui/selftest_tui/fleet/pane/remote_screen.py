@@ -1,4 +1,4 @@
-"""One look at the screen of an agent on another host, over its ssh command: on request only, since it costs seconds."""
+"""Capture the screen of an agent on another host over its ssh command: only on request, since it takes seconds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TIMEOUT = 30.0
 
 
 def remote_argv(ssh_command: str, session: str) -> tuple[str, ...]:
-    """The argv that prints a session's screen on the other side of `ssh_command`, which is written for a shell."""
+    """Build the argv that prints a session's screen on the other host. `ssh_command` is written for a shell."""
     script = f"exec tmux -u capture-pane -p -e -t {shlex.quote(exact_session(session) + ':')}"
     there = f"exec sh -c {shlex.quote(script)}"
     return ("/bin/sh", "-c", f"{ssh_command} {shlex.quote(there)}")
 
 
 async def remote_screen(row: Row, environ: Mapping[str, str]) -> str:
-    """The text of a remote agent's screen, with its colours. Raises RefusedError or ToolError."""
+    """Capture a remote agent's screen as text with its colours. Raises RefusedError or ToolError."""
     agent = row.agent
     if agent.host.ssh is None:
         raise RefusedError(f"{agent.name} cannot be reached", "mngr gives no ssh command for its host.")

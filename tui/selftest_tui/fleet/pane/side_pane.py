@@ -1,8 +1,8 @@
-"""The right half of the fleet's screen: preview, details, explain and messages of what is selected, in one place.
+"""The right half of the fleet screen: preview, details, evidence and messages of the selected agent or session.
 
-It shows what it is given and asks for nothing about the fleet. In typing mode every key goes to the agent, except
-ctrl+], which leaves: escape, ctrl+c and all others are the agent's. Typing ends by itself when the selection is no
-longer the pane that it was started for, so that no key ever reaches another agent, or becomes a command unawares.
+It shows the given values and reads nothing about the fleet. In typing mode every key goes to the agent, except ctrl+],
+which ends it: escape, ctrl+c and all others are the agent's. Typing also ends when another pane is selected, so that no
+key reaches another agent or is taken as a command by accident.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TABS: tuple[Tab, ...] = get_args(Tab.__value__)
 
 
 class _Fleet(Protocol):
-    """What is needed of the screen that this stands in."""
+    """The interface of the screen that contains this pane."""
 
     @property
     def mngr(self) -> Mngr: ...
@@ -48,13 +48,13 @@ class _Fleet(Protocol):
 
 @runtime_checkable
 class _Part(Protocol):
-    """A tab that is made when it is first wanted."""
+    """A tab that is made when it is first opened."""
 
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None: ...
 
 
 class _TabName(Static):
-    """The name of a tab, to click on."""
+    """The name of a tab, clickable."""
 
     class Chosen(Message):
         def __init__(self, tab: Tab) -> None:
@@ -94,7 +94,7 @@ class SidePane(Vertical, can_focus=False):
     """
 
     class TypingChanged(Message):
-        """Typing into the selected pane began, or ended."""
+        """Typing into the selected pane started or ended."""
 
         def __init__(self, is_typing: bool) -> None:
             super().__init__()
@@ -130,7 +130,7 @@ class SidePane(Vertical, can_focus=False):
         return self.query_one(Typist).is_typing
 
     def show(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
-        """Show this agent, or this session, or nothing. Typing ends if its pane is no longer the one shown."""
+        """Show this agent, this session, or nothing. Typing ends if its pane is no longer shown."""
         self._row, self._session, self._view = row, session, view
         if not self.is_mounted:
             return
@@ -144,19 +144,19 @@ class SidePane(Vertical, can_focus=False):
             self._tell(part)
 
     def _tell(self, part: Widget) -> None:
-        """Let one of the parts show what is selected."""
+        """Show the selection in one of the tabs."""
         if self._view is not None and isinstance(part, _Part):
             part.show_selected(self._row, self._session, self._view)
 
     def _make(self, tab: Tab) -> None:
-        """Make a part when it is first wanted: the first frame does not wait for those that most never look at."""
+        """Make a tab when it is first opened, so that the first frame does not wait for tabs that are rarely used."""
         switcher = self.query_one(ContentSwitcher)
         if any(part.id == tab for part in switcher.children):
             return
         part: Widget
         match tab:
             case "preview":
-                return  # it is there from the beginning
+                return  # it exists from the start
             case "details":
                 from selftest_tui.fleet.pane.details import Details
 
@@ -176,7 +176,7 @@ class SidePane(Vertical, can_focus=False):
         self._tell(part)
 
     def toggle(self, tab: Tab) -> None:
-        """Show this tab; if it is shown already, the preview. Asking for what is shown asks for it anew."""
+        """Show this tab; if it is shown already, show the preview. On the preview, capture a remote screen again."""
         if tab != self._tab:
             self._show_tab(tab)
         elif tab != "preview":
@@ -185,28 +185,28 @@ class SidePane(Vertical, can_focus=False):
             self._look_at_remote(self._row)
 
     def scroll_text(self, lines: int) -> None:
-        """Scroll what is shown: negative is up, into the history of a pane."""
+        """Scroll the shown tab; negative is up, into the history of a pane."""
         if self._tab == "preview":
             self.query_one(Preview).scroll_text(lines)
         else:
             self.query_one(f"#{self._tab}").scroll_relative(y=lines, animate=False)
 
     def pan_text(self, cells: int) -> None:
-        """Scroll what is shown sideways: negative is to the left."""
+        """Scroll the shown tab sideways; negative is to the left."""
         if self._tab == "preview":
             self.query_one(Preview).pan(cells)
         else:
             self.query_one(f"#{self._tab}").scroll_relative(x=cells, animate=False)
 
     def start_typing(self) -> None:
-        """From now on every key goes to the pane that is shown. Raises SelftestError where there is none."""
+        """Send every key to the shown pane from now on. Raises SelftestError if there is none."""
         pane = self._pane_of(self._row, self._session)
         if pane is None:
             raise SelftestError("There is nothing to type into", self._words(self._row))
         self._show_tab("preview")
         self.query_one(Typist).start(pane)
 
-    # What the parts say
+    # Messages of the tabs
 
     def on_typist_began(self, event: Typist.Began) -> None:
         event.stop()
@@ -283,7 +283,7 @@ class SidePane(Vertical, can_focus=False):
     def _look_at_remote(self, row: Row) -> None:
         preview = self.query_one(Preview)
         preview.show(None, f"Asking {row.agent.host.name} for the screen of {row.agent.name} …")
-        # Not a coroutine: of a worker that is replaced before it began, one would be left that nobody awaits.
+        # Not a coroutine: a worker that is replaced before it starts would leave it without an await.
         read = partial(self._remote, row)
         self.run_worker(read, group="remote screen", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
 

@@ -1,9 +1,9 @@
 """Sends typed keys to a pane, in order, without attaching.
 
-Keys are queued and sent in batches, one tmux process at a time: what is typed while a batch is on its way is the next
-batch, so order holds however fast the fingers or slow the server. Every queued key carries the pane that it was typed
-for. All keys go there, escape and ctrl+c too; only ctrl+] leaves, as in telnet: agents use escape, and a key that
-leaves by accident would make commands of what is typed next.
+Keys are queued and sent in batches, one tmux process at a time; keys typed while a batch is being sent form the next
+batch, so the order is kept however fast the user types or slow the server is. Every queued key stores its target pane.
+All keys are sent, escape and ctrl+c too; only ctrl+] ends typing, as in telnet. Agents use escape, and if it ended
+typing by accident, the next keys would run commands.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 LEAVE = "ctrl+]"
 TYPING = "TYPING  every key goes to the agent · ^] leaves"
-"""Stands in the key line meanwhile."""
+"""Text of the key line during typing."""
 SUBTITLE = f"TYPING · {LEAVE} leaves · esc goes to it"
 OTHER_PANE = "Typing has ended: another terminal is shown now."
 _LEAVE_KEYS = frozenset({"ctrl+right_square_bracket", "ctrl+]"})
-# Names of Textual's that Unicode does not know by that name.
+# Textual's key names that are not Unicode names.
 _NAMED_CHARACTERS = {"space": " ", "backslash": "\\", "underscore": "_", "at": "@", "minus": "-", "plus": "+"}
 
 
 def keystroke(key: str, character: str | None) -> Keystroke | None:
-    """The keystroke for a key of Textual's; None for one that no terminal program could be sent."""
+    """Return the keystroke for a Textual key; None if the key cannot be sent to a terminal program."""
     from selftest_core.actions.send_keys import Keystroke, is_sendable  # not needed until somebody types
 
     if character is not None and _is_text(character) and "+" not in key[:-1]:
@@ -60,41 +60,41 @@ def keystroke(key: str, character: str | None) -> Keystroke | None:
 
 
 def _is_text(characters: str) -> bool:
-    """True where nothing in it is a control character: joiners and wide blanks are text, though not "printable"."""
+    """Return whether it contains no control character: joiners and wide blanks are text, though not "printable"."""
     return not any(unicodedata.category(one) in ("Cc", "Cs") for one in characters)
 
 
 class Queued(NamedTuple):
-    """One thing to send to a pane: a keystroke, or a pasted text."""
+    """An entry of the queue for a pane: a keystroke, or a pasted text."""
 
     pane: PaneRef
     what: Keystroke | str
 
 
 class Typist(Widget, can_focus=True):
-    """Has the focus while one types into a pane."""
+    """Widget that has the focus while the user types into a pane."""
 
     DEFAULT_CSS = "Typist { width: 0; height: 0; }"
 
     class Began(Message):
-        """Keys go to the pane now."""
+        """Typing started: keys go to the pane now."""
 
     class Ended(Message):
-        """Keys are commands again. `why` is empty where the person left."""
+        """Typing ended: keys are commands again. `why` is empty if the user ended it."""
 
         def __init__(self, why: str = "") -> None:
             super().__init__()
             self.why = why
 
     class Sent(Message):
-        """A batch has reached its pane, or has not."""
+        """A batch was sent to its pane, or failed."""
 
         def __init__(self, error: SelftestError | None = None) -> None:
             super().__init__()
             self.error = error
 
     class Typed(Message):
-        """The pane was given something: its screen may change."""
+        """Input was sent to the pane, so its screen may change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class Typist(Widget, can_focus=True):
 
     @property
     def pane(self) -> PaneRef | None:
-        """The pane that keys go to, None where they are commands."""
+        """The pane that receives keys, None if they are commands."""
         return self._pane
 
     @property
@@ -122,7 +122,7 @@ class Typist(Widget, can_focus=True):
         self.post_message(self.Began())
 
     def stop(self, why: str = "") -> None:
-        """Send no more keys; what is queued still goes where it was typed."""
+        """Stop typing; queued keys are still sent to their pane."""
         if not self.is_typing:
             return
         self._pane = None
@@ -152,7 +152,7 @@ class Typist(Widget, can_focus=True):
         self._send_next()
 
     def on_blur(self) -> None:
-        if self.is_typing and self.app.app_focus:  # another window of the desktop is no reason to leave
+        if self.is_typing and self.app.app_focus:  # switching to another desktop window does not end typing
             self.stop("Typing has ended: something else has the focus.")
 
     def _send_next(self) -> None:
@@ -163,7 +163,7 @@ class Typist(Widget, can_focus=True):
         self.run_worker(partial(self._send, batch), thread=True, group="typing", description="type into a pane")
 
     def _send(self, batch: Sequence[Queued]) -> None:
-        """In a thread: one process for neighbouring keys, one for each paste."""
+        """Send a batch: one process for consecutive keys, one for each paste; called in a thread."""
         from selftest_core.actions import send_keys as keystrokes
 
         try:
