@@ -1,1 +1,1 @@
-"""The application: its themes, global keys, and life."""
+"""The application: its themes, global keys and lifecycle."""

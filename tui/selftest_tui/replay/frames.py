@@ -1,9 +1,9 @@
-"""What a replayed terminal shows, in forms that are safe to print: text, ANSI, SVG.
+"""Replayed screens in forms that are safe to print: text, ANSI, SVG.
 
-The emulator has obeyed the program's escapes; what is left are characters and pens. A character that a terminal would
-obey, or whose width terminals disagree on, is replaced here by one that is drawn, in as many cells as the recording's
-terminal gave it, so that nothing to its right moves. Pure; colours of the palette stay numbers where the person's own
-terminal draws, and are those of xterm in a picture.
+The emulator has executed all escape sequences, so only characters and pens are left. Characters that a terminal would
+execute, or whose width differs between terminals, are replaced by visible ones in as many cells as in the recording,
+so that nothing to the right moves. Pure. Palette colours stay numbers for the user's terminal; in a picture they are
+those of xterm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CELL_WIDTH, _CELL_HEIGHT, _MARGIN = 8.4, 18, 10
 
 
 # Control characters become pictures. Joiners, selectors and characters that change the direction of writing are
-# dropped: one of them would shift the border of everything to its right.
+# dropped: one of them would shift everything to its right.
 _NO_WIDTH = "\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
 _SELECTORS = (*range(0xFE00, 0xFE10), *range(0xE0000, 0xE0FFF + 1))
 _ON_SCREEN: dict[int, str] = {
@@ -43,7 +43,7 @@ _ON_SCREEN: dict[int, str] = {
     **dict.fromkeys(map(ord, _NO_WIDTH), ""),
     **dict.fromkeys(_SELECTORS, ""),
     **dict.fromkeys(range(0xD800, 0xE000), "�"),
-    # Two letters make a flag and a tone changes the hand before it, in some terminals: here each is for itself.
+    # Some terminals merge two letters into a flag, or a skin tone with the hand before it; here they stay separate.
     **{0x1F1E6 + number: chr(ord("A") + number) for number in range(26)},
     **dict.fromkeys(range(0x1F3FB, 0x1F400), ""),
 }
@@ -51,7 +51,7 @@ _ON_SCREEN: dict[int, str] = {
 
 @lru_cache(8192)
 def safe(text: str, cells: int) -> str:
-    """The characters of one run in exactly `cells` cells, none of which a terminal would obey."""
+    """Return the characters of one run in exactly `cells` cells, without characters that a terminal would execute."""
     if text.isascii() and text.isprintable():
         return text if len(text) == cells else text.ljust(cells)[:cells]
     shown = _drawn(text)
@@ -68,19 +68,19 @@ def _is_one_with_marks(text: str, cells: int) -> bool:
 
 
 def _fitted(text: str, cells: int) -> str:
-    """As much of it as fits, filled up with blanks."""
+    """Cut the text to the cells, and pad it with blanks."""
     if cell_len(text) > cells:
         text = text[:1] if cell_len(text[:1]) <= cells else "�"
     return text + " " * (cells - cell_len(text))
 
 
 def text_lines(rows: Sequence[Row]) -> list[str]:
-    """Plain lines, trailing blanks cut."""
+    """Convert rows to plain lines without trailing blanks."""
     return ["".join(safe(run.text, run.cells) for run in row).rstrip() for row in rows]
 
 
 def ansi_lines(rows: Sequence[Row]) -> list[str]:
-    """Lines with colours and styles, each of which ends as it began: plain."""
+    """Convert rows to lines with colours and styles; each line resets its style at the end."""
     lines = []
     for row in rows:
         pieces = []
@@ -111,7 +111,7 @@ def _codes(pen: Pen) -> str:
 
 
 def svg(rows: Sequence[Row], columns: int, title: str = "") -> str:
-    """A picture of the screen that shows the same everywhere and fetches nothing."""
+    """Draw the screen as an SVG picture that looks the same everywhere and loads nothing."""
     width = columns * _CELL_WIDTH + 2 * _MARGIN
     height = len(rows) * _CELL_HEIGHT + 2 * _MARGIN
     lines = [
@@ -173,7 +173,7 @@ def _hex(colour: Colour, default: str) -> str:
 
 @lru_cache(1024)
 def rgb_of(colour: Colour, default: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Red, green and blue of a colour, those of xterm for a number of the palette."""
+    """Return red, green and blue of a colour; numbers of the palette are converted as in xterm."""
     match colour:
         case None:
             return default

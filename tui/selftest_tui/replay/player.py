@@ -92,7 +92,7 @@ class Player(Vertical):
         yield SeekBar()
 
     def on_mount(self) -> None:
-        """Find the parts."""
+        """Look up the child widgets."""
         self.view = self.query_one(TerminalView)
         self.bar = self.query_one(SeekBar)
 
@@ -200,7 +200,7 @@ class Player(Vertical):
 
     @property
     def can_grow(self) -> bool:
-        """True where more may be added to the recording: its agent has not ended, nor its file."""
+        """True if more may be added to the recording: neither its agent nor its file has ended."""
         timeline = self.timeline
         return timeline is not None and not self._is_ended and timeline.recording.can_grow and not timeline.has_ended
 
@@ -215,7 +215,7 @@ class Player(Vertical):
     # actions
 
     def play(self) -> None:
-        """Play; from the beginning where it was at the end."""
+        """Play, from the beginning if it is at the end."""
         if self.timeline is None:
             return
         if self.time >= self.duration and self.timeline.is_complete and not self.is_live:
@@ -236,7 +236,7 @@ class Player(Vertical):
         self._tell()
 
     def seek(self, time: float) -> None:
-        """Go to a time. A time that is not read yet is shown as soon as it is."""
+        """Go to a time. A time that is not read yet is shown once it is read."""
         if self.timeline is None:
             return
         self.is_following = self._follows_at_once = False
@@ -270,7 +270,7 @@ class Player(Vertical):
         if self.timeline is None:
             return False
         times = [marker.time for marker in self.timeline.markers]
-        # While it plays it is past a marker at once: back means the one before it.
+        # While it plays, it has just passed a marker: going back means the marker before that one.
         near = 1.0 if self.head.is_playing else 0.0
         found = [one for one in times if (one > self.time if steps > 0 else one < self.time - near)]
         if not found:

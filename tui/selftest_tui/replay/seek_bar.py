@@ -1,7 +1,7 @@
-"""The bar under a recording: when how much happened, where its markers and a search's hits are, and where one stands.
+"""The seek bar under a recording: activity over time, markers, matches of a search, and the current position.
 
-Two lines: names and hits above, activity between the two times below. Click or drag to go somewhere. Marks have
-characters of their own, so that colours only repeat what they say. It takes values; it knows no recording.
+It has two lines: names and matches above, activity between two times below. Click or drag to seek. Each kind of mark
+has its own character, so colour is never the only sign. It takes values; it does not know recordings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ type Piece = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What the bar shows. `known`: up to where the recording is known, as a share of its file."""
+    """The contents of the bar. `known`: the known share of the recording's file."""
 
     time: float = 0.0
     duration: float = 0.0
@@ -44,7 +44,7 @@ class Places:
 
 
 class SeekBar(Widget):
-    """Shows `Places` over an activity."""
+    """Shows `Places` and the activity."""
 
     DEFAULT_CSS = """
     SeekBar { height: 2; width: 1fr; background: $panel; color: $foreground; }
@@ -67,39 +67,39 @@ class SeekBar(Widget):
         self._pieces: list[list[Piece]] = []
 
     def show(self, places: Places, activity: Activity | None) -> None:
-        """Go over to other places."""
+        """Show other contents."""
         self._places, self._activity = places, activity
         self._repaint()
 
     @property
     def room(self) -> range:
-        """The columns that stand for the time."""
+        """The columns of the time axis."""
         width = cell_len(clock_text(self._places.duration)) + 2
         return range(width, max(width + 1, self.size.width - width))
 
     def render(self) -> Content:
-        """Both lines."""
+        """Draw both lines."""
         return self._shown
 
     def on_resize(self) -> None:
-        """More or fewer cells."""
+        """Redraw for the new width."""
         self._repaint()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Go there, and follow the mouse."""
+        """Seek there, and start dragging."""
         event.stop()
         self._is_dragged = True
         self.capture_mouse()
         self._seek(event.x)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Follow it while it is dragged."""
+        """Seek while dragging."""
         if self._is_dragged:
             event.stop()
             self._seek(event.x)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Let go."""
+        """Stop dragging."""
         event.stop()
         self._is_dragged = False
         self.release_mouse()
@@ -118,7 +118,7 @@ class SeekBar(Widget):
             self.refresh()
 
     def _cell(self, time: float) -> int:
-        """The cell of a moment, counted from the first that stands for the time."""
+        """Return the cell of a time, counted from the start of the time axis."""
         share = time / self._places.duration if self._places.duration > 0 else 0.0
         return min(max(round(share * (len(self.room) - 1)), 0), len(self.room) - 1)
 
@@ -171,7 +171,7 @@ class SeekBar(Widget):
 
 
 def _joined(signs: Sequence[str], styles: Sequence[str]) -> list[Piece]:
-    """Cells of one style beside each other, together."""
+    """Join neighbouring cells of one style."""
     pieces: list[Piece] = []
     for sign, style in zip(signs, styles, strict=True):
         if pieces and pieces[-1][1] == style:

@@ -1,6 +1,6 @@
-"""A terminal drawn small, to see all of one that does not fit: half blocks in the colours of the cells they stand for.
+"""A terminal drawn small, so that all of it fits: half blocks in the colours of the cells that they represent.
 
-No letter can be read in it; where something is, and where it moves, can be seen. Pure.
+Letters cannot be read; positions and movements can be seen. Pure.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _PAPER = (0.0, 0.0, 0.0)
 _INK = 0.55
-"""How much of a cell a letter covers."""
+"""The share of a cell that a letter covers."""
 
 type _Rgb = tuple[float, float, float]
 
 
 def shrunk(rows: Sequence[Row], columns: int, width: int, height: int) -> list[Strip]:
-    """The rows in at most `width` cells and `height` lines, each cell two blocks; proportions are kept."""
+    """Draw the rows in at most `width` cells and `height` lines, two blocks for each cell; proportions are kept."""
     factor = max(columns / max(width, 1), len(rows) / max(2 * height, 1), 1.0)
     wide, high = max(1, math.ceil(columns / factor)), max(1, math.ceil(len(rows) / factor))
     grid = [_shades(row, columns) for row in rows]
@@ -48,7 +48,7 @@ def shrunk(rows: Sequence[Row], columns: int, width: int, height: int) -> list[S
 
 
 def _shades(row: Row, columns: int) -> list[_Rgb]:
-    """The colour of each cell, letters mixed with what is behind them."""
+    """Return the colour of each cell, mixed from its letter and its background."""
     shades: list[_Rgb] = []
     for run in row:
         ink, paper = rgb_of(run.pen.foreground, (220, 220, 220)), rgb_of(run.pen.background, (0, 0, 0))

@@ -1,8 +1,8 @@
-"""Shows the rows of a replayed terminal: one finished strip for each, and only those that changed are painted again.
+"""Widget of a replayed terminal: one cached strip for each row; only changed rows are painted again.
 
-A terminal that is larger than the widget is seen in part, with the cursor kept in sight until one pans; or it is drawn
-small, as blocks without letters, to see all of it at once. Matches of a search stand out. It takes updates and paints;
-it knows neither time nor recordings.
+If the terminal is larger than the widget, a part of it is shown that keeps the cursor visible until the user pans; or
+it is drawn small, as blocks without letters, to show all of it. Matches of a search are highlighted. It takes updates
+and paints them; it knows neither time nor recordings.
 """
 
 from __future__ import annotations
@@ -69,22 +69,22 @@ class TerminalView(Widget):
 
     @property
     def terminal_size(self) -> tuple[int, int]:
-        """Columns and rows of what is shown."""
+        """Columns and rows of the terminal."""
         return self._columns, len(self._rows)
 
     @property
     def is_cut(self) -> bool:
-        """True where not all of it fits."""
+        """True if the terminal does not fit."""
         return self._columns > self.size.width or len(self._rows) > self.size.height
 
     @property
     def is_small(self) -> bool:
-        """It is drawn small just now."""
+        """True while it is drawn small."""
         return self._is_small and self.is_cut
 
     @property
     def corner(self) -> tuple[int, int]:
-        """The column and row at the top left."""
+        """The column and row at the top left corner."""
         spare = max(0, self._columns - self.size.width), max(0, len(self._rows) - self.size.height)
         if self._place is not None:
             return min(self._place[0], spare[0]), min(self._place[1], spare[1])
@@ -95,12 +95,12 @@ class TerminalView(Widget):
         return min(max(left, 0), spare[0]), min(max(down, 0), spare[1])
 
     def say(self, *words: str) -> None:
-        """Words instead of a terminal: the first is the headline."""
+        """Show a text instead of a terminal: the first line is the headline."""
         self._words = words
         self.refresh()
 
     def show(self, update: ScreenUpdate) -> None:
-        """Take over what changed."""
+        """Apply an update."""
         corner, cursor = self.corner, self._cursor
         if update.is_whole or update.lines != len(self._rows) or update.columns != self._columns:
             self._rows = [()] * update.lines
@@ -123,14 +123,14 @@ class TerminalView(Widget):
             self.refresh(*(Region(0, y, self.size.width, 1) for y in shown))
 
     def find(self, needle: str) -> None:
-        """Let every place that reads so stand out; "" for none."""
+        """Highlight all matches; "" for none."""
         if needle != self._needle:
             self._needle = needle.casefold()
             self._strips = [None] * len(self._rows)
             self.refresh()
 
     def pan(self, columns: int, rows: int) -> bool:
-        """Move what is seen of a larger terminal. False where that is not possible."""
+        """Move the visible part of a larger terminal. Return False if that is impossible."""
         if not self.is_cut or self.is_small:
             return False
         before = self.corner
@@ -140,42 +140,42 @@ class TerminalView(Widget):
         return self.corner != before
 
     def follow_cursor(self) -> None:
-        """Keep the cursor in sight again."""
+        """Keep the cursor visible again."""
         self._place = None
         self.refresh()
 
     def make_small(self, is_small: bool) -> None:
-        """Draw it small, or as it is."""
+        """Draw it small, or in full size."""
         self._is_small = is_small
         self._small = None
         self.refresh()
 
     def text(self) -> str:
-        """All of the terminal's text, trailing blanks cut."""
+        """Return the whole text of the terminal, without trailing blanks."""
         lines = ["".join(safe(run.text, run.cells) for run in row).rstrip() for row in self._rows]
         return "\n".join(lines).rstrip("\n")
 
     def on_resize(self) -> None:
-        """Another part fits."""
+        """Redraw: another part fits now."""
         self._small = None
 
     def on_click(self, event: events.Click) -> None:
-        """Somebody wants something of it."""
+        """Post that the terminal was clicked."""
         event.stop()
         self.post_message(self.Clicked())
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Back."""
+        """Post a scroll step up."""
         event.stop()
         self.post_message(self.Scrolled(-1))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """On."""
+        """Post a scroll step down."""
         event.stop()
         self.post_message(self.Scrolled(1))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Several lines; what is the same for all of them is asked for once."""
+        """Draw several lines; values that are the same for all of them are computed once."""
         self._frame = self._make_frame()
         try:
             return super().render_lines(crop)
@@ -187,7 +187,7 @@ class TerminalView(Widget):
         return Style.from_color(colours.color, colours.bgcolor), self.size.width, self.corner
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
+        """Draw one line."""
         base, width, (left, top) = self._frame or self._make_frame()
         if self._words:
             return self._word_line(y, base)
@@ -230,13 +230,13 @@ class TerminalView(Widget):
 
 
 def strip_of(row: Row, base: Style) -> Strip:
-    """The strip of one row, on the colours of `base`."""
+    """Make the strip of one row, on the colours of `base`."""
     runs = [Segment(safe(run.text, run.cells), style_of(run.pen, base)) for run in row]
     return Strip(runs, sum(run.cells for run in row))
 
 
 def with_matches(strip: Strip, needle: str) -> Strip:
-    """The same with every place that reads `needle` (casefolded) drawn to stand out."""
+    """Return the strip with all matches of `needle` (casefolded) highlighted."""
     folded = strip.text.casefold()
     if needle not in folded or len(folded) != len(strip.text):
         return strip
@@ -256,9 +256,9 @@ def _standing_out(strip: Strip) -> Strip:
 
 @lru_cache(8192)
 def style_of(pen: Pen, base: Style) -> Style:
-    """How characters of this pen are drawn, on the colours of `base`: all of it, since to add styles takes far longer.
+    """Return the style of a pen on the colours of `base`: a complete style, because adding styles is much slower.
 
-    Nearly every pen of a program that draws in many colours has nothing but colours.
+    Most pens of colourful programs have only colours.
     """
     colours = Style.from_color(_colour(pen.foreground) or base.color, _colour(pen.background) or base.bgcolor)
     if pen[2:] == _NO_ATTRIBUTES:

@@ -1,1 +1,1 @@
-"""The screen of a review."""
+"""The review screen."""

@@ -150,7 +150,7 @@ class ReviewMoves(SplitScreen):
     # the right pane
 
     def do_open(self) -> None:
-        """The right pane over all, or back; a group opens or closes."""
+        """Zoom the right pane, or unzoom it; on a group, open or close it."""
         line = self.table.line
         if isinstance(line, ReviewGroup):
             self.fold(line, not line.is_folded)
@@ -158,35 +158,35 @@ class ReviewMoves(SplitScreen):
             self.zoom(not self.is_zoomed)
 
     def do_show_diff(self) -> None:
-        """What it changes."""
+        """Show the diff of the change."""
         self._show("diff")
 
     def do_show_members(self) -> None:
-        """The commits that make it."""
+        """Show the commits of the change."""
         self._show("members")
 
     def do_show_evidence(self) -> None:
-        """What its agents said."""
+        """Show the reports of its agents."""
         self._show("evidence")
 
     def do_show_needs(self) -> None:
-        """What it needs, and what needs it."""
+        """Show its dependencies, and the changes that depend on it."""
         self._show("needs")
 
     def do_show_alternatives(self) -> None:
-        """What is nearly the same."""
+        """Show similar changes."""
         self._show("alternatives")
 
     def do_conflicts(self) -> None:
-        """What it is in conflict with."""
+        """Show the changes that it conflicts with."""
         self._show("needs")
 
     def do_next_tab(self) -> None:
-        """The next tab."""
+        """Show the next tab."""
         self._show(TABS[(TABS.index(self.pane.tab) + 1) % len(TABS)])
 
     def do_previous_tab(self) -> None:
-        """The previous tab."""
+        """Show the previous tab."""
         self._show(TABS[TABS.index(self.pane.tab) - 1])
 
     def _show(self, tab: ReviewTab) -> None:

@@ -1,1 +1,1 @@
-"""The screens of a run: its start, and its progress."""
+"""The screens of a run: start and progress."""

@@ -220,7 +220,7 @@ class RunActions(SplitScreen):
     # the right pane
 
     def do_outcome(self) -> None:
-        """What its agent reported."""
+        """Show the agent's report."""
         self._toggle("outcome")
 
     def do_preview(self) -> None:
@@ -293,7 +293,7 @@ class RunActions(SplitScreen):
             self.fleet.table.go_to_key(agent.key)
 
     def do_review(self) -> None:
-        """What the agents of this run committed."""
+        """Open a review of this run's commits."""
         from selftest_core.review.changes.inputs import Request
 
         self.post_message(ReviewWanted(Request(run=self.folder.run)))

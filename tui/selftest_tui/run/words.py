@@ -23,9 +23,9 @@ type How = End | Phase
 
 
 class Look(NamedTuple):
-    """How a group of ends or a phase looks. `style`: of text. `bar`: of its part of the bar, "" where it has none.
+    """The look of a group of ends or of a phase. `style`: of text. `bar`: of its part of the bar, "" if it has none.
 
-    `meaning`: for the help. `is_always`: its count is shown where it is 0 too.
+    `meaning`: for the help. `is_always`: show its count even if it is 0.
     """
 
     symbol: str

@@ -1,1 +1,1 @@
-"""Parts that several screens use."""
+"""Parts that several screens share."""

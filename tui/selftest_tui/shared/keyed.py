@@ -96,7 +96,7 @@ class KeyedScreen(Screen[None]):
 
     @property
     def way_back(self) -> str:
-        """How to come back to this screen, for a person who quits; empty where it is obvious."""
+        """The command that returns to this screen, shown when the user quits; empty where it is obvious."""
         return ""
 
     @property

@@ -1,1 +1,1 @@
-"""Diffs on the screen."""
+"""The diff view: layout, colours and painting."""

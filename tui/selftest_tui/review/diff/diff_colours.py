@@ -1,8 +1,7 @@
-"""Which parts of source text are keywords, strings, comments and so on. Pure, and slow: it belongs into a thread.
+"""Syntax colours of source text: keywords, strings, comments and so on. Pure and slow, so call it in a thread.
 
-Lexers are taken from a list by the file's name, never guessed from what is in it, since guessing tries them all.
-Lines that are very long are left plain: a lexer is a set of regular expressions, and what an agent wrote may be made
-to be slow to match.
+Lexers are chosen from a list by the file's name, never guessed from the content, since guessing tries all of them.
+Very long lines stay plain: a lexer is a set of regular expressions, and an agent may write text that is slow to match.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     from pygments.token import _TokenType  # type: ignore[import-untyped]
 
 LONGEST = 400
-"""Characters of a line beyond which it is left plain."""
+"""Longest line in characters that is coloured."""
 PARTS = ("keyword", "string", "comment", "number", "name")
 
 type Colours = tuple[tuple[int, int, str], ...]
-"""First character, the one after the last, and one of PARTS."""
+"""Spans: start, end (exclusive), and one of PARTS."""
 
 _BY_SUFFIX = {
     ".py": "python", ".pyi": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript",
@@ -38,7 +37,7 @@ _BY_NAME = {"Makefile": "make", "Dockerfile": "docker", "CMakeLists.txt": "cmake
 
 
 def language_of(path: str) -> str:
-    """The name of the lexer for a path, "" where the text stays plain."""
+    """Return the name of the lexer for a path, "" if the text stays plain."""
     pure = PurePosixPath(path)
     return _BY_NAME.get(pure.name) or _BY_SUFFIX.get(pure.suffix.lower(), "")
 
@@ -52,7 +51,7 @@ def _lexer(language: str) -> Lexer:
 
 @lru_cache(maxsize=512)
 def _part(token: _TokenType) -> str:
-    """The part that a kind of token is shown as, "" for plain text."""
+    """Return the part that a kind of token is shown as, "" for plain text."""
     from pygments.token import Token
 
     for kind, part in (
@@ -72,7 +71,7 @@ def _part(token: _TokenType) -> str:
 
 
 def coloured(language: str, lines: Sequence[str]) -> list[Colours]:
-    """What is what in lines that follow each other."""
+    """Return the coloured spans of consecutive lines."""
     found: list[list[tuple[int, int, str]]] = [[] for _ in lines]
     text = "\n".join("" if len(line) > LONGEST else line for line in lines)
     at, column = 0, 0

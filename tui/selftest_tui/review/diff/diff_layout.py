@@ -1,7 +1,7 @@
-"""Where each row of a diff stands: titles of files and hunks, lines in one column or on two sides. Pure.
+"""Layout of a diff in rows: titles of files and hunks, lines in one column or on two sides. Pure.
 
-A diff may have 100,000 lines, of which a screen shows sixty: what is worked out ahead is where each hunk begins, no
-row is made before it is asked for. Everything in a diff is safe to show already (`selftest_core.git.patches`).
+A diff may have 100,000 lines, of which a screen shows sixty: only the start of each hunk is computed in advance, and a
+row is made when it is requested. All text of a diff is already safe to show (`selftest_core.git.patches`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HunkHead:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What stands where a file has no lines to show."""
+    """The text for a file that has no lines to show."""
 
     text: str
 
@@ -58,7 +58,7 @@ class Unified:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What was on the left, what is on the right; None where that side has nothing. The same line twice: unchanged."""
+    """The old line on the left and the new one on the right; None if a side has no line. Both the same: unchanged."""
 
     place: Place
     left: DiffLine | None
@@ -119,14 +119,14 @@ class DiffLayout:
             self._add(Words(f"{file.left_out:,} more lines are not shown: the commit is too big"))
 
     def _body(self, place: Place) -> tuple[tuple[DiffLine | None, DiffLine | None, int], ...]:
-        """A hunk on two sides, each row with the number of its line in the hunk."""
+        """Pair the lines of a hunk on two sides, with the number of each line in the hunk."""
         known = self._bodies.get(place)
         if known is None:
             known = self._bodies[place] = tuple(_numbered(self.files[place[0]].hunks[place[1]]))
         return known
 
     def row(self, y: int) -> DiffRow | None:
-        """The row at `y`, None behind the end."""
+        """Return the row at `y`, None after the end."""
         if not 0 <= y < self.height:
             return None
         at = bisect_right(self._starts, y) - 1
@@ -140,11 +140,11 @@ class DiffLayout:
 
     @property
     def hunks(self) -> int:
-        """How many titles of hunks there are, those in folded files left out."""
+        """Number of hunk titles, without those in folded files."""
         return len(self._heads)
 
     def hunk_at(self, y: int) -> Place | None:
-        """The hunk that the row at `y` belongs to, else the next one below, else the last one."""
+        """Return the hunk of the row at `y`, else the next one below, else the last one."""
         best = None
         for place, start in self._heads.items():
             if best is None or start <= y:
@@ -156,7 +156,7 @@ class DiffLayout:
         return best
 
     def file_at(self, y: int) -> int | None:
-        """The number of the file that the row at `y` belongs to."""
+        """Return the number of the file of the row at `y`."""
         if not self._files:
             return None
         return max(0, bisect_right(self._files, max(0, y)) - 1)
@@ -165,15 +165,15 @@ class DiffLayout:
         return self._parts[bisect_right(self._starts, y) - 1] if 0 <= y < self.height else None
 
     def start_of(self, place: Place) -> int:
-        """Where a hunk's title stands; its file's where it is folded."""
+        """Return the row of a hunk's title; of its file's title if the file is folded."""
         return self._heads.get(place, self.start_of_file(place[0]))
 
     def start_of_file(self, number: int) -> int:
-        """Where a file's title stands."""
+        """Return the row of a file's title."""
         return self._files[number] if number < len(self._files) else 0
 
     def next_hunk(self, place: Place | None, step: int) -> Place | None:
-        """The hunk after (1) or before (-1) this one; None at the end."""
+        """Return the hunk after (1) or before (-1) this one; None at the end."""
         places = list(self._heads)
         if place not in self._heads:
             return places[0] if places else None
@@ -189,7 +189,7 @@ def _numbered(hunk: Hunk) -> Iterator[tuple[DiffLine | None, DiffLine | None, in
 
 
 def words_of(file: FileDiff) -> Iterator[str]:
-    """What is to be said of a file beside its lines."""
+    """Yield the notes about a file besides its lines."""
     if file.old_path is not None:
         yield f"{file.status.value} from {file.old_path}"
     if None not in (file.old_mode, file.new_mode) and file.old_mode != file.new_mode:
@@ -219,7 +219,7 @@ def _size(count: int) -> str:
 
 
 def as_text(file: FileDiff, hunk: Hunk, most: int = 60) -> str:
-    """A hunk as a patch is written, for a message to its author; the first `most` lines of it."""
+    """Format the first `most` lines of a hunk as a patch, for a message to its author."""
     signs = {"context": " ", "removed": "-", "added": "+"}
     lines = [f"{signs[line.kind.value]}{line.text}" for line in hunk.lines[:most]]
     if len(hunk.lines) > most:

@@ -1,6 +1,6 @@
-"""One row of a diff as a strip of styled cells: titles, lines with their numbers, the words that differ, colours.
+"""Painter of a diff's rows as strips of styled cells: titles, line numbers, differing words, syntax colours.
 
-It keeps the styles and nothing else. What a line says was made safe to show where the diff was read.
+It keeps only the styles. The text of lines was made safe to show when the diff was read.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class DiffPainter:
         self.width = width
 
     def blank(self) -> Strip:
-        """A row with nothing in it."""
+        """Paint an empty row."""
         return Strip.blank(self.width, self._styles["base"])
 
     def words(self, text: str, *, is_headline: bool) -> Strip:
-        """A row of what stands in place of a diff."""
+        """Paint a row of the text that replaces a diff."""
         style = self._styles["base"] + (Style(bold=True) if is_headline else self._styles["muted"])
         return Strip([Segment(present.fit(f" {text}", self.width), style)], self.width)
 
     def row(self, row: DiffRow, *, digits: int, pan: int, here: Place | None, colours: Mapping[int, Colours]) -> Strip:
-        """One row. `digits` of the longest line number, `pan` cells that are cut at the left, `here`: the chosen hunk.
+        """Paint one row. `digits`: of the longest line number; `pan`: cells cut at the left; `here`: the selected hunk.
 
-        `colours` by the identity of a line's object.
+        `colours`: by the identity of a line's object.
         """
         width = self.width
         match row:
@@ -117,7 +117,7 @@ class DiffPainter:
         return Strip([*head, *body]).adjust_cell_length(width, base)
 
     def _text(self, line: DiffLine, base: Style, colours: Colours) -> list[Segment]:
-        """The text with the colours of its language, and over them the words that differ."""
+        """Return the text with syntax colours, and with differing words marked over them."""
         text = line.text
         words = line.spans
         if not words and not colours:

@@ -1,8 +1,8 @@
-"""A diff: files, hunks that fold, lines in one column or on two sides, the words that differ, colours of the language.
+"""Widget of a diff: files, hunks that fold, lines in one column or two, differing words, syntax colours.
 
-It draws only what is on the screen. A diff of 20,000 lines opens at once: rows are made when they are drawn, which
-words differ is worked out then, and what the language makes of a line is found in a thread, plain until it is there.
-It knows no key: the screen calls it.
+It draws only the visible rows, so a diff of 20,000 lines opens at once. Rows and their differing words are computed
+when they are drawn; syntax colours are computed in a thread, and lines are plain until then. It knows no keys: the
+screen calls it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from selftest_tui.review.diff.diff_layout import Place
 
 SPLIT_FROM = 130
-"""Cells from which what was stands beside what is."""
+"""Width in cells from which old and new lines are shown side by side."""
 CHUNK = 100
 """Lines that are coloured at a time."""
 type _Chunk = tuple[Place, int]
 
 
 class DiffView(ScrollView, can_focus=False):
-    """Shows the files of a diff, or words in their place."""
+    """Shows the files of a diff, or a text instead."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"diff-view--{part}" for part in PARTS}
     DEFAULT_CSS = """
@@ -80,12 +80,12 @@ class DiffView(ScrollView, can_focus=False):
         self._worker = Worker("colours")
         self._tasks: set[asyncio.Task[None]] = set()
         self.painted = 0
-        """Rows that were painted so far: a diff of any size paints what is on the screen."""
+        """Number of rows painted so far: only visible rows are painted."""
 
     # what is shown
 
     def show(self, files: Sequence[FileDiff]) -> None:
-        """Go over to another diff, from its beginning."""
+        """Show another diff, from its beginning."""
         self._colours.clear()
         self._asked.clear()
         self.placeholder = ()
@@ -95,7 +95,7 @@ class DiffView(ScrollView, can_focus=False):
         self.scroll_to(y=0, animate=False, force=True)
 
     def show_words(self, lines: tuple[str, ...]) -> None:
-        """What to say in place of a diff."""
+        """Show a text instead of a diff."""
         if not self.layout_of_rows.files and lines == self.placeholder:
             return
         self.placeholder = lines
@@ -109,22 +109,22 @@ class DiffView(ScrollView, can_focus=False):
 
     @property
     def is_split(self) -> bool:
-        """What was stands beside what is."""
+        """True if old and new lines are shown side by side."""
         return self.size.width >= SPLIT_FROM if self._wants_split is None else self._wants_split
 
     @property
     def is_coloured(self) -> bool:
-        """Nothing that was drawn waits for its colours."""
+        """True if no drawn line waits for its colours."""
         return self._worker.is_idle and not self._tasks
 
     @property
     def coloured_lines(self) -> int:
-        """Lines whose colours were found so far."""
+        """Number of lines that were coloured so far."""
         return len(self._colours)
 
     @property
     def hunk_text(self) -> str:
-        """The hunk that is chosen as a patch, "" where there is none."""
+        """The selected hunk as a patch, "" if there is none."""
         if self.here is None:
             return ""
         file = self.layout_of_rows.files[self.here[0]]
@@ -133,12 +133,12 @@ class DiffView(ScrollView, can_focus=False):
     # what keys do
 
     def toggle_sides(self) -> None:
-        """One column, or two."""
+        """Switch between one column and two."""
         self._wants_split = not self.is_split
         self._again(self._top())
 
     def fold_hunk(self) -> None:
-        """Fold the chosen hunk, or open it."""
+        """Fold or unfold the selected hunk."""
         if self.here is None:
             return
         here, now = self.here, self.layout_of_rows
@@ -147,7 +147,7 @@ class DiffView(ScrollView, can_focus=False):
         self._see(self.layout_of_rows.start_of(here))
 
     def fold_file(self) -> None:
-        """Fold the file of the chosen hunk, or open it."""
+        """Fold or unfold the file of the selected hunk."""
         now = self.layout_of_rows
         number = self.here[0] if self.here is not None else now.file_at(self.scroll_offset.y)
         if number is None:
@@ -161,7 +161,7 @@ class DiffView(ScrollView, can_focus=False):
         )
 
     def _again(self, top: tuple[int, Place | None]) -> None:
-        """Lay the same out anew, and stay where it was."""
+        """Lay out the same files again, and keep the scroll position."""
         now = self.layout_of_rows
         self._fold(now.folded_files, now.folded_hunks)
         number, place = top
@@ -174,7 +174,7 @@ class DiffView(ScrollView, can_focus=False):
         return now.file_at(y) or 0, now.hunk_at(y) if y else None
 
     def go_to_hunk(self, step: int) -> bool:
-        """Choose the next hunk (1) or the one before (-1), and show it; False at the end."""
+        """Select the next hunk (1) or the previous one (-1), and show it; return False at the end."""
         place = self.layout_of_rows.next_hunk(self.here, step)
         if place is None:
             return False
@@ -184,7 +184,7 @@ class DiffView(ScrollView, can_focus=False):
         return True
 
     def go_to_file(self, step: int) -> bool:
-        """To the next file (1) or the one before (-1); False at the end."""
+        """Move to the next file (1) or the previous one (-1); return False at the end."""
         now = self.layout_of_rows
         number = self.here[0] if self.here is not None else now.file_at(self.scroll_offset.y) or 0
         wanted = number + step
@@ -197,7 +197,7 @@ class DiffView(ScrollView, can_focus=False):
         return True
 
     def scroll_lines(self, lines: int) -> None:
-        """Down, or up with a negative number; the chosen hunk is the first on the screen then."""
+        """Scroll down, or up if negative, and select the first hunk on the screen."""
         top = max(0, min(self.scroll_offset.y + lines, self.max_scroll_y))
         self.scroll_to(y=top, animate=False, force=True)
         if lines and self.layout_of_rows.hunks:
@@ -205,12 +205,12 @@ class DiffView(ScrollView, can_focus=False):
             self.refresh()
 
     def pan_by(self, cells: int) -> None:
-        """Show what stands further right, or left with a negative number."""
+        """Scroll right, or left if negative."""
         self.pan = max(0, min(self.pan + cells, 2_000))
         self.refresh()
 
     def _see(self, row: int) -> None:
-        """Scroll so far that the row, and something below it, is on the screen."""
+        """Scroll until the row, and some rows below it, are visible."""
         top, height = self.scroll_offset.y, self.size.height
         if not top <= row < top + max(1, height * 2 // 3):
             self.scroll_to(y=max(0, row - 1), animate=False, force=True)
@@ -219,7 +219,7 @@ class DiffView(ScrollView, can_focus=False):
     # drawing
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
+        """Draw one line of the screen."""
         painter = self._painter_now
         now = self.layout_of_rows
         if not now.files:
@@ -241,7 +241,7 @@ class DiffView(ScrollView, can_focus=False):
         return self._painter
 
     def _style(self, part: str) -> Style:
-        """Backgrounds whole; of the others only what lies on any background."""
+        """Return the whole style of a background; of other parts, only the attributes that fit any background."""
         whole = self.get_component_rich_style(f"diff-view--{part}")
         if part.endswith("-word"):
             return Style(bgcolor=whole.bgcolor, bold=True)
@@ -250,7 +250,7 @@ class DiffView(ScrollView, can_focus=False):
     # colours
 
     def _want_colours(self, place: Place, index: int) -> None:
-        """Ask for the colours of the lines around this one, once."""
+        """Request the colours of the lines around this one, once."""
         chunk = (place, index // CHUNK)
         if chunk in self._asked:
             return
@@ -271,7 +271,7 @@ class DiffView(ScrollView, can_focus=False):
             self.refresh()
 
     def on_unmount(self) -> None:
-        """The thread ends with the widget."""
+        """Stop the thread."""
         for task in self._tasks:
             task.cancel()
         self._worker.end(patience=0)
@@ -279,13 +279,13 @@ class DiffView(ScrollView, can_focus=False):
     # what Textual tells
 
     def notify_style_update(self) -> None:
-        """Other colours."""
+        """Repaint with the new colours."""
         super().notify_style_update()
         self._painter = None
         self.refresh()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Two columns may have room now, or not any more."""
+        """Switch between one column and two if the width requires it."""
         if self.layout_of_rows.files and self.layout_of_rows.is_split is not self.is_split:
             self._again(self._top())
         else:
@@ -293,7 +293,7 @@ class DiffView(ScrollView, can_focus=False):
             self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """A title folds."""
+        """Fold or unfold the title that was clicked."""
         row = self.layout_of_rows.row(self.scroll_offset.y + event.y)
         match row:
             case FileHead():
@@ -307,7 +307,7 @@ class DiffView(ScrollView, can_focus=False):
 
 
 def _colours_of(language: str, lines: Sequence[DiffLine]) -> dict[int, Colours]:
-    """The colours of each line by the identity of its object. Both sides are read as texts of their own."""
+    """Return the colours of each line by the identity of its object. Each side is lexed as a text of its own."""
     found: dict[int, Colours] = {}
     for without in (LineKind.ADDED, LineKind.REMOVED):
         side = [line for line in lines if line.kind is not without]

@@ -1,1 +1,1 @@
-"""Dialogs that several screens open."""
+"""Dialogs that several screens share."""

@@ -1,1 +1,1 @@
-"""Widgets that several screens use."""
+"""Widgets that several screens share."""
