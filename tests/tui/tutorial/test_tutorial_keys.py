@@ -61,7 +61,7 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             assert table.cursor == len(table.lines) - 1
         case "close_group":
             await press(name)
-            assert identity_of(it) == "cited by no test"
+            assert identity_of(it) == "blocks without a test"
             assert isinstance(table.lines[1], Section)
         case "open_group":
             await press("left", name)
@@ -78,9 +78,9 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             assert all("cart" in line.view.block.text for line in table.lines if isinstance(line, BlockLine))
         case "only_needing":
             await press(name)
-            assert "only what is open" in str(screen.query_one("#blocks").border_title)
+            assert "open only" in str(screen.query_one("#blocks").border_title)
             await press(name)
-            assert "open ones first" in str(screen.query_one("#blocks").border_title)
+            assert "open first" in str(screen.query_one("#blocks").border_title)
         case "sort":
             await press(name)
             assert "▾ The cart  3" in it.lines[1]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def test_blocks_with_their_tests_and_results_what_is_open_first(shop: Path) -> None:
     async with shown(shop, environ_of(shop.parent)) as it:
         lines = it.lines
-        assert "cited by no test  3" in lines[1]
+        assert "blocks without a test  3" in lines[1]
         assert "shop refund last" in lines[2]
         assert "no test" in lines[2]
         assert "≠" in lines[3]
@@ -42,7 +42,7 @@ async def test_blocks_with_their_tests_and_results_what_is_open_first(shop: Path
 async def test_differing_words_stand_beside_each_other(shop: Path) -> None:
     async with shown(shop, environ_of(shop.parent)) as it:
         await it.go_to("test_refund")
-        assert "cites something that is no block any more; tutorial.sh:23 is 85% alike" in it.details
+        assert "cites text that no block has any more; tutorial.sh:23 is 85% alike" in it.details
         assert "- shop refund --all --reason broken" in it.details
         assert "+ shop refund last --reason damaged" in it.details
         compare("tutorial-stale", it.picture())

@@ -182,7 +182,7 @@ def _of_stale(stale: Stale, tutorial: str) -> Iterator[Piece]:
             yield f"  {harmless(line)}\n", ""
         return
     where = f"{present.clean(tutorial)}:{stale.nearest.line}"
-    yield f"cites something that is no block any more; {where} is {stale.similarity:.0%} alike.\n\n", ""
+    yield f"cites text that no block has any more; {where} is {stale.similarity:.0%} alike.\n\n", ""
     yield from _difference(stale)
 
 

@@ -63,7 +63,7 @@ FIND = (
         "show only blocks that match: words of text, heading or tests, is:STATE, /REGEX/; ! inverts", Topic.FIND,
         line=3),
     Key(("a",), "a", "only_needing", "only open", "show only what is open, or all again", Topic.FIND, line=4),
-    Key(("o",), "o", "sort", "order", "open ones first, or all in the order of the file", Topic.FIND, line=5),
+    Key(("o",), "o", "sort", "order", "open first, or all in the order of the file", Topic.FIND, line=5),
     Key(("escape",), "esc", "back", "back", "close a zoomed pane, then clear the filter, then back to the fleet",
         Topic.FIND, line=8),
 )  # fmt: skip

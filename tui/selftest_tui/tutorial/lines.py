@@ -27,7 +27,7 @@ CITED, UNCITED, STALE, NOTE = "✓", "✗", "≠", "!"
 MEANINGS = (
     (CITED, "a block that a test cites"),
     (UNCITED, "a block that no test cites"),
-    (STALE, "a citation that is no block any more; below the block that it is most like"),
+    (STALE, "a citation without its block; below the most similar block"),
     (NOTE, "something that is probably not meant"),
 )
 OPEN, FOLDED = "▾", "▸"

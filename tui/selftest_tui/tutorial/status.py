@@ -61,7 +61,7 @@ def _counts(view: TutorialView, in_words: bool) -> list[Piece]:
         (STALE, view.stale, "stale", "bold $text-warning"),
         (NOTE, view.warnings, "warnings", "$text-warning"),
     )
-    pieces: list[Piece] = []
+    pieces: list[Piece] = [] if in_words else [("blocks ", "$foreground-muted")]
     for sign, count, word, style in counts:
         text = f"{sign}{count:>3}" + (f" {word}" if in_words else "")
         pieces += [(text, style if count else "$foreground-disabled"), ("  " if in_words else " ", "")]

@@ -251,8 +251,8 @@ class NoteLine:
 
 type Line = Section | BlockLine | TestLine | StaleLine | NoteLine
 
-NOT_CITED = "cited by no test"
-STALE = "citations that are no block any more"
+NOT_CITED = "blocks without a test"
+STALE = "citations without a block"
 NOTES = "warnings"
 
 
@@ -271,7 +271,7 @@ class Layout:
     @property
     def words(self) -> str:
         """The options as text, for the frame."""
-        order = "only what is open" if self.only_open else "open ones first" if self.open_first else "in file order"
+        order = "open only" if self.only_open else "open first" if self.open_first else "in file order"
         return order + (f" · /{self.query}" if self.query else "")
 
 
