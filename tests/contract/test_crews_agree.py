@@ -277,8 +277,8 @@ async def crowd(stage: Stage, plan: RunPlan, folder: Path) -> list[str]:
 
     async def until(wanted: Callable[[Seen], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not all(wanted(one) for one in (await look()).values()):
-            assert time.monotonic() < deadline
+        while not all(wanted(one) for one in (seen := await look()).values()):
+            assert time.monotonic() < deadline, seen
             await stage.clock.sleep(0.3)
 
     async def cancelled() -> None:

@@ -63,7 +63,7 @@ def test_what_cannot_be_recorded_is_refused_with_the_nearest(world: World, tmp_p
     home = Collecting(world, tmp_path)
     home.session("build")
     for words, says in (
-        ([], "not said which session"),
+        ([], "No session is given to record"),
         (["bild"], "Did you mean build?"),
         (["build", "--to", "nowhere"], "There is no folder nowhere"),
         (["no\x1b[31mthing"], "There is no tmux session"),

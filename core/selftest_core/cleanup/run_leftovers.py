@@ -23,10 +23,10 @@ from selftest_core.git.command import Git, find_place
 from selftest_core.paths import runs_folder
 from selftest_core.run.conduct.conductor_process import hold
 from selftest_core.run.conduct.conductor_session import ConductorSession, close_session, find_conductor
-from selftest_core.run.crew.mngr_commands import providers_of
 from selftest_core.run.crew.trusted_folders import agent_ids, trusted_folders
 from selftest_core.run.overview import glance, own_folders
 from selftest_core.run.plan.names import RUN_LABEL
+from selftest_core.run.providers import providers_of
 from selftest_core.run.store import forget, run_folders
 from selftest_core.tools.mngr import Mngr, find_mngr
 

@@ -12,6 +12,7 @@ libtmux builds and checks the command (figures in docs/decisions/34-libtmux.md).
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shlex
 import stat
@@ -296,9 +297,11 @@ def make_session(
     lines. The options are set right after the program has started. One thread at a time gets in, since libtmux takes
     TMUX out of `os.environ` meanwhile. Raises RefusedError where a session of this name exists, ToolFailedError.
     """
-    from libtmux import Server
-    from libtmux.common import tmux_cmd
-    from libtmux.exc import LibTmuxException, TmuxSessionExists
+    # It asks standard output for its encoding when it is imported, and the one of a Textual app has none.
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
+        from libtmux import Server
+        from libtmux.common import tmux_cmd
+        from libtmux.exc import LibTmuxException, TmuxSessionExists
 
     class Command(tmux_cmd):
         """A command of libtmux, run as all our programs are: with a deadline, an environment and a closed stdin."""

@@ -21,7 +21,8 @@ from selftest_core.errors import ToolFailedError
 from selftest_core.fleet import fold
 from selftest_core.fleet.fleet_state import Fleet
 from selftest_core.run.crew.crew import OUTCOME, Life, Seen
-from selftest_core.run.crew.mngr_commands import OUT, work_dir
+from selftest_core.run.crew.mngr_commands import OUT
+from selftest_core.run.providers import work_dir
 from selftest_core.tools.mngr_files import host_dir_of, prefix_of
 from selftest_core.tools.panes import screens
 from selftest_core.tools.tmux import SessionRef, is_gone

@@ -11,7 +11,6 @@ import shlex
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolOutputError
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery
 from selftest_core.run.crew.recording import NOT_RECORDED
@@ -19,7 +18,7 @@ from selftest_core.run.fetch.received_files import LARGEST_FILE
 from selftest_core.run.plan.copy_setup import setup_script
 from selftest_core.run.plan.names import labels
 from selftest_core.run.plan.prompt import PROMPT_FILE
-from selftest_core.run.smoke import smoke_of
+from selftest_core.run.providers import address_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,48 +29,9 @@ if TYPE_CHECKING:
 
 OUT = ".selftest/out"
 _UPLOADED = ".selftest/carried"
-_REMOTE_COPIES = PurePosixPath("/tmp/selftest-copies")
 _SYSTEM_FOLDERS = (
     "/bin/", "/sbin/", "/usr/", "/lib/", "/lib64/", "/opt/", "/etc/", "/nix/", "/dev/", "/proc/", "/run/",
 )  # fmt: skip
-
-
-def places(provider: str) -> tuple[str, ...]:
-    """Return the places of a plan's agents: providers or hosts (`modal`, `box.pool`), separated by commas."""
-    return tuple(dict.fromkeys(filter(None, (place.strip() for place in provider.split(","))))) or (LOCAL_PROVIDER,)
-
-
-def provider_of(place: str) -> str:
-    """Return the provider of a place, which may name a host of it, as `box.pool`."""
-    return place.rpartition(".")[2]
-
-
-def providers_of(provider: str) -> tuple[str, ...]:
-    """Return the providers of a plan's places, each once."""
-    return tuple(dict.fromkeys(provider_of(place) for place in places(provider)))
-
-
-def place_of(plan: RunPlan, member: Member) -> str:
-    """Return the place of an attempt: tests and attempts rotate over the places, so a retry leaves a bad host."""
-    if not member.node_id:
-        proven = (one for one in plan.smoke if smoke_of(plan, one, member.attempt).agent_id == member.agent_id)
-        return next(proven, LOCAL_PROVIDER)
-    among = places(plan.provider)
-    if len(among) == 1:
-        return among[0]
-    number = next((n for n, test in enumerate(plan.tests) if test.agent_name == member.test), 0)
-    return among[(number + member.attempt - 1) % len(among)]
-
-
-def provider_for(plan: RunPlan, member: Member) -> str:
-    """Return the member's provider: where it was found, else where it is to be made."""
-    return member.provider or provider_of(place_of(plan, member))
-
-
-def work_dir(place: str, member: Member, host_dir: Path) -> PurePosixPath:
-    """Return the path of the agent's copy of the repository on its host."""
-    copies = PurePosixPath(host_dir) / "copies" if place == LOCAL_PROVIDER else _REMOTE_COPIES
-    return copies / member.agent_id
 
 
 def create_arguments(
@@ -90,7 +50,6 @@ def create_arguments(
     `withheld`: variables to set to empty. `uploads`: local files of the agent's command. `recording`: how it is
     recorded on its host.
     """
-    where = "" if place == LOCAL_PROVIDER else f"@{'' if '.' in place else '.'}{place}"
     variables = {
         "SELFTEST_RUN": plan.run,
         "SELFTEST_TEST": member.node_id,
@@ -106,7 +65,7 @@ def create_arguments(
     if recording.command:
         prepare += f" && {{ {recording.command}; }}"
     arguments = [
-        "create", f"{member.name}{where}", "--id", member.agent_id, "--type", plan.agent_type,
+        "create", f"{member.name}{address_suffix(place)}", "--id", member.agent_id, "--type", plan.agent_type,
         "--no-connect", "--headless", "--yes", "--format", "json", "--no-ensure-clean", "--exclude-unclean",
         "--transfer", "git-mirror" if plan.transfer == "mirror" else "git-worktree",
         "--target-path", str(folder), "--project", project, "--extra-provision-command", prepare,

@@ -45,12 +45,8 @@ from selftest_core.run.crew.mngr_commands import (
     parse_delivery,
     parse_exec,
     parse_stamp,
-    place_of,
-    provider_for,
-    provider_of,
     screen_script,
     stamp_script,
-    work_dir,
 )
 from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.fetch.copying import pull_local, pull_remote, stop_local
@@ -58,6 +54,7 @@ from selftest_core.run.fetch.mngr_conversations import MngrConversations
 from selftest_core.run.fold import Member
 from selftest_core.run.plan.copy_setup import raise_failed_setup, seconds_of
 from selftest_core.run.plan.prompt import render_prompt, render_smoke_prompt
+from selftest_core.run.providers import place_of, provider_for, provider_of, work_dir
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.mngr_files import host_dir_of
 from selftest_core.tools.process import run_async

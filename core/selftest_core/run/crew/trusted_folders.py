@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.agent_types.trust import claude_file, remove_entries
 from selftest_core.agents import LOCAL_PROVIDER
-from selftest_core.run.crew.mngr_commands import providers_of
+from selftest_core.run.providers import providers_of
 from selftest_core.tools.mngr_files import host_dir_of
 
 if TYPE_CHECKING:

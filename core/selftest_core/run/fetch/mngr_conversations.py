@@ -26,8 +26,9 @@ from selftest_core.conversation.transcript_files import (
     whole_lines,
 )
 from selftest_core.errors import ToolError
-from selftest_core.run.crew.mngr_commands import exec_arguments, parse_exec, provider_for
+from selftest_core.run.crew.mngr_commands import exec_arguments, parse_exec
 from selftest_core.run.fetch.conversations import NO_CONVERSATION, WITHOUT, Conversation, conversation_of
+from selftest_core.run.providers import provider_for
 from selftest_core.tools.mngr_files import host_dir_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.paths import runs_folder
-from selftest_core.run.crew.mngr_commands import places
+from selftest_core.run.providers import places
 from selftest_core.run.store import RunFolder
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.config import Config
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.run.crew.mngr_commands import places, provider_of, providers_of
 from selftest_core.run.plan.names import agent_names
 from selftest_core.run.plan.plan import PlannedTest, RunPlan, UnreadablePlanError, check_plan
 from selftest_core.run.plan.prompt import render_prompt
+from selftest_core.run.providers import places, provider_of, providers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -17,8 +17,8 @@ from selftest_core.agent_types.profiles import PROFILES, is_of_this_machine
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import ToolFailedError, ToolMissingError, UsageError
 from selftest_core.fleet.sources.mngr_list import list_agents
-from selftest_core.run.crew.mngr_commands import places, providers_of
 from selftest_core.run.plan.plan_builder import COMMAND
+from selftest_core.run.providers import places, providers_of
 from selftest_core.tools.installing import install_hint
 from selftest_core.tools.mngr import split_error
 

@@ -24,7 +24,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.journal import Journal
 from selftest_core.paths import runs_registry
 from selftest_core.run.crew.env_filter import inherited_from, withheld
-from selftest_core.run.crew.mngr_commands import files_to_upload, places, providers_of
+from selftest_core.run.crew.mngr_commands import files_to_upload
 from selftest_core.run.events import Event
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
@@ -36,6 +36,7 @@ from selftest_core.run.plan.preflight import ask_mngr, refuse_missing_tools, war
 from selftest_core.run.plan.programs import PytestCommands, agent_command, pytest_commands
 from selftest_core.run.plan.selection import TUTORIAL, CollectionRequest, SelectedTests, select_tests
 from selftest_core.run.plan.source import Source, look_at
+from selftest_core.run.providers import places, providers_of
 from selftest_core.run.store import make_run_folder
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.tools.mngr_files import host_dir_of

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from core.run.rehearsals import POLL, a_plan, a_rehearsal
 from selftest_core.run.conduct.policy import Policy
 from selftest_core.run.conduct.smoke_agents import ASKED_TO_STOP
-from selftest_core.run.crew.mngr_commands import place_of
 from selftest_core.run.events import Event
 from selftest_core.run.fold import Member
 from selftest_core.run.log_lines import log_line
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.run.plan.plan import plan_from_json, plan_json
 from selftest_core.run.plan.prompt import render_smoke_prompt
+from selftest_core.run.providers import place_of
 from selftest_core.run.smoke import nonce_of, report_of, smoke_of
 from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.schema.run import exit_status, run_summary
