@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.measure import Result, cpu_of_process, percentile, result
-from bench.pty_screen import PtyScreen
+from pseudo_terminal import Terminal
 from selftest_recorder.cast.events import OUTPUT, Header
 from selftest_recorder.cast.writer import write_cast
 from selftest_recorder.index.timeline import open_timeline
@@ -30,11 +30,11 @@ _EVENTS = 60
 _FRAME = re.compile(rb"F\d{6}")
 
 
-def _open(path: Path, folder: Path, columns: int, rows: int) -> PtyScreen:
+def _open(path: Path, folder: Path, columns: int, rows: int) -> Terminal:
     """The player on a recording of this size, which just fits into its terminal."""
     env = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder), "TERM": "xterm-256color"}
     env |= {"COLORTERM": "truecolor"}
-    return PtyScreen((_PROGRAM, "replay", str(path)), cwd=folder, env=env, rows=rows + 4, columns=columns)
+    return Terminal((_PROGRAM, "replay", str(path)), cwd=folder, env=env, rows=rows + 4, columns=columns)
 
 
 def key_to_picture(path: Path, folder: Path) -> dict[str, Result]:
@@ -52,7 +52,7 @@ def key_to_picture(path: Path, folder: Path) -> dict[str, Result]:
         for _ in range(_KEYS):
             screen.quiet(0.1)
             digit = chance.choice([one for one in range(10) if one != digit])
-            before, then = screen.press(str(digit).encode())
+            before, then = screen.press(str(digit))
             now = clock_text(duration * digit / 10, like=duration)
             took.append((screen.painted(now, since=before) - then) * 1000)  # on the bar, right behind the picture
             titles.append((screen.painted(f"{now} / ", since=before) - then) * 1000)
@@ -113,12 +113,12 @@ def _playing(path: Path, folder: Path, columns: int, lines: int, name: str) -> d
     with _open(path, folder, columns, lines) as screen:
         screen.painted("F000000")
         screen.quiet(0.3)
-        screen.press(b" ")
+        screen.press(" ")
         screen.painted("F00006")
         before, began, cpu = screen.position, time.perf_counter(), sum(cpu_of_process(screen.pid))
         time.sleep(_SECONDS)  # what is measured: what is painted in so long
         took, used = time.perf_counter() - began, sum(cpu_of_process(screen.pid)) - cpu
-        written = screen.text()[before:]
+        written = screen.shown[before:]
         memory = _memory(screen.pid)
     pictures = len(set(_FRAME.findall(written))) / took
     note = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.measure import Result, cpu_of_process, median, percentile, result
-from bench.pty_screen import PtyScreen
+from pseudo_terminal import Terminal
 
 if TYPE_CHECKING:
     from bench.fleets import MeasuredFleet
@@ -30,15 +30,15 @@ _QUIET = ("--set", "poll_local=3600", "--set", "poll_all=3600", "--set", "poll_r
 """mngr is asked once, at the start."""
 
 
-def _open(fleet: MeasuredFleet, *arguments: str, rows: int = 50) -> PtyScreen:
-    return PtyScreen((_PROGRAM, *arguments), cwd=fleet.cwd, env=fleet.environ, rows=rows)
+def _open(fleet: MeasuredFleet, *arguments: str, rows: int = 50) -> Terminal:
+    return Terminal((_PROGRAM, *arguments), cwd=fleet.cwd, env=fleet.environ, rows=rows)
 
 
 def first_paint(fleet: MeasuredFleet, rounds: int = 7) -> dict[str, Result]:
     """From the start of the program to its header on the terminal, by turns with a bare Textual app."""
     ours, bare = [], []
     for _ in range(rounds):
-        with PtyScreen((sys.executable, "-c", _BARE), cwd=fleet.cwd, env=fleet.environ) as screen:
+        with Terminal((sys.executable, "-c", _BARE), cwd=fleet.cwd, env=fleet.environ) as screen:
             bare.append((screen.painted("bare app is here") - screen.began) * 1000)
         with _open(fleet) as screen:
             ours.append((screen.painted(_HEADER) - screen.began) * 1000)
@@ -123,7 +123,7 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
     with _open(fleet, rows=50) as screen:
         screen.painted("st-7f-")
         screen.quiet(1.0, patience=20)
-        rows = _names_in_order(screen.text(), fleet)
+        rows = _names_in_order(screen.shown, fleet)
         visible = rows[2:22]
         if len(visible) < 2:
             raise RuntimeError(f"only these agents are on the screen: {rows}")
@@ -152,7 +152,7 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
                     step = -step
                 place += step
                 time.sleep(random.Random(place).uniform(0.05, 0.15))
-                before, began = screen.press(b"\x1b[B" if step > 0 else b"\x1b[A")
+                before, began = screen.press("\x1b[B" if step > 0 else "\x1b[A")
                 samples.append((screen.painted(visible[place], before, patience=10) - began) * 1000)
         finally:
             stop.set()
@@ -166,14 +166,14 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
     }  # fmt: skip
 
 
-def _place_of_cursor(screen: PtyScreen, names: list[str]) -> int:
+def _place_of_cursor(screen: Terminal, names: list[str]) -> int:
     """Bring the cursor to the first of the names, by going up to the top and down until it is painted."""
-    screen.press(b"\x1b[H")
+    screen.press("\x1b[H")
     screen.quiet(0.5, patience=5)
     for _ in range(12):
-        before, _ = screen.press(b"\x1b[B")
+        before, _ = screen.press("\x1b[B")
         screen.quiet(0.3, patience=3)
-        if names[0].encode() in screen.text()[before:]:
+        if names[0].encode() in screen.shown[before:]:
             return 0
     return 0
 

@@ -1,8 +1,12 @@
-"""A pseudo-terminal of our own with a program in it: what is printed stands there as it came, and it can be closed."""
+"""A program in a pseudo-terminal of our own: what it printed stands there as it came, and when; it can be hung up.
+
+The terminal is a plain reader that never stops reading, so that what is measured is the program. What a person would
+see of it is told by `selftest_recorder.e2e.session`, whose terminal is a tmux.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import bisect
 import fcntl
 import os
 import pty
@@ -12,66 +16,153 @@ import struct
 import subprocess
 import termios
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from worlds import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from typing import Self
 
     from worlds import World
 
+_PATIENCE = 60.0
 _ESCAPES = re.compile(rb"\x1b\[[0-9;:?<>=]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b.")
 
 
-class Terminal:
-    """A pseudo-terminal with a program in it, which leads its session or is the child of the shell that does."""
+class NeverPaintedError(Exception):
+    """The text did not come."""
 
-    def __init__(self, world: World, command: str, more: Mapping[str, str] | None = None) -> None:
+
+class Terminal:
+    """A terminal whose session is led by a program. As a context manager: the program ends with the block."""
+
+    def __init__(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], rows: int = 50, columns: int = 180
+    ) -> None:
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 110, 0, 0))
-        self._shown = b""
-        self._is_over = threading.Event()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._data = bytearray()
+        self._ends: list[int] = []
+        self._times: list[float] = []
+        self._news = threading.Condition()
+        self._is_over = False
+        self.began = time.perf_counter()
         self.leader = subprocess.Popen(
-            ["setsid", "--ctty", "sh", "-c", command],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=world.make_repository(),
-            env={**world.environment, **(more or {})},
+            ["setsid", "--ctty", *argv], stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=env
         )
         os.close(slave)
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read, name="read the terminal", daemon=True)
         self._reader.start()
 
-    def _read(self) -> None:
-        # A file that is being read from stays open however it is closed: so this looks first, and can be ended.
-        with contextlib.suppress(OSError):
-            while not self._is_over.is_set():
-                if select.select([self._master], [], [], 0.05)[0]:
-                    self._shown += os.read(self._master, 65536)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def pid(self) -> int:
+        """The program's process."""
+        return self.leader.pid
+
+    @property
+    def position(self) -> int:
+        """How many bytes were printed so far."""
+        with self._news:
+            return len(self._data)
 
     @property
     def shown(self) -> bytes:
         """All that was ever printed."""
-        return self._shown
+        with self._news:
+            return bytes(self._data)
 
     @property
     def text(self) -> str:
         """All that was ever printed, without its escapes."""
-        return _ESCAPES.sub(b"", self._shown).decode("utf-8", "replace")
+        return _ESCAPES.sub(b"", self.shown).decode("utf-8", "replace")
+
+    def press(self, keys: str) -> tuple[int, float]:
+        """Type; returns the position and the time before."""
+        before = self.position
+        now = time.perf_counter()
+        os.write(self._master, keys.encode())
+        return before, now
 
     def wait_for(self, wanted: str) -> None:
+        """Wait until a text was printed, in whatever styles."""
         try:
             eventually(lambda: wanted in self.text, f"{wanted!r} on the terminal")
         except AssertionError as error:
             raise AssertionError(f"{error}, which shows {self.text[-3000:]}") from error
 
-    def press(self, keys: str) -> None:
-        os.write(self._master, keys.encode())
+    def painted(self, text: str, since: int = 0, patience: float = _PATIENCE) -> float:
+        """When a text of one style had arrived in one piece, for the first time after the position `since`."""
+        wanted = text.encode()
+        deadline = time.perf_counter() + patience
+        searched = since
+        with self._news:
+            while True:
+                found = self._data.find(wanted, searched)
+                if found >= 0:
+                    end = found + len(wanted)
+                    return self._times[bisect.bisect_left(self._ends, end)]
+                searched = max(since, len(self._data) - len(wanted))
+                left = deadline - time.perf_counter()
+                if left <= 0 or self._is_over:
+                    raise NeverPaintedError(f"{text!r} was not painted; the last output: {bytes(self._data[-300:])!r}")
+                self._news.wait(left)
+
+    def quiet(self, seconds: float, patience: float = _PATIENCE) -> None:
+        """Wait until nothing was printed for so long; gives up waiting after `patience`."""
+        deadline = time.perf_counter() + patience
+        while time.perf_counter() < deadline:
+            with self._news:
+                last = self._times[-1] if self._times else self.began
+            left = last + seconds - time.perf_counter()
+            if left <= 0:
+                return
+            time.sleep(left)
 
     def hang_up(self) -> None:
         """Take the terminal away: nobody is at its other end any more."""
-        self._is_over.set()
+        self._is_over = True
         self._reader.join()
         os.close(self._master)
+
+    def end(self) -> None:
+        """Ask the program to quit, then make it."""
+        self.leader.terminate()
+        try:
+            self.leader.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self.leader.kill()
+            self.leader.wait(10.0)
+        self.hang_up()
+
+    def _read(self) -> None:
+        # A file that is being read from stays open however it is closed: so this looks first, and can be ended.
+        while not self._is_over:
+            try:
+                chunk = os.read(self._master, 1 << 16) if select.select([self._master], [], [], 0.05)[0] else None
+            except OSError:
+                chunk = b""
+            if chunk is None:
+                continue
+            with self._news:
+                if chunk:
+                    self._data += chunk
+                    self._ends.append(len(self._data))
+                    self._times.append(time.perf_counter())
+                else:
+                    self._is_over = True
+                self._news.notify_all()
+
+
+def shell_in(world: World, line: str, **more: str) -> Terminal:
+    """A shell's line in a terminal, in the world's repository."""
+    env = {**world.environment, **more}
+    return Terminal(["sh", "-c", line], cwd=world.make_repository(), env=env, rows=30, columns=110)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.shop import commit
-from pseudo_terminal import Terminal
+from pseudo_terminal import shell_in
 from worlds import BIN, ROOT, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pseudo_terminal import Terminal
     from worlds import World
 
 pytestmark = pytest.mark.real
@@ -190,7 +191,7 @@ def line_of(command: str, world: World) -> str:
 @pytest.mark.parametrize("state", STATES)
 def test_a_program_without_its_terminal_ends(busy: World, state: str, start: Callable[[str], str]) -> None:
     command, reach = STATES[state]
-    terminal = Terminal(busy, start(line_of(command, busy)), {"EDITOR": str(busy.script("editor", EDITOR))})
+    terminal = shell_in(busy, start(line_of(command, busy)), EDITOR=str(busy.script("editor", EDITOR)))
     reach(terminal, busy)
     terminal.hang_up()
     eventually(lambda: not of_the_program(busy), f"no process of ours, but there is {of_the_program(busy)}", PATIENT)
@@ -198,7 +199,7 @@ def test_a_program_without_its_terminal_ends(busy: World, state: str, start: Cal
 
 
 def test_sigcont_starts_no_second_reader(busy: World) -> None:
-    terminal = Terminal(busy, plain(line_of(CONTINUED, busy)))
+    terminal = shell_in(busy, plain(line_of(CONTINUED, busy)))
     terminal.wait_for("readers: 1.")
     assert terminal.leader.wait(PATIENT) == 0
     terminal.hang_up()

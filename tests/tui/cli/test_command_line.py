@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pseudo_terminal import shell_in
 from selftest_core.demo.world import AGENTS
 from standins import EMPTY, calls, mngr_that
 from tui.cli.programs import PROGRAM, by_name, listed, ours
@@ -265,23 +266,12 @@ def test_a_full_disk_is_named_and_not_called_a_defect(shared_world: World, comma
 
 def test_a_terminal_that_closes_is_told_of_by_the_status_alone(world: World) -> None:
     mngr_that(world, f"echo $$ > {world.root}/pid; sleep 1000")
-    ours_end, theirs = os.openpty()
-    process = subprocess.Popen(
-        [PROGRAM, "list"],
-        env=world.environment,
-        cwd=world.root,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
+    terminal = shell_in(world, f"exec '{PROGRAM}' list")
     note = world.root / "pid"
     eventually(lambda: note.exists() and note.read_text().strip(), "mngr running")
-    os.close(ours_end)
-    process.send_signal(signal.SIGHUP)
+    terminal.hang_up()
 
-    assert process.wait(PATIENCE) == 3
+    assert terminal.leader.wait(PATIENCE) == 3
 
 
 def test_a_reader_that_goes_away_is_no_error(world: World) -> None:

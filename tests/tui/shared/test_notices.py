@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import scenes
-from pseudo_terminal import Terminal
+from pseudo_terminal import shell_in
 from selftest_tui.shared.notices import Notices, desktop_notification
 from worlds import ROOT, a_world, eventually
 
@@ -120,7 +120,7 @@ def test_a_command_that_fails_is_told(world: World) -> None:
 def test_a_screen_in_a_terminal_rings_and_notifies(world: World, inside_tmux: bool) -> None:
     script = world.script("screen.py", SCREEN.replace("{tests!r}", repr(str(ROOT / "tests"))))
     more = {"TMUX": "/nowhere,1,0"} if inside_tmux else {}
-    terminal = Terminal(world, f"exec {shlex.join([sys.executable, str(script)])}", more)
+    terminal = shell_in(world, f"exec {shlex.join([sys.executable, str(script)])}", **more)
     start = b"\a\x1bPtmux;\x1b\x1b]9;selftest-tui: " if inside_tmux else b"\a\x1b]9;selftest-tui: "
     eventually(lambda: start in terminal.shown, "the notification")
     terminal.press("q")
