@@ -6,6 +6,7 @@ import pytest
 
 from selftest_core.actions.confirm_keys import Guard, as_block, bindings, guard, is_guarded, parse_bindings, unguard
 from selftest_core.errors import ToolError
+from selftest_recorder.e2e.session import open_session
 from worlds import World, eventually
 
 # As mngr 0.3.0 writes them into its tmux.conf for local agents.
@@ -124,22 +125,18 @@ def test_the_key_asks_the_person_who_presses_it(world: World, answer: str, does:
     # In mngr's place, something to see.
     server = Server(world, f"bind -n C-q run-shell 'echo mngr destroy \"#{{session_name}}\" > {done}'\n")
     server.guard()
-    world.tmux("-L", "outer", "-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", "100", "-y", "30",
-               f"env -u TMUX tmux -S {server.socket} attach -t =mngr-one")  # fmt: skip
-
-    def screen() -> str:
-        return world.tmux("-L", "outer", "capture-pane", "-p", "-t", "=person:")
-
-    eventually(lambda: "[mngr-one]" in screen(), "a client that has its terminal")
-    world.tmux("-L", "outer", "send-keys", "-t", "=person:", "C-q")
-    eventually(lambda: "C-q: DESTROY the agent of mngr-one" in screen(), "the question")
-    assert not done.exists()
-    world.tmux("-L", "outer", "send-keys", "-t", "=person:", answer)
-    eventually(lambda: "DESTROY" not in screen(), "the end of the question")
-    if does:
-        eventually(lambda: done.exists() and done.read_text() == "mngr destroy mngr-one\n", "mngr's own command")
-    else:
+    attach = ("tmux", "-S", server.socket, "attach", "-t", "=mngr-one")
+    with open_session(attach, environment=world.environment, cwd=world.root) as person:
+        person.wait_for("[mngr-one]")
+        person.send_keys("C-q")
+        person.wait_for("C-q: DESTROY the agent of mngr-one")
         assert not done.exists()
+        person.send_keys(answer)
+        person.wait_until(lambda screen: "DESTROY" not in screen, "the end of the question")
+        if does:
+            eventually(lambda: done.exists() and done.read_text() == "mngr destroy mngr-one\n", "mngr's own command")
+        else:
+            assert not done.exists()
 
 
 def test_what_list_keys_prints_is_read_whole() -> None:
