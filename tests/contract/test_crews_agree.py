@@ -277,9 +277,11 @@ async def crowd(stage: Stage, plan: RunPlan, folder: Path) -> list[str]:
 
     async def until(wanted: Callable[[Seen], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not all(wanted(one) for one in (seen := await look()).values()):
+        seen = await look()
+        while not all(wanted(one) for one in seen.values()):
             assert time.monotonic() < deadline, seen
             await stage.clock.sleep(0.3)
+            seen = await look()
 
     async def cancelled() -> None:
         task = asyncio.ensure_future(look())
