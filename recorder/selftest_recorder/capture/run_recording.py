@@ -25,11 +25,11 @@ from selftest_core.conversation.transcript_files import NO_TRANSCRIPT, Transcrip
 from selftest_core.errors import SelftestError, ToolError
 from selftest_core.journal import is_held, read
 from selftest_core.run.crew.mngr_commands import OUT
-from selftest_core.run.providers import place_of, provider_of, work_dir
 from selftest_core.run.crew.recording import LIVE, NOT_RECORDED, TERMINAL, Provision, live_recording
 from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.fetch.conversations import LINES
 from selftest_core.run.outcome.ends import End, Group
+from selftest_core.run.providers import place_of, provider_of, work_dir
 from selftest_core.tools import process
 from selftest_core.tools.mngr_files import host_dir_of
 from selftest_core.tools.tmux import default_socket
