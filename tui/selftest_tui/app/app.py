@@ -210,7 +210,7 @@ type Begin = Callable[[Callable[[str], None]], RunFolder]
 
 
 def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
-    """Show the plan of a run. After a yes it is begun and shown; without one nothing is started."""
+    """Show the plan of a run. If the user confirms it, start the run and show it; otherwise start nothing."""
     from selftest_core.run.plan.preparation import begin
     from selftest_tui.run.conducting import start_conductor
 

@@ -88,7 +88,7 @@ def _nearest(colour: Color | None) -> Color | None:
     red, green, blue = colour.triplet
 
     def distance(number: int) -> int:
-        """The weighted squares that stand for how different an eye finds two colours."""
+        """Return the weighted squared distance: an approximation of the perceived difference of two colours."""
         other = _PALETTE[number]
         mean = (red + other[0]) // 2
         return (

@@ -50,7 +50,7 @@ class HeldKeys:
 
     @property
     def is_holding(self) -> bool:
-        """Keys are queued now."""
+        """True while keys are queued."""
         return self._origin is not None
 
     def begin(self, origin: Screen[Any], worker: Worker[Any] | None, way: MessagePump | None) -> None:

@@ -52,5 +52,5 @@ def _rows(heading: str, keys: Iterable[Key]) -> str:
 
 
 def _markdown(keys: str) -> str:
-    """Keys that may stand in a table."""
+    """Escape keys for a Markdown table."""
     return keys.replace("|", "\\|")

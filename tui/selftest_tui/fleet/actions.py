@@ -83,7 +83,7 @@ class FleetActions(SplitScreen):
             self.show_pane()
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """The filter syntax of the fleet's table, for the help."""
+        """Return the filter syntax of the fleet's table, for the help."""
         return help_lines(FILTER)
 
     @property

@@ -164,7 +164,7 @@ class AgentTable(CursorTable["Line"]):
         return place is not None
 
     def go_to_needing(self, step: int) -> bool:
-        """To the next (1) or previous (-1) agent that needs a person, round the end; False where there is none."""
+        """Move to the next (1) or previous (-1) agent that needs a person, wrapping around; False if there is none."""
         key = next_needing(self.arranged, self._cursor, step, is_on_agent=self.row is not None)
         return key is not None and self.go_to_key(key)
 
@@ -263,7 +263,7 @@ class AgentTable(CursorTable["Line"]):
             self.post_message(NameChanged(under, now))
 
     def _go_to_first(self, before: FleetView) -> None:
-        """Until the person moves: go to the first agent, or without agents to the first session."""
+        """Until the user moves the cursor: go to the first agent, or without agents to the first session."""
         if before.rows or (isinstance(self.line, TmuxSession) and not self._view.rows):
             return
         kind = Row if self._view.rows else TmuxSession

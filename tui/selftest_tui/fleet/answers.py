@@ -1,4 +1,4 @@
-"""The person's lasting answers: whether mngr's dangerous keys ask first on a tmux server. Kept in the state folder.
+"""The user's stored answers: whether mngr's dangerous keys ask first on a tmux server. Kept in the state folder.
 
 Without a readable file the question is asked again.
 """
@@ -37,7 +37,7 @@ class Answers:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Answers:
-        """Those of this environment."""
+        """Return the answers for this environment."""
         return cls(fleet_folder(environ))
 
     def of_server(self, socket: str) -> Answer | None:

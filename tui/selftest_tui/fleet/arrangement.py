@@ -159,7 +159,7 @@ def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | N
 
 
 def is_old(row: Row, now: float) -> bool:
-    """True for an agent of a run that ended more than a day ago, and needs nobody but for its failure."""
+    """Return whether the agent's run ended more than a day ago, and it needs a person at most for its failure."""
     if row.category not in ENDED or not row.agent.run or row.stale_since is not None:
         return False
     agent = row.agent
@@ -185,7 +185,7 @@ class _Layout:
         members: Sequence[tuple[LineKey, Row | TmuxSession]],
         category: Category | None = None,
     ) -> None:
-        """One group with its members; without a name only the members."""
+        """Add a group with its members; without a name only the members."""
         how = self._how
         group = f"{how.group}:{how.label}:{name}" if name != OTHER_SESSIONS else OTHER_SESSIONS
         is_folded = group in how.folded and self._may_fold
@@ -230,7 +230,7 @@ def facts_of(line: Row | TmuxSession) -> Facts:
 
 
 def items_of(view: FleetView) -> Iterable[tuple[LineKey, Row | TmuxSession]]:
-    """All that the filter searches, by key."""
+    """List all rows and sessions that the filter searches, by key."""
     yield from ((row.key, row) for row in view.rows)
     yield from ((session.ref, session) for session in view.sessions)
 
@@ -313,9 +313,9 @@ def place_of_cursor(before: Arranged, after: Arranged, cursor: int) -> int:
 
 
 def first_line(before: Arranged, after: Arranged, cursor_before: int, cursor: int, top: int, page: int) -> int:
-    """The first line to show of `page` lines, `top` having been that so far.
+    """Return the first of `page` lines to show; `top`: the first line until now.
 
-    At the very top it stays the top, as long as the cursor is in sight: what newly needs a person appears there.
+    At the very top it stays there while the cursor is visible: agents that newly need a person appear there.
     """
     is_seen = top <= cursor_before < top + page
     if top == 0 and (not is_seen or cursor < page):
@@ -329,7 +329,7 @@ def first_line(before: Arranged, after: Arranged, cursor_before: int, cursor: in
 
 
 def next_needing(arranged: Arranged, cursor: int, step: int, *, is_on_agent: bool) -> AgentKey | None:
-    """The next (1) or previous (-1) agent that needs a person, round the end; those of folded groups in their turn."""
+    """Return the next (1) or previous (-1) agent that needs a person, wrapping around; folded groups are included."""
     needing = arranged.needing
 
     def rank(number: int) -> tuple[int, int]:

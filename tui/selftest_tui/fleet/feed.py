@@ -60,9 +60,9 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="fleet watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch.
+        """Start the watch.
 
-        The screen gives the interpreter up at each of its many short waits. By default a busy thread then keeps it for
+        The screen releases the interpreter at each of its many short waits. By default a busy thread then keeps it for
         5 ms, so that one key, some thirty steps, would take a tenth of a second while the watch reads a big fleet.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -117,7 +117,7 @@ class Outcomes:
         self._made: dict[AgentKey, tuple[Row, Row]] = {}
 
     def learn(self, outcomes: Mapping[str, str]) -> bool:
-        """Go over to newer outcomes; False where they are the same."""
+        """Store newer outcomes; return False if they are the same."""
         if outcomes == self._texts:
             return False
         self._texts = dict(outcomes)

@@ -25,7 +25,7 @@ class FleetSeen(Message):
     """A newer view is ready: `Feed.take()`."""
 
     def can_replace(self, message: Message) -> bool:
-        """One of these is enough."""
+        """Merge with a pending message of the same kind."""
         return isinstance(message, FleetSeen)
 
 
@@ -75,7 +75,7 @@ class RunSeen(Message):
     """The run has news, or its conductor started or ended: `RunFeed.take()`."""
 
     def can_replace(self, message: Message) -> bool:
-        """One of these is enough."""
+        """Merge with a pending message of the same kind."""
         return isinstance(message, RunSeen)
 
 

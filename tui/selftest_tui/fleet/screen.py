@@ -269,14 +269,14 @@ class FleetScreen(FleetActions):
         self.action_press("attach")
 
     def on_line_vanished(self, event: LineVanished) -> None:
-        """Tell that the agent under the cursor is gone."""
+        """Show a message that the agent under the cursor is gone."""
         now = event.now
         name = "" if now is None or isinstance(now, Group) else present.line_name(now)
         went = f"The cursor went to {name}." if name else ""
         self.say(went or "It was the last one here.", f"{present.clean(event.gone.agent.name)} is gone", "warning")
 
     def on_name_changed(self, event: NameChanged) -> None:
-        """Tell that the agent under the cursor was renamed."""
+        """Show a message that the agent under the cursor was renamed."""
         before, after = event.before.agent.name, event.after.agent.name
         self.say(f"{present.clean(before)} is now called {present.clean(after)}.", "Renamed")
 

@@ -69,7 +69,7 @@ class StatusBar(PiecesWidget):
         self.repaint()
 
     def lines_of_pieces(self, width: int) -> list[list[Piece]]:
-        """One line."""
+        """Return one line."""
         age = present.fit_right(present.list_age(self._view.lanes, self._now), AGE_WIDTH)
         tail: list[Piece] = [(age, "$foreground-muted"), (" ", "")]
         counts = _counts(self._view, in_words=True)

@@ -351,7 +351,7 @@ class ReviewActions(ReviewMoves):
         self.say(f"{row.oid[:12]}  {subject_of(row.change)}", "Copied")
 
     async def do_edit(self) -> None:
-        """Resolve the conflicts in the person's editor, on copies."""
+        """Resolve the conflicts in the user's editor, on copies."""
         from selftest_core.review.conflict_files import read_copies, write_copies
 
         row = self._row

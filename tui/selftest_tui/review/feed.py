@@ -1,7 +1,7 @@
-"""Two workers of a review's screen: one owns the session and does every act, the other reads diffs.
+"""The two workers of the review screen: one owns the session and runs every action, the other reads diffs.
 
-Only its own thread uses the session, one act after another, so the screen always shows what the log has. Diffs have
-an engine of their own, so a decision never waits for a diff of 20,000 lines, nor the other way round.
+Only its own thread uses the session, one action at a time, so the screen always matches the log. Diffs have
+an engine of their own, so decisions and large diffs never wait for each other.
 """
 
 from __future__ import annotations

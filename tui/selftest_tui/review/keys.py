@@ -68,17 +68,17 @@ def _none_shown(now: ReviewSituation) -> str | None:
 
 
 def keep_disabled_reason(now: ReviewSituation) -> str | None:
-    """It must change a decision."""
+    """At least one decision must change."""
     return targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: u makes it undecided again")
 
 
 def revert_disabled_reason(now: ReviewSituation) -> str | None:
-    """It must change a decision."""
+    """At least one decision must change."""
     return targets_disabled_reason(now) or _is_so(now, Decision.REVERT, "reverted already: u makes it undecided again")
 
 
 def undecide_disabled_reason(now: ReviewSituation) -> str | None:
-    """It must change a decision."""
+    """At least one decision must change."""
     return targets_disabled_reason(now) or _is_so(now, Decision.UNDECIDED, "undecided already")
 
 
@@ -109,7 +109,7 @@ def undo_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def redo_disabled_reason(now: ReviewSituation) -> str | None:
-    """Something must have been undone."""
+    """There must be an undone decision."""
     return None if now.redo_text else "Nothing was undone since the last decision."
 
 

@@ -45,7 +45,7 @@ class ReviewMoves(SplitScreen):
         raise NotImplementedError
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
+        """Return the filter syntax of the review's table, for the help."""
         return help_lines(FILTER)
 
     # moving
@@ -57,11 +57,11 @@ class ReviewMoves(SplitScreen):
         self.rearrange()
 
     def do_next_needing(self) -> None:
-        """To the next change that needs a person."""
+        """Move to the next change that needs a person."""
         self._go_to_open(1)
 
     def do_previous_needing(self) -> None:
-        """To the previous one."""
+        """Move to the previous change that needs a person."""
         self._go_to_open(-1)
 
     def _go_to_open(self, step: int) -> None:
@@ -116,22 +116,22 @@ class ReviewMoves(SplitScreen):
     # the diff
 
     def do_next_hunk(self) -> None:
-        """To the next hunk."""
+        """Move to the next hunk."""
         if not self.pane.diff.go_to_hunk(1):
             raise RefusedError("This is the last hunk")
 
     def do_previous_hunk(self) -> None:
-        """To the previous hunk."""
+        """Move to the previous hunk."""
         if not self.pane.diff.go_to_hunk(-1):
             raise RefusedError("This is the first hunk")
 
     def do_next_file(self) -> None:
-        """To the next file."""
+        """Move to the next file."""
         if not self.pane.diff.go_to_file(1):
             raise RefusedError("This is the last file")
 
     def do_previous_file(self) -> None:
-        """To the previous file."""
+        """Move to the previous file."""
         if not self.pane.diff.go_to_file(-1):
             raise RefusedError("This is the first file")
 
@@ -144,7 +144,7 @@ class ReviewMoves(SplitScreen):
         self.pane.diff.fold_file()
 
     def do_sides(self) -> None:
-        """One column, or two."""
+        """Switch between one column and two."""
         self.pane.diff.toggle_sides()
 
     # the right pane
@@ -198,7 +198,7 @@ class ReviewMoves(SplitScreen):
     # the program
 
     def do_fleet(self) -> None:
-        """To the fleet."""
+        """Return to the fleet."""
         app = self.app
         while app.screen is not self.fleet:
             app.pop_screen()

@@ -51,7 +51,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         return found if isinstance(found, ReviewGroup) else None
 
     def show(self, lines: ReviewLines) -> None:
-        """Go over to newer lines, with the room that their subjects need."""
+        """Show newer lines, with the widths that their subjects need."""
         if self.columns.measure(((row.oid, row) for row in lines.rows), 0.0):
             self.columns_moved()
         super().show(lines)

@@ -1,4 +1,4 @@
-"""Words of a review's screen: signs with their styles and meanings, problems, and texts of an empty table. Pure."""
+"""Texts of the review screen: signs with their styles and meanings, problems, and texts of an empty table. Pure."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class RunActions(SplitScreen):
         )
 
     def _count_needing(self) -> int:
-        """The tests whose agents need a person: counted once for each state of the run, asked for with each key."""
+        """Count the tests whose agents need a person: once for each state of the run, since every key asks for it."""
         run = self.run_now
         if run is not None and self._needing[0] is not run:
             self._needing = (run, sum(bool(one.attention) and one.end is None for one in run.rows.values()))
@@ -130,7 +130,7 @@ class RunActions(SplitScreen):
         self.pane.show_line()
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Those of its table."""
+        """Return the filter syntax of the run's table, for the help."""
         return help_lines(FILTER)
 
     @property
@@ -175,11 +175,11 @@ class RunActions(SplitScreen):
         self.rearrange()
 
     def do_next_needing(self) -> None:
-        """To the next test whose agent needs a person."""
+        """Move to the next test whose agent needs a person."""
         self._go_to_needing(1)
 
     def do_previous_needing(self) -> None:
-        """To the previous one."""
+        """Move to the previous test whose agent needs a person."""
         self._go_to_needing(-1)
 
     def _go_to_needing(self, step: int) -> None:
@@ -202,7 +202,7 @@ class RunActions(SplitScreen):
         self.open_filter(FILTER, self.query_text)
 
     def do_only_needing(self) -> None:
-        """Only what is open, or all again."""
+        """Show only open tests, or all again."""
         self.only_open = not self.only_open
         self.rearrange()
 
@@ -224,11 +224,11 @@ class RunActions(SplitScreen):
         self._toggle("outcome")
 
     def do_preview(self) -> None:
-        """Its terminal."""
+        """Show the agent's terminal."""
         self._toggle("terminal")
 
     def do_details(self) -> None:
-        """All that is known."""
+        """Show all details."""
         self._toggle("details")
 
     def do_artifacts(self) -> None:
@@ -286,7 +286,7 @@ class RunActions(SplitScreen):
             await self._request("The run is being ended", RunRequest(RequestKind.STOP))
 
     def do_fleet(self) -> None:
-        """To the fleet, on this agent."""
+        """Return to the fleet, with the cursor on this agent."""
         agent = self.agent_of(self.table.row)
         self.app.pop_screen()
         if agent is not None:
@@ -339,7 +339,7 @@ class RunActions(SplitScreen):
         self.pane.start_typing()
 
     async def do_message(self) -> None:
-        """One message to all of them that can be reached."""
+        """Send one message to all targets that can be reached."""
         rows = self.targets
         away = [f"not possible: {row.planned.node_id}, {reason}" for row in rows if (reason := unreachable_reason(row))]
         await self._acting.message_to(message_targets(rows), away)

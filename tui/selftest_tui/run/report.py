@@ -1,7 +1,7 @@
 """Texts of a run's right pane: the outcome as Markdown, the details, the list of collected files. Pure.
 
-Most of it was written by agents. It is made harmless line by line and cut to what a person reads before it goes into
-Markdown, so a report of a megabyte costs no more than a long one.
+Agents write most of it. Each line is sanitized, and the text is cut to a readable length before it is put into
+Markdown, so a huge report takes no longer than a long one.
 """
 
 from __future__ import annotations

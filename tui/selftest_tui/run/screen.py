@@ -239,7 +239,7 @@ class RunScreen(RunActions):
         self.show_keys()
 
     def on_run_pane_typing_changed(self) -> None:
-        """Update the key line and the focus: keys went to the agent, or do so no more."""
+        """Update the key line and the focus after typing has started or ended."""
         if not self.pane.is_typing:
             self.table.focus()
         self.show_keys()

@@ -49,7 +49,7 @@ class RunTable(GroupedTable[RunLine, RunLines]):
         self.show(lines)
 
     def meter(self, live: Mapping[str, Usage], *, is_metered: bool) -> None:
-        """Take newer usage of agents, by agent id; lines show it with their next second."""
+        """Store newer usage of agents, by agent id; lines show it within a second."""
         self._live = live
         if is_metered and self.columns.let_join("cost"):  # for good: columns do not come and go
             self.columns_moved()

@@ -1,4 +1,4 @@
-"""Words of a run for every screen: symbol, word and colour of each state, the run's state, its problems. Pure.
+"""Texts about a run for all screens: symbol, word and colour of each state, the run's state, its problems. Pure.
 
 The symbol and the word carry the meaning; the colour repeats it.
 """

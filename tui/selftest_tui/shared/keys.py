@@ -108,7 +108,7 @@ class KeyTable:
         )
 
     def own_by_topic(self) -> tuple[tuple[str, tuple[Key, ...]], ...]:
-        """Its own rows under their headings, in the order in which they come."""
+        """Its own rows by topic, in their order."""
         topics = dict.fromkeys(key.topic for key in self.own)
         return tuple((str(topic), tuple(key for key in self.own if key.topic == topic)) for topic in topics)
 

@@ -83,7 +83,7 @@ _TOWERS = re.compile(f"({_MARKS}{{2}}){_MARKS}+")
 
 @lru_cache(maxsize=16_384)
 def clean(text: str) -> str:
-    """One harmless line: escapes and invisible characters gone, line breaks and tabs as one space."""
+    """Make one harmless line: remove escapes and invisible characters, replace line breaks and tabs by one space."""
     if text.isascii() and text.isprintable():
         return text if len(text) <= LONGEST else text[:LONGEST]
     text = _SPACES.sub(" ", _ESCAPES.sub("", text[:LONGEST]))
@@ -110,7 +110,7 @@ def _cut(text: str, width: int) -> str:
 
 @lru_cache(maxsize=4_096)
 def fit_end(text: str, width: int) -> str:
-    """As `fit`, cut at the left: for paths and test ids, whose ends tell them apart."""
+    """Fit the text like `fit`, but cut its beginning: for paths and test ids, which differ at their ends."""
     text = clean(text)
     if cell_len(text) <= width or width <= 1:
         return fit(text, width)
@@ -121,7 +121,7 @@ def fit_end(text: str, width: int) -> str:
 
 
 def fit_right(text: str, width: int) -> str:
-    """As `fit`, padded on the left: for numbers."""
+    """Fit the text like `fit`, but pad it on the left: for numbers."""
     text = clean(text)
     spare = width - cell_len(text)
     return " " * spare + text if spare >= 0 else fit(text, width)
@@ -157,7 +157,7 @@ def symbol(row: Row) -> str:
 
 
 def has_ended_somehow(row: Row) -> bool:
-    """Its program has ended with an unknown exit status, which must not be shown as success."""
+    """Return whether its program has ended with an unknown exit status, which must not be shown as success."""
     return row.category is Category.DONE and row.exit_status is None
 
 

@@ -36,7 +36,7 @@ class Toast:
 
 
 def said(text: str, title: str, severity: Severity) -> Toast:
-    """A message of an action. Warnings last longer: the person may come back from an agent's terminal."""
+    """Make a message of an action. Warnings last longer: the user may come back from an agent's terminal."""
     return Toast(text, title, severity, 4.0 if severity == "information" else 10.0)
 
 

@@ -1,7 +1,7 @@
 """A main screen with a table on the left and a pane on the right, which lies over the table on narrow terminals.
 
 Base of the screens of fleet, run, review and tutorial: the keys that move the cursor, the prompt at the bottom, the
-right pane, the split and the columns, which a person chooses and which are remembered, the problems.
+right pane, the split and the columns, which the user chooses and which are stored, and the problems.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PAN_CELLS = 20
 
 
 class SplitScreen(KeyedScreen):
-    """Has a table, a pane and a prompt once it is mounted."""
+    """Main screen with a table, a pane and a prompt once it is mounted."""
 
     table: CursorTable[Any]
     pane: Pane
@@ -81,34 +81,34 @@ class SplitScreen(KeyedScreen):
     # moving the cursor
 
     def do_down(self) -> None:
-        """One line down."""
+        """Move one line down."""
         self._move_by(1)
 
     def do_up(self) -> None:
-        """One line up."""
+        """Move one line up."""
         self._move_by(-1)
 
     def do_page_down(self) -> None:
-        """One page down."""
+        """Move one page down."""
         self._move_by(self.table.page - 1)
 
     def do_page_up(self) -> None:
-        """One page up."""
+        """Move one page up."""
         self._move_by(1 - self.table.page)
 
     def do_first(self) -> None:
-        """To the first line."""
+        """Move to the first line."""
         self.table.go_to(0)
 
     def do_last(self) -> None:
-        """To the last line."""
+        """Move to the last line."""
         self.table.go_to(len(self.table.lines))
 
     def _move_by(self, lines: int) -> None:
         self.table.go_to(self.table.cursor + lines)
 
     def go_round(self, places: list[int], step: int) -> None:
-        """To the next (1) or previous (-1) of these places, in order and at least one; past the end, to the first."""
+        """Move to the next (1) or previous (-1) of these places (in order, at least one), wrapping around."""
         ahead = [place for place in places if place > self.table.cursor]
         behind = [place for place in places if place < self.table.cursor]
         self.table.go_to((ahead or places)[0] if step > 0 else (behind or places)[-1])
@@ -132,11 +132,11 @@ class SplitScreen(KeyedScreen):
     # the prompt
 
     def do_prompt_up(self) -> None:
-        """One line up, while a filter is typed."""
+        """Move one line up while the user types a filter."""
         self._move_by(-1)
 
     def do_prompt_down(self) -> None:
-        """One line down, while a filter is typed."""
+        """Move one line down while the user types a filter."""
         self._move_by(1)
 
     def do_prompt_cancel(self) -> None:
@@ -152,12 +152,12 @@ class SplitScreen(KeyedScreen):
 
     @property
     def _preferences(self) -> PreferenceStore | None:
-        """The person's choices; None in an app that keeps none."""
+        """The user's choices; None in an app that stores none."""
         return getattr(self.app, "preferences", None)
 
     @property
     def chosen_columns(self) -> Mapping[str, Choice]:
-        """The person's choice of columns for this table."""
+        """The user's choice of columns for this table."""
         store = self._preferences
         return store.now.columns.get(self.table.columns.columns.table, {}) if store is not None else {}
 
@@ -170,7 +170,7 @@ class SplitScreen(KeyedScreen):
 
     @property
     def hides_old_agents(self) -> bool:
-        """The person's choice: agents of old runs are hidden."""
+        """True if the user chose to hide agents of old runs."""
         store = self._preferences
         return store.now.hides_old_agents if store is not None else False
 
@@ -214,7 +214,7 @@ class SplitScreen(KeyedScreen):
 
     @property
     def _share(self) -> float | None:
-        """The table's share of the width, where the person chose one."""
+        """The table's share of the width, if the user chose one."""
         store = self._preferences
         return store.now.splits.get(self.table.columns.columns.table) if store is not None else None
 
@@ -225,7 +225,7 @@ class SplitScreen(KeyedScreen):
         return frame
 
     def _lay_split_out(self) -> None:
-        """Give table and pane their widths: the person's beside each other, else those of the style sheet."""
+        """Set the widths of table and pane: the user's if they are side by side, else those of the style sheet."""
         frame, pane, share = self._frame_of_table, self.pane, self._share
         assert isinstance(pane, Widget)
         for widget in (frame, pane):
@@ -306,7 +306,7 @@ class SplitScreen(KeyedScreen):
 
     @property
     def is_narrow(self) -> bool:
-        """The right pane lies over the table, or is closed."""
+        """True if the right pane covers the table, or is closed."""
         return self.has_class("-narrow")
 
     @property

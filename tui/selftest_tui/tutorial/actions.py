@@ -53,7 +53,7 @@ class TutorialActions(SplitScreen):
         )
 
     def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """The filter syntax of the tutorial's table, for the help."""
+        """Return the filter syntax of the tutorial's table, for the help."""
         return help_lines(FILTER)
 
     # the prompt

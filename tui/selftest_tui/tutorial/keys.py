@@ -24,17 +24,17 @@ class TutorialSituation:
 
 
 def open_disabled_reason(now: TutorialSituation) -> str | None:
-    """Require a line."""
+    """There must be a line."""
     return None if now.line is not None else "Nothing is shown here."
 
 
 def next_open_disabled_reason(now: TutorialSituation) -> str | None:
-    """Require an open block or citation."""
+    """There must be an open block or citation."""
     return None if now.opens else "Every block is cited, and every citation is a block."
 
 
 def copy_disabled_reason(now: TutorialSituation) -> str | None:
-    """Require the cursor on a block or a test."""
+    """The cursor must be on a block or a test."""
     match now.line:
         case BlockLine() | TestLine() | StaleLine():
             return None
@@ -45,7 +45,7 @@ def copy_disabled_reason(now: TutorialSituation) -> str | None:
 
 
 def edit_disabled_reason(now: TutorialSituation) -> str | None:
-    """Require a place to edit, and an editor."""
+    """There must be a place to edit, and an editor."""
     if now.line is None or isinstance(now.line, Section):
         return open_disabled_reason(now) or "The cursor is on a heading: move to a block or a test."
     return None if now.editor else "No editor is known: set VISUAL or EDITOR."

@@ -182,5 +182,5 @@ class TutorialScreen(TutorialActions):
         self._feed.refresh()
 
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        """The symbols of blocks and citations, for the help."""
+        """Return the symbols of blocks and citations, for the help."""
         return MEANINGS

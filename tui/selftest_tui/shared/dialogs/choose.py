@@ -54,7 +54,7 @@ class Choose(ModalScreen[str | None]):
         self._bindings.bind(self._again, "move('down')", show=False)
 
     def action_move(self, way: str) -> None:
-        """Up or down, round the ends."""
+        """Move up or down, wrapping around."""
         chooser = self.query_one(OptionList)
         if way == "down":
             chooser.action_cursor_down()

@@ -1,6 +1,6 @@
 """The columns of a table to choose from: each by itself (where there is room), always, or never.
 
-Answers with the choices, None where the person left.
+Returns the choices, None if the user cancelled.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ChooseColumns(ModalScreen["Mapping[str, Choice] | None"]):
         return Content.assemble(f"{_SIGNS[self.choices.get(column.name)]}  {name}", (now, "$foreground-muted"))
 
     def action_change(self) -> None:
-        """Go over to the next choice for the column under the cursor."""
+        """Select the next choice for the column under the cursor."""
         chooser = self.query_one(OptionList)
         if chooser.highlighted is None:
             return
@@ -72,14 +72,14 @@ class ChooseColumns(ModalScreen["Mapping[str, Choice] | None"]):
         chooser.replace_option_prompt_at_index(chooser.highlighted, self._line(column))
 
     def action_reset(self) -> None:
-        """Let the width decide for all columns."""
+        """Reset all columns to be shown by width."""
         self.choices.clear()
         chooser = self.query_one(OptionList)
         for place, column in enumerate(self._columns):
             chooser.replace_option_prompt_at_index(place, self._line(column))
 
     def action_move(self, way: str) -> None:
-        """Up or down."""
+        """Move up or down."""
         chooser = self.query_one(OptionList)
         if way == "down":
             chooser.action_cursor_down()

@@ -31,7 +31,7 @@ _MOST_OF_A_NAME = 40
 
 
 def target_lines(targets: Sequence[Target], default_socket: str) -> list[str]:
-    """One line for each target: name, id and place; the tmux server too where it is not mngr's own."""
+    """Describe each target in one line: name, id and place; also the tmux server if it is not mngr's own."""
     names = [clean(target.name) for target in targets]
     width = min(_MOST_OF_A_NAME, max((cell_len(name) for name in names), default=0))
     lines = []

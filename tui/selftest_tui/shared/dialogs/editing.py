@@ -1,4 +1,4 @@
-"""Plan to open a file at a line in the person's own editor."""
+"""Plan to open a file at a line in the user's editor."""
 
 from __future__ import annotations
 

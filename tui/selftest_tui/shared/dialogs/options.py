@@ -35,7 +35,7 @@ class Way:
 
 
 class Options(ModalScreen[str]):
-    """Returns the key of the chosen answer; "" where the person left. `lines` are listed above the answers."""
+    """Returns the key of the chosen answer; "" if the user cancelled. `lines` are listed above the answers."""
 
     CSS_PATH = "options.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -87,7 +87,7 @@ class Options(ModalScreen[str]):
         self.dismiss("")
 
     def action_move(self, way: str) -> None:
-        """Up or down."""
+        """Move up or down."""
         ways = self.query_one(OptionList)
         if way == "down":
             ways.action_cursor_down()

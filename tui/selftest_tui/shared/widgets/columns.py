@@ -27,7 +27,7 @@ STEP = 2
 
 
 class Choice(StrEnum):
-    """The person's choice for one column; without one, the width of the table decides."""
+    """The user's choice for one column; without one, the width of the table decides."""
 
     ALWAYS = "always"
     NEVER = "never"
@@ -65,7 +65,7 @@ class Column[L]:
 
     @property
     def is_measured(self) -> bool:
-        """Its width follows its texts."""
+        """True if its width depends on its texts."""
         return not (self.is_number or self.is_timed or self.fills)
 
     def cell(self, line: L, now: float, width: int) -> str:
@@ -77,7 +77,7 @@ class Column[L]:
         return present.fit_end(text, width) if self.cuts_left else present.fit(text, width)
 
     def heading(self, width: int) -> str:
-        """Its title, aligned as its cells are."""
+        """Return its title, aligned like its cells."""
         return present.fit_right(self.title, width) if self.is_number else present.fit(self.title, width)
 
 
@@ -103,7 +103,7 @@ class Columns[L]:
     columns: tuple[Column[L], ...]
 
     def optional(self) -> tuple[Column[L], ...]:
-        """The columns that a person may choose: all but the name."""
+        """The columns that the user may choose: all but the name."""
         return self.columns[1:]
 
 
@@ -119,7 +119,7 @@ class Layout[L]:
         self._stamp = Needs()
 
     def choose(self, choices: Mapping[str, Choice]) -> None:
-        """Show these columns always, and those never, as the person wants it."""
+        """Show these columns always and those never, as the user chose."""
         self._choices = dict(choices)
         self._renew()
 
@@ -141,14 +141,14 @@ class Layout[L]:
         return grew
 
     def let_join(self, *names: str) -> bool:
-        """Let columns that wait join from now on, where there is room; False where they could already."""
+        """Show waiting columns from now on if they fit; return False if they were allowed already."""
         new = [name for name in names if not self._needs.get(name)]
         self._needs.update(dict.fromkeys(new, 1))
         self._renew()
         return bool(new)
 
     def prefer(self, name: str) -> bool:
-        """Show a column before all optional ones, unless the person wants it never; False where it is already."""
+        """Show a column before all optional ones, unless the user hides it; return False if it is preferred already."""
         is_new = name not in self._preferred
         self._preferred.add(name)
         self._renew()
@@ -165,7 +165,7 @@ class Layout[L]:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Cells that the longest text of each column needs, and the person's choices. `cells` None: nothing measured."""
+    """Cells that the longest text of each column needs, and the user's choices. `cells` None: nothing measured."""
 
     cells: tuple[tuple[str, int], ...] | None = None
     choices: tuple[tuple[str, Choice], ...] = field(default=())

@@ -1,8 +1,8 @@
-"""A table with a cursor: virtual lines, drawn only where they are on the screen and only where they changed.
+"""A table with a cursor: virtual lines, drawn only if they are visible and only if they changed.
 
-What all tables of the program share: the cursor, scrolling, the line of titles, what stands for an empty table, the
-mouse, colours. It knows nothing of what its lines are. A table says how a line looks, what belongs to the cursor when
-the lines change, and what a click does; the screen calls it, and it posts what became of that.
+It has the parts that all tables share: the cursor, scrolling, the line of titles, the text of an empty table, the
+mouse, colours. It does not know the meaning of its lines. A subclass draws a line, places the cursor when the lines
+change, and handles a click. The screen calls it, and it posts messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Foldable(Protocol):
 
     @property
     def is_folded(self) -> bool:
-        """Only its title is shown."""
+        """True if only its title is shown."""
         ...
 
 
@@ -110,7 +110,7 @@ class CursorTable[L](ScrollView, can_focus=True):
             self.refresh()
 
     def relaid(self, first: int, changed: Iterable[int], cursor_before: int, *, was_empty: bool) -> None:
-        """Other lines are there, and the cursor is with them: show them from `first` on, and paint what changed."""
+        """Show the new lines from `first` on, with the cursor already moved, and repaint the changed ones."""
         self.virtual_size = Size(self.size.width, len(self.lines) + HEADING)
         top = self.scroll_offset.y
         if first != top:
@@ -196,7 +196,7 @@ class CursorTable[L](ScrollView, can_focus=True):
         return Strip([Segment(present.fit(" " * indent + text, width), style)], width)
 
     def style_of(self, part: str) -> Style:
-        """By its name: backgrounds whole, of the others only what lies on any background, with shades mixed."""
+        """Return a style by name: backgrounds whole, others only what fits on any background, with shades mixed."""
         if part not in self._styles:
             whole = self.get_component_rich_style(f"{PREFIX}{part}")
             if part not in self.BACKGROUNDS:

@@ -91,7 +91,7 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
         """Draw one line on this background."""
 
     def first_place(self, after: S) -> int:
-        """The place of the cursor until a person moves it."""
+        """Return the position of the cursor until the user moves it."""
         return 0
 
     # showing

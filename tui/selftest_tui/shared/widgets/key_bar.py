@@ -58,7 +58,7 @@ class KeyBar(PiecesWidget):
                 self.post_message(self.Pressed(key))
 
     def lines_of_pieces(self, width: int) -> list[list[Piece]]:
-        """One line."""
+        """Return one line."""
         self._places = []
         if self._mode:
             name, _, rest = present.clean(self._mode).partition("  ")
