@@ -76,7 +76,7 @@ class FleetApp(KeyedApp):
         self.fleet.call_later(self.fleet.say, text, "Notification", "warning")
 
     def get_default_screen(self) -> Screen[None]:
-        """The fleet, in place of Textual's empty screen, over which it would be laid out and painted twice."""
+        """Return the fleet screen; on top of Textual's empty screen it would be laid out and painted twice."""
         return self.fleet
 
     def on_mount(self) -> None:

@@ -225,7 +225,7 @@ class AgentTable(CursorTable["Line"]):
         return tuple(row for row in self._view.rows if self.is_let_through(row.key))
 
     def is_let_through(self, key: LineKey) -> bool:
-        """The filter shows this line, or would in an open group."""
+        """Return whether the filter shows this line, or would show it in an open group."""
         return key in self.arranged.places or key in self.arranged.group_of
 
     def _extend_range(self) -> None:
@@ -272,11 +272,11 @@ class AgentTable(CursorTable["Line"]):
     # drawing
 
     def draw_titles(self, width: int) -> Strip:
-        """The titles of the columns."""
+        """Draw the titles of the columns."""
         return self.painter.heading()
 
     def draw_at(self, place: int, width: int) -> Strip:
-        """An agent, a session or the title of a group."""
+        """Draw an agent, a session or the title of a group."""
         painter, line = self.painter, self.arranged.lines[place]
         self._drawn_times[key_of(line)] = painter.timed_cells(line, self._now)
         look = Look(place == self._cursor, self.has_focus, isinstance(line, Row) and line.key in self._marks)

@@ -67,7 +67,7 @@ class Arrangement:
     folded: frozenset[str] = frozenset()
 
     def fold(self, group: str, closed: bool) -> Arrangement:
-        """The same with one group closed or open."""
+        """Return this arrangement with one group closed or open."""
         return replace(self, folded=self.folded | {group} if closed else self.folded - {group})
 
     @property
@@ -295,7 +295,7 @@ def _in_order(names: Iterable[str], group: GroupBy) -> list[str]:
 
 
 def place_of_cursor(before: Arranged, after: Arranged, cursor: int) -> int:
-    """The new place of the cursor: its line, else its folded group, else the nearest line that is left, below first."""
+    """Return the new position of the cursor: its line, else its folded group, else the nearest line, below first."""
     lines = before.lines
     if not lines or not after.lines:
         return 0

@@ -82,7 +82,7 @@ class Feed:
         self._watch.refresh(lane)
 
     def take(self) -> FleetView | None:
-        """The newest view, once; None when it was taken already."""
+        """Return the newest view once; None if it was taken already."""
         with self._lock:
             newest, self._newest, self._is_posted = self._newest, None, False
             return newest

@@ -265,7 +265,7 @@ class FleetScreen(FleetActions):
         self.show_frame()
 
     def on_line_opened(self) -> None:
-        """A double click is Enter."""
+        """Handle a double click like Enter."""
         self.action_press("attach")
 
     def on_line_vanished(self, event: LineVanished) -> None:

@@ -61,5 +61,5 @@ class Seat:
         self._screen.fleet.select_keys(found)
 
     def say(self, text: str, title: str = "", kind: Severity = "information") -> None:
-        """A toast on the screen that the act was started from."""
+        """Show a toast on the screen that started the action."""
         self._screen.say(text, title, kind)

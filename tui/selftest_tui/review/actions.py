@@ -299,7 +299,7 @@ class ReviewActions(ReviewMoves):
         self.say(present.clean(said[0]), "Redone")
 
     async def do_note(self) -> None:
-        """A note about this change, for the pull request."""
+        """Write a note about this change, for the pull request."""
         row = self._row
         before = self._state.notes.get(row.oid, "")
         lines = [

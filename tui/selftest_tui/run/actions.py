@@ -68,7 +68,7 @@ class RunActions(SplitScreen):
     # what is shown, by RunScreen
 
     def agent_of(self, row: RunRow | None) -> Row | None:
-        """The agent of a test as the fleet sees it; None where it does not."""
+        """Return the agent of a test as the fleet shows it; None if it is not there."""
         raise NotImplementedError
 
     def rearrange(self) -> None:
@@ -232,7 +232,7 @@ class RunActions(SplitScreen):
         self._toggle("details")
 
     def do_artifacts(self) -> None:
-        """The files that came back."""
+        """Show the files that were fetched."""
         self._toggle("artifacts")
 
     def _toggle(self, tab: RunTab) -> None:
@@ -299,7 +299,7 @@ class RunActions(SplitScreen):
         self.post_message(ReviewWanted(Request(run=self.folder.run)))
 
     async def do_replay(self) -> None:
-        """The recording of the agent of this test."""
+        """Replay the recording of this test's agent."""
         row = self.table.row
         assert row is not None, "the key table lets this key through on tests only"
         member = row.member
@@ -314,7 +314,7 @@ class RunActions(SplitScreen):
         )
 
     def do_tutorial(self) -> None:
-        """The tutorial's blocks with their tests."""
+        """Open the tutorial screen."""
         from selftest_tui.tutorial.screen import TutorialScreen
 
         environ, folder = self.fleet.environ, self.fleet.folder
@@ -398,7 +398,7 @@ class RunActions(SplitScreen):
         self.hurry()
 
     async def do_shell(self) -> None:
-        """A shell in the folder of what came back."""
+        """Open a shell in the folder of fetched files."""
         found = self.pane.collected
         assert found is not None, "the key table lets this key through where files were collected"
         assert found.folder is not None, "the key table lets this key through where files were collected"
@@ -415,14 +415,14 @@ class RunActions(SplitScreen):
         await self._acting.go(plan)
 
     def do_copy(self) -> None:
-        """The id of the test, to the clipboard."""
+        """Copy the id of the test to the clipboard."""
         said = present.clean(self._row.planned.node_id)
         self.app.copy_to_clipboard(said)
         self.say(said, "Copied")
 
 
 def _named(rows: Sequence[RunRow]) -> list[str]:
-    """Each test, exactly, with the agent that it has."""
+    """List each test with its exact id and its agent."""
     return [
         f"{row.planned.node_id}  {row.member.name}" if row.member is not None else row.planned.node_id for row in rows
     ]

@@ -58,7 +58,7 @@ def lasting(key: str, error: SelftestError) -> Problem:
 
 
 def in_order(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """The gravest first, then as they came."""
+    """Sort the problems: the gravest first, then by arrival."""
     rank = {key: place for place, key in enumerate(_GRAVEST)}
     return tuple(sorted(problems, key=lambda problem: rank.get(problem.key, len(rank))))
 

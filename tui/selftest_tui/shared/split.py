@@ -258,7 +258,7 @@ class SplitScreen(KeyedScreen):
             self._tell_of_preferences(store)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """The border between table and pane is dragged with the mouse."""
+        """Start dragging the border between table and pane."""
         frame = self._frame_of_table
         is_beside = not self.is_narrow and not self.is_zoomed
         if (
@@ -285,7 +285,7 @@ class SplitScreen(KeyedScreen):
     # the right pane
 
     def do_zoom(self) -> None:
-        """The right pane over the table, or back."""
+        """Zoom the right pane, or unzoom it."""
         self.zoom(not self.is_zoomed)
 
     def do_scroll_down(self) -> None:
@@ -320,7 +320,7 @@ class SplitScreen(KeyedScreen):
         return self.is_zoomed or not self.is_narrow
 
     def zoom(self, on: bool) -> None:
-        """The right pane over the table, or beside it (on narrow terminals: away)."""
+        """Show the right pane over the table, or beside it; on narrow terminals, show or hide it."""
         self.set_class(on, "-zoomed")
         self._lay_split_out()
         self.show_frame()

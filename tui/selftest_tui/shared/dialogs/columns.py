@@ -95,6 +95,6 @@ class ChooseColumns(ModalScreen["Mapping[str, Choice] | None"]):
         self.dismiss(None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click changes a column."""
+        """Change a column by a click."""
         event.stop()
         self.action_change()

@@ -87,7 +87,7 @@ class CursorTable[L](ScrollView, can_focus=True):
 
     @abstractmethod
     def draw_titles(self, width: int) -> Strip:
-        """The titles of the columns."""
+        """Draw the titles of the columns."""
 
     @abstractmethod
     def draw_at(self, place: int, width: int) -> Strip:
@@ -185,7 +185,7 @@ class CursorTable[L](ScrollView, can_focus=True):
         return self.draw_at(place, width) if place < len(self.lines) else Strip.blank(width, self.style_of("base"))
 
     def _placeholder_line(self, y: int, width: int) -> Strip:
-        """The headline centred, the others as one centred block."""
+        """Draw the headline centred, and the other lines as one centred block."""
         number = y - HEADING - max(0, (self.page - len(self.placeholder)) // 3)
         if not 0 <= number < len(self.placeholder):
             return Strip.blank(width, self.style_of("base"))
