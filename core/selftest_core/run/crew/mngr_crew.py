@@ -112,6 +112,7 @@ class MngrCrew:
         self._creating_seen_at = 0.0
         self._absent_in: dict[str, float] = {}  # by agent id: the time of the first listing without it
         self._begun: set[str] = set()  # agents whose program was seen, or whose end is certain
+        self._naming = asyncio.Lock()
 
     async def create(self, member: Member) -> Seen:
         """Make the agent in a copy of the clone. Raises LaunchError with mngr's own words, or another ToolError."""
@@ -124,6 +125,8 @@ class MngrCrew:
         place = place_of(self._plan, member)
         folder = work_dir(place, member, self._host_dir)
         project = Path(self._plan.repository).name or "selftest"
+        if place == LOCAL_PROVIDER:
+            await self._ensure_host_id()
         cleared = await self._withheld() if place == LOCAL_PROVIDER else ()
         uploads = files_to_upload(self._plan.agent_command) if place != LOCAL_PROVIDER else ()
         recording = NOT_RECORDED
@@ -140,6 +143,12 @@ class MngrCrew:
         return Seen(
             Life.WORKING, host_id=parse_created(done.stdout), provider=provider_of(place), setup=seconds_of(done)
         )
+
+    async def _ensure_host_id(self) -> None:
+        """Have mngr give this machine its host id, once: the first creates, made at once, would each report another."""
+        async with self._naming:
+            if not (self._host_dir / "host_id").exists():
+                await list_agents(self._mngr, LOCAL_PROVIDER, _CREATE)
 
     def _prompt_of(self, member: Member) -> str:
         if not member.node_id:
