@@ -119,3 +119,9 @@ def test_idle_stretches_are_skipped_and_a_stall_does_not_jump() -> None:
     assert head.after(50.0, 9.9, None) == 10.5
     assert Playhead(time=10.0, skips_idle=False).after(0.1, 5.0, 60.0) == pytest.approx(10.1)
     assert (head.faster(1), head.faster(-9), head.faster(9)) == (4.0, 0.25, 16.0)
+
+
+def test_the_end_in_percent_is_the_end() -> None:
+    """A moment that comes out a little early would leave the last event out."""
+    durations = [number / 1000 for number in range(1, 20_000, 7)]
+    assert [time for time in durations if time_of("100%", time) != time] == []

@@ -50,7 +50,8 @@ def time_of(text: str, duration: float) -> float | None:
     text = text.strip()
     if text.endswith("%"):
         share = _number(text[:-1])
-        return None if share is None else duration * share / 100
+        # The end must be the end: multiplied and divided, it may come out a little before the last event.
+        return None if share is None else duration * (share / 100)
     from_end = text.startswith("-")
     parts = [_number(part) for part in text.removeprefix("-").split(":")]
     if not parts or len(parts) > 3 or any(part is None for part in parts):
