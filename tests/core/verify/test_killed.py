@@ -18,6 +18,9 @@ from worlds import eventually
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# Not part of `make quick`: each test starts several processes of pytest.
+pytestmark = pytest.mark.real
+
 RUNS_BEFORE_A_KILL = (1, 3, 6, 4)
 """How many runs of tests each process is left to finish; the last is killed right before its next one."""
 

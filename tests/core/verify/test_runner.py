@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from selftest_core.verify.sandbox import Isolation
 
+# Not part of `make quick`: each test starts several processes of pytest.
+pytestmark = pytest.mark.real
+
 TRAPS = """
 import os, subprocess, sys, time
 import pytest

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from core.review.repositories import Repository
     from selftest_core.verify.verification import ItemVerdict, Progress
 
+# Not part of `make quick`: each test starts several processes of pytest.
+pytestmark = pytest.mark.real
+
 AGENTS = ("ada", "bob", "cat", "eve", "fay", "gus", "hal", "kim")
 
 
