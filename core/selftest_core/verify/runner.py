@@ -220,7 +220,7 @@ class _Process:
             patience = self._testing.timeout if self._canary else max(self._testing.timeout, _START)
             if time.monotonic() - last > patience:
                 return True
-            time.sleep(_TICK)
+            time.sleep(_TICK)  # results are lines in a file, and no event exists for those on every system
 
     def _read(self) -> bool:
         """Take in the whole lines that are new; True where a test has ended or begun."""

@@ -150,7 +150,7 @@ def _canary(session: Any) -> Any:
 
     try:
         return Canary.from_parent(session, name=CANARY)
-    except Exception:
+    except Exception:  # an odd pytest: the reader sees that no canary ran, and trusts no result
         return None
 
 

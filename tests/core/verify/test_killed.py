@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real
 
 RUNS_BEFORE_A_KILL = (1, 3, 6, 4)
-"""How many runs of tests each process is left to finish; the last is killed right before its next one."""
+"""Runs of tests that each process may finish before it is killed."""
 
 
 def start(repository: Path, environ: Mapping[str, str], output: Path) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""Which tests a change owns: its agents' tests, those that it adds or edits, and those that it affects."""
+"""Ownership of tests by a change: its agents' tests, those that it adds or edits, and those that it affects."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def repository(tmp_path: Path) -> Repository:
 def owned(
     repository: Repository, files: Mapping[str, str | None], evidence: Mapping[str, Evidence] | None = None
 ) -> tuple[Owned, list[str], tuple[str, ...]]:
-    """What the one change of ada owns, the test files that matter, and what it changes of its judge."""
+    """Return the tests of ada's change, the test files that matter, and the changed files of its judge."""
     repository.commit("[FIX_IMPL] Mend", dict(files), "ada")
     with Engine.open(repository.folder.parent / "engine.git", repository.folder / ".git", os.environ) as engine:
         user = Git(repository.folder / ".git", os.environ)
