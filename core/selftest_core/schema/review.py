@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.verify.batch import Answer as VerifyAnswer
     from selftest_core.verify.schedule import TestReport
-    from selftest_core.verify.verification import Progress, Verification
+    from selftest_core.verify.verification import Verification
+    from selftest_core.verify.verifier import Progress
 
 type Oid = str
 

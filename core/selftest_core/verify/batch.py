@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.inputs import Request
     from selftest_core.verify.sandbox import Isolation
-    from selftest_core.verify.verification import Progress, Verification
+    from selftest_core.verify.verification import Verification
+    from selftest_core.verify.verifier import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections import Counter
 from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Status
 from selftest_core.verify import schedule
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
 from selftest_core.verify.runner import Collected
-from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict
+from selftest_core.verify.verdicts import Effect, Verdict
+from selftest_core.verify.verifier import Driver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.review.apply_decisions import Reviewed
@@ -27,15 +26,9 @@ if TYPE_CHECKING:
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
     from selftest_core.verify.line import ReviewLine
-    from selftest_core.verify.local import LocalVerifier
     from selftest_core.verify.results import Results
-    from selftest_core.verify.schedule import Job, Report, TestReport
-
-
-class StoppedError(SelftestError):
-    """Somebody stopped the verification; what was run is kept."""
-
-    exit_status = 3
+    from selftest_core.verify.schedule import Report, TestReport
+    from selftest_core.verify.verifier import Progress, Verifier
 
 
 class Verified(StrEnum):
@@ -98,23 +91,12 @@ class Verification:
         return tuple(one.test for one in self.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """One run that ended. `done` of `known` runs: more may follow from what is found."""
-
-    job: Job
-    test: str
-    run: Execution
-    done: int
-    known: int
-
-
 def verify_line(
     engine: Engine,
     reviewed: Reviewed,
     line: ReviewLine,
     evidence: Mapping[str, Evidence],
-    verifier: LocalVerifier,
+    verifier: Verifier,
     results: Results,
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,
@@ -139,8 +121,8 @@ def verify_line(
             for one in line.items
         )
         suite = [test for test in suite if _is_named(test, keeps)]
-    driver = _Driver(verifier, results, on_progress)
-    report = driver.drive(line, suite, results.flakes())
+    driver = Driver(verifier, results, on_progress)
+    report = driver.drive(schedule.verify(line, suite, results.flakes()))
     results.purge((one.test, tree) for one in report.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
     return Verification(
         tree=tree,
@@ -160,7 +142,7 @@ def _collect(
     engine: Engine,
     line: ReviewLine,
     evidence: Mapping[str, Evidence],
-    verifier: LocalVerifier,
+    verifier: Verifier,
     results: Results,
     tree: str,
     *,
@@ -188,63 +170,6 @@ def _collect(
     shown = {oid: (one.own, one.affected, dict(one.claimed)) for oid, one in owned.items()}
     results.keep_plan(key, json.dumps({"tests": collected.tests, "errors": dict(collected.errors), "owned": shown}))
     return collected, owned
-
-
-class _Driver:
-    """Answer the schedule's jobs: from kept results where there are some, else by the verifier."""
-
-    def __init__(self, verifier: LocalVerifier, results: Results, on_progress: Callable[[Progress], None]) -> None:
-        self._verifier, self._results, self._on_progress = verifier, results, on_progress
-        self._lock = threading.Lock()
-        self.executions = self.from_cache = self._known = 0
-
-    def drive(self, line: ReviewLine, suite: Sequence[str], doubted: Collection[str]) -> Report:
-        """Go through the schedule to its end."""
-        steps = schedule.verify(line, suite, doubted)
-        answers: schedule.Answers | None = None
-        while True:
-            try:
-                jobs = next(steps) if answers is None else steps.send(answers)
-            except StopIteration as end:
-                report: Report = end.value
-                return report
-            answers = self._answer(jobs)
-            if self._verifier.is_stopped:
-                raise StoppedError("The verification was stopped", "", "What was run is kept: verify again to go on.")
-
-    def _answer(self, jobs: Sequence[Job]) -> schedule.Answers:
-        answers: dict[Job, dict[str, Execution]] = {}
-        wanted: list[tuple[Job, list[str]]] = []
-        for job in jobs:
-            known = {test: run for test, number in job.runs if (run := self._results.find(job.tree, test, number))}
-            answers[job] = known
-            self.from_cache += len(known)
-            left = [test for test, _ in job.runs if test not in known]
-            self._known += len(left)
-            if left:
-                wanted.append((job, left))
-        for job, runs in self._verifier.run(wanted, self._take):
-            if not self._verifier.is_isolated:
-                self._keep(job, runs)
-            for test, _ in job.runs:
-                answers[job].setdefault(test, runs.get(test, Execution(Result.NOT_RUN, reason="stopped")))
-        return answers
-
-    def _take(self, job: Job, test: str, run: Execution) -> None:
-        with self._lock:
-            # Without isolation it is known at the end only whether the right tree was tested.
-            if self._verifier.is_isolated:
-                self._keep(job, {test: run})
-            self.executions += run.result not in (Result.MISSING, Result.NOT_RUN)
-            self._on_progress(Progress(job, test, run, self.executions, self._known))
-
-    def _keep(self, job: Job, runs: Mapping[str, Execution]) -> None:
-        numbers = dict(job.runs)
-        for test, run in runs.items():
-            if run.result is Result.NOT_RUN:
-                self._results.forget(job.tree, test, numbers[test])
-            else:
-                self._results.keep(job.tree, test, numbers[test], run)
 
 
 def _items(

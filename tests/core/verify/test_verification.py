@@ -15,13 +15,15 @@ from selftest_core.review.changes.inputs import Request
 from selftest_core.schema.review import review_document
 from selftest_core.verify.batch import Answer, Verifying, verify
 from selftest_core.verify.verdicts import Effect, Result, Verdict
-from selftest_core.verify.verification import Mark, StoppedError, Verified
+from selftest_core.verify.verification import Mark, Verified
+from selftest_core.verify.verifier import StoppedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from core.review.repositories import Repository
-    from selftest_core.verify.verification import ItemVerdict, Progress
+    from selftest_core.verify.verification import ItemVerdict
+    from selftest_core.verify.verifier import Progress
 
 # Not part of `make quick`: each test starts several processes of pytest.
 pytestmark = pytest.mark.real

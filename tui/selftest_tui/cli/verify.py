@@ -18,7 +18,7 @@ from selftest_tui.shared.present import clean, plural
 
 if TYPE_CHECKING:
     from selftest_core.verify.batch import Answer
-    from selftest_core.verify.verification import Progress
+    from selftest_core.verify.verifier import Progress
     from selftest_tui.cli.command import AddCommand, Call
 
 _MARKS = {Verified.PASSED: "✓", Verified.FAILED: "✗", Verified.FLAKY: "~", Verified.UNKNOWN: "?"}
