@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from selftest_core.fleet.view import FleetView, Row
 
 PROGRAMS = ROOT / ".agents" / "node_modules" / ".bin"
+TAKES_KEYS = 5.0
+"""Seconds after which a dialog that is still there did not take a key; more than any redraw needs."""
 FIGURES = ROOT / ".agents" / "figures.jsonl"
 """What was measured, a line each; `conftest` prints it at the end."""
 BYPASS = {"permissions": {"defaultMode": "bypassPermissions"}, "skipDangerousModePermissionPrompt": True}
@@ -105,6 +107,26 @@ class Real:
         now = time.time()
         self.world.tmux("send-keys", "-t", f"=mngr-{name}:", *keys)
         return now
+
+    def answer(self, name: str, dialog: str, *keys: str) -> float:
+        """Press keys in a dialog that shows this text; the moment before they were pressed the last time.
+
+        A dialog takes no keys before it is drawn, and some not at once after that: while it stays, they are pressed
+        again, as a person would.
+        """
+        eventually(lambda: dialog in self.screen(name), f"{dialog!r} on the screen\n{self.screen(name)}")
+        pressed_at = 0.0
+
+        def is_gone() -> bool:
+            nonlocal pressed_at
+            if dialog not in self.screen(name):
+                return True
+            if time.time() - pressed_at > TAKES_KEYS:
+                pressed_at = self.press(name, *keys)
+            return False
+
+        eventually(is_gone, f"{keys} taken by the dialog\n{self.screen(name)}")
+        return pressed_at
 
     def screen(self, name: str) -> str:
         """The agent's screen."""

@@ -133,7 +133,7 @@ def interrupt(real: Real, out: Path, said: Path) -> None:
         return ""
 
     name = eventually(dawdles, "the agent that dawdles", patience=PATIENCE * 3)
-    pressed = real.press(name, "Escape")
+    pressed = real.answer(name, " to interrupt", "Escape")
 
     def is_noticed() -> bool:
         return any("interrupted" in str(line["reason"]) for line in lines("noticed"))
