@@ -10,6 +10,7 @@ and when the branch is published.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
@@ -104,6 +105,11 @@ def build_kept_line(engine: Engine, reviewed: Reviewed, *, stored: bool = False)
     joint, single = _split(plan, reviewed.order)
     answers = answers_of(reviewed.decisions.resolutions.values())
     return _build_line(engine, plan, joint, single, only_kept(reviewed), answers, stored=stored)
+
+
+def only_what_is_kept(engine: Engine, reviewed: Reviewed) -> Reviewed:
+    """Return the review as it would be published: the same changes, with undecided ones reverted."""
+    return replace(reviewed, decided=only_kept(reviewed), line=build_kept_line(engine, reviewed))
 
 
 def only_kept(reviewed: Reviewed) -> dict[str, Decision]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +12,6 @@ from selftest_core.verify.slots import Slot, remove_tree
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -23,17 +23,21 @@ if TYPE_CHECKING:
 class LocalVerifier:
     """Test processes side by side in slots below `folder`. Close it: the slots are removed."""
 
-    def __init__(self, folder: Path, git: Git, testing: Testing, jobs: int, is_stopped: threading.Event) -> None:
+    def __init__(self, folder: Path, git: Git, testing: Testing, jobs: int) -> None:
         self._folder = folder
         self._testing = testing
         self._slots: queue.Queue[Slot] = queue.Queue()
         for number in range(jobs):
             self._slots.put(Slot(folder / str(number), git))
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="verify")
-        self._is_stopped = is_stopped
+        self._is_stopped = threading.Event()
         self.is_isolated = testing.isolation.is_isolated
         self.processes = 0
         self.checkouts = 0
+
+    def begin(self, is_stopped: threading.Event) -> None:
+        """Begin a verification that ends its test processes once `is_stopped` is set."""
+        self._is_stopped = is_stopped
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +66,9 @@ class LocalVerifier:
             slot.lay(tree)
             self.checkouts += 1
             self.processes += 1
-            return collect_tests(slot, files(slot.tree_folder), self._testing), slot.tree_folder
+            return collect_tests(
+                slot, files(slot.tree_folder), self._testing, self._is_stopped.is_set
+            ), slot.tree_folder
         finally:
             self._slots.put(slot)
 

@@ -85,9 +85,14 @@ class Collected:
     reason: str = ""
 
 
-def collect_tests(slot: Slot, files: Sequence[str], testing: Testing) -> Collected:
-    """Collect the tests of these files, or of the whole project, in the tree that is laid in the slot."""
-    return _Process(slot, [], testing, lambda _test, _run: None, lambda: False).collect(files)
+def collect_tests(
+    slot: Slot, files: Sequence[str], testing: Testing, should_stop: Callable[[], bool] = lambda: False
+) -> Collected:
+    """Collect the tests of these files, or of the whole project, in the tree that is laid in the slot.
+
+    What `should_stop` ends has a reason why nothing was collected.
+    """
+    return _Process(slot, [], testing, lambda _test, _run: None, should_stop).collect(files)
 
 
 class _Process:

@@ -15,7 +15,7 @@ from selftest_core.verify import schedule
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
 from selftest_core.verify.runner import Collected
 from selftest_core.verify.verdicts import Effect, Verdict
-from selftest_core.verify.verifier import Driver
+from selftest_core.verify.verifier import Driver, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +108,10 @@ def verify_line(
     Raises StoppedError, ToolError.
     """
     tree = line.prefix(len(line.changes))
+    processes, checkouts = verifier.processes, verifier.checkouts
     collected, owned = _collect(engine, line, evidence, verifier, results, tree, is_whole_suite=is_whole_suite)
+    if verifier.is_stopped:
+        raise stopped()
     if collected.reason:
         return _unknown(reviewed, line, tree, collected.reason, is_whole_suite=is_whole_suite)
     line.assign(owned)
@@ -131,8 +134,8 @@ def verify_line(
         tests=report.tests,
         is_whole_suite=is_whole_suite,
         executions=driver.executions,
-        processes=verifier.processes,
-        checkouts=verifier.checkouts,
+        processes=verifier.processes - processes,
+        checkouts=verifier.checkouts - checkouts,
         from_cache=driver.from_cache,
         flaky_before=results.flakes(),
     )

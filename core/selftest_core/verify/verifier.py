@@ -27,6 +27,11 @@ class StoppedError(SelftestError):
     exit_status = 3
 
 
+def stopped() -> StoppedError:
+    """Return the error to raise once `is_stopped` is true."""
+    return StoppedError("The verification was stopped", "", "What was run is kept: verify again to go on.")
+
+
 class Verifier(Protocol):
     """Runs tests on trees. Counters are of its whole life; `is_isolated`: no test can reach the user's checkout."""
 
@@ -86,7 +91,7 @@ class Driver:
                 return result
             answers = self._answer(jobs)
             if self._verifier.is_stopped:
-                raise StoppedError("The verification was stopped", "", "What was run is kept: verify again to go on.")
+                raise stopped()
 
     def _answer(self, jobs: Sequence[Job]) -> Answers:
         answers: dict[Job, dict[str, Execution]] = {}

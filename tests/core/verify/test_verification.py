@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,13 @@ import pytest
 from core.verify.desks import NONE, PYTEST, SANDBOX, make_shop
 from selftest_core.config import load_config
 from selftest_core.errors import RefusedError, ToolMissingError
+from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.inputs import Request
+from selftest_core.review.session import ReviewSession
 from selftest_core.schema.review import review_document
 from selftest_core.verify.batch import Answer, Verifying, verify
+from selftest_core.verify.review_verifier import ReviewVerifier
 from selftest_core.verify.verdicts import Effect, Result, Verdict
 from selftest_core.verify.verification import Mark, Verified
 from selftest_core.verify.verifier import StoppedError
@@ -160,7 +165,10 @@ def test_without_isolation_it_says_so(shop: Shop) -> None:
 
 
 def test_isolation_that_is_required_and_missing_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(shop.environ, "PATH", "/nowhere")
+    only_git = shop.folder / "bin"
+    only_git.mkdir()
+    (only_git / "git").symlink_to(shutil.which("git") or "git")
+    monkeypatch.setitem(shop.environ, "PATH", str(only_git))
     with pytest.raises(RefusedError, match="cannot be isolated"):
         shop.verify("ada", isolation="require")
 
@@ -197,6 +205,33 @@ def test_a_stop_keeps_what_was_run(shop: Shop) -> None:
     whole = verify(*arguments, lambda _: None, threading.Event())
     assert whole.verification.verified is Verified.PASSED
     assert whole.verification.from_cache >= 1
+
+
+def test_an_open_review_is_verified_as_it_is_and_as_it_would_be_published(shop: Shop) -> None:
+    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    request = Request(targets=("ada", "eve"), base="main")
+    branches = [Branch(name, shop.repository.git("rev-parse", name)) for name in request.targets]
+    with ReviewSession.open(request, shop.repository.folder, shop.environ, lambda _: None) as session:
+        ada = next(change for change in session.state.reviewed.order if change.agents == ("ada",))
+        reviewed = session.decide([ada.oid], Decision.KEEP).reviewed
+        home = shop.repository.folder / ".selftest" / "runs" / reviewed.plan.name
+        with (
+            session.open_reader() as engine,
+            ReviewVerifier.open(engine, shop.repository.folder, home, config, shop.environ) as verifier,
+        ):
+            stop = threading.Event()
+            with pytest.raises(StoppedError):
+                verifier.verify(reviewed, {}, branches, lambda _: stop.set(), stop)
+            stop.set()
+            with pytest.raises(StoppedError):
+                verifier.verify(reviewed, {}, branches, is_stopped=stop, is_kept_only=True)
+            rows = verifier.verify(reviewed, {}, branches)
+            published = verifier.verify(reviewed, {}, branches, is_kept_only=True)
+            again = verifier.verify(reviewed, {}, branches, is_kept_only=True)
+        assert (rows.verified, published.verified) == (Verified.FAILED, Verified.PASSED)
+        assert (again.executions, again.checkouts) == (0, 0)
+        tip = session.publish("only-ada").tip
+    assert published.tree == shop.repository.git("rev-parse", f"{tip}^{{tree}}")
 
 
 def test_the_document_says_all_of_it(shop: Shop, answer: Answer) -> None:

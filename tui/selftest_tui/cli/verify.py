@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import threading
@@ -53,8 +52,9 @@ def add_verify(add_command: AddCommand) -> None:
 def run_verify(call: Call) -> int:
     """Verify a review. Returns 0 when every change passed, else 1."""
     arguments = call.arguments
-    jobs = arguments.jobs or call.config.verify_jobs or max(1, (os.cpu_count() or 2) // 2)
-    verifying = Verifying(review_request(arguments, call.cwd), jobs, arguments.all, arguments.pytest_args)
+    verifying = Verifying(
+        review_request(arguments, call.cwd), arguments.jobs or 0, arguments.all, arguments.pytest_args
+    )
     progress = _Progress(is_batch=arguments.batch)
     try:
         answer = verify(verifying, call.config, call.cwd, call.environ, tell, progress.show, threading.Event())

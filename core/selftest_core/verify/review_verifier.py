@@ -1,0 +1,135 @@
+"""Verify a review that is open, again and again: the screen, `verify`, `review --batch` and publishing all use this.
+
+    with ReviewVerifier.open(engine, top, home, config, environ) as verifier:
+        rows = verifier.verify(reviewed, evidence, branches)
+        published = verifier.verify(reviewed, evidence, branches, is_kept_only=True)
+
+Slots, kept results and the environment of the tests stay open in between, so that a second verification runs only what
+a decision changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from typing import TYPE_CHECKING, Self
+
+from selftest_core.errors import RefusedError
+from selftest_core.paths import cache_folder
+from selftest_core.review.apply_decisions import only_what_is_kept
+from selftest_core.review.changes.inputs import own_folder
+from selftest_core.verify.environment import find_environment
+from selftest_core.verify.line import ReviewLine
+from selftest_core.verify.local import LocalVerifier
+from selftest_core.verify.results import Results
+from selftest_core.verify.runner import Testing
+from selftest_core.verify.sandbox import choose_isolation
+from selftest_core.verify.verification import verify_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from selftest_core.config import Config
+    from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.review.changes.collect_changes import Branch
+    from selftest_core.review.engine import Engine
+    from selftest_core.review.evidence import Evidence
+    from selftest_core.verify.sandbox import Isolation
+    from selftest_core.verify.verification import Verification
+    from selftest_core.verify.verifier import Progress
+
+
+class ReviewVerifier:
+    """Verifies one review. For the thread that has its engine; close it.
+
+    `isolation`: what the tests are isolated by, or the reason why by nothing.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        verifier: LocalVerifier,
+        results: Results,
+        isolation: Isolation,
+        resources: contextlib.ExitStack,
+    ) -> None:
+        self.isolation = isolation
+        self._engine = engine
+        self._verifier = verifier
+        self._results = results
+        self._resources = resources
+
+    @classmethod
+    def open(
+        cls, engine: Engine, top: Path, home: Path, config: Config, environ: Mapping[str, str], jobs: int = 0
+    ) -> Self:
+        """Prepare to verify the review in the folder `home` of the work tree `top`; nothing is run yet.
+
+        `engine`: open on the review's repository. `jobs`: test processes at once, 0 for what the settings say.
+        Raises RefusedError, also where another process verifies this review, and ToolError.
+        """
+        isolation = choose_isolation(config.verify_isolation, environ)
+        command = config.verify_command or config.pytest_command
+        environment = find_environment(top, command, config.env, isolation, environ)
+        testing = Testing(environment, isolation, config.verify_timeout, config.verify_network)
+        slots = cache_folder(environ) / "verify" / f"{home.name}-{home.stat().st_ino}"
+        jobs = jobs or config.verify_jobs or max(1, (os.cpu_count() or 2) // 2)
+        with contextlib.ExitStack() as resources:
+            resources.enter_context(_locked(slots, home.name))
+            results = resources.enter_context(contextlib.closing(Results.open(own_folder(top), environment.digest)))
+            verifier = resources.enter_context(LocalVerifier(slots, engine.store.git, testing, jobs))
+            return cls(engine, verifier, results, isolation, resources.pop_all())
+        raise AssertionError("an ExitStack swallows nothing")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what runs, remove the slots, and let others verify this review."""
+        self._resources.close()
+
+    def verify(
+        self,
+        reviewed: Reviewed,
+        evidence: Mapping[str, Evidence],
+        branches: Iterable[Branch],
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        is_stopped: threading.Event | None = None,
+        *,
+        is_kept_only: bool = False,
+        tests: Sequence[str] = (),
+        is_whole_suite: bool = False,
+    ) -> Verification:
+        """Verify the candidate branch, or only what is kept: exactly the tree that would be published. Blocking.
+
+        `evidence`: what each agent says. `branches`: the agents' own, on which their claims are judged. `on_progress`
+        is called from threads of its own, one at a time. `is_stopped`, once set by any thread, ends the test processes;
+        what was run is kept. `tests`: node ids or files to restrict it to. Raises StoppedError, ToolError.
+        """
+        self._verifier.begin(is_stopped or threading.Event())
+        if is_kept_only:
+            reviewed = only_what_is_kept(self._engine, reviewed)
+        trees = {branch.agent: self._engine.store.tree_of(branch.tip) for branch in branches}
+        return verify_line(
+            self._engine, reviewed, ReviewLine(self._engine, reviewed, trees), evidence, self._verifier, self._results,
+            on_progress, only=tests, is_whole_suite=is_whole_suite,
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, name: str) -> Iterator[None]:
+    """Have the slots of a review to ourselves. Raises RefusedError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            hint = "Wait for its end, or stop it with Ctrl-C where it runs."
+            raise RefusedError(f"{name} is verified by another process", "", hint) from error
+        yield
