@@ -196,3 +196,37 @@ def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path)
     ]  # fmt: skip
     assert lines[-1]["verification"]["suite"] == "whole"
     assert repository.git("show-ref") == refs
+
+
+def test_publish_only_what_passes(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block("""
+        # Verified, and published only if the tests of exactly what is published pass. 4 says that they do not, and that no
+        # branch was written; 1 that something else is undecided or red.
+        selftest-tui review --batch --base main ada bob eve --decisions decisions.json --publish good --require-verified > review.jsonl
+    """)  # noqa: E501 -- the block's own line
+    repository = make_shop(tmp_path / "shop")
+    environment = {**world.environment, "SELFTEST_TUI_PYTEST_COMMAND": " ".join(PYTEST)}
+    refs, eve = repository.git("show-ref"), repository.git("rev-parse", "eve")
+    decisions = repository.folder / "decisions.json"
+
+    decisions.write_text('{"default": "keep"}')
+    done = block.run(environment=environment, cwd=repository.folder)
+    assert done.exit_status == 4, done.stderr
+    assert "tests/test_common.py::test_rate is red" in done.stderr
+    lines = [json.loads(line) for line in (repository.folder / "review.jsonl").read_text().splitlines()]
+    assert [line["event"] for line in lines if line["event"] != "tested"] == [*["verdict"] * 3, "summary"]
+    assert (lines[-1]["published"], lines[-1]["candidate"]) == (None, None)
+    assert "is not verified" in lines[-1]["refused"]
+    assert repository.git("show-ref") == refs
+
+    # Undecided, eve's change is on the candidate, which is red, and not on what is published, which is green.
+    decisions.write_text(json.dumps({"default": "keep", "items": {eve: "undecided"}}))
+    done = block.run(environment=environment, cwd=repository.folder)
+    assert done.exit_status == 1, done.stderr
+    found = summary((repository.folder / "review.jsonl").read_text())
+    assert (found["published"], found["refused"]) == ("refs/heads/good", "")
+    assert (found["verification"]["verdict"], found["published_verification"]["verdict"]) == ("failed", "passed")
+    assert found["published_verification"]["tree"] == repository.git("rev-parse", "good^{tree}")
+    assert [(item["agents"], item["verified"]) for item in found["items"]] == [
+        (["ada"], "passed"), (["bob"], "passed"), (["eve"], "failed"),
+    ]  # fmt: skip

@@ -7,7 +7,7 @@ result anywhere. (The screen writes its decisions to such a file, beside the rev
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import ToolFailedError
 from selftest_core.frozen import dataclass
@@ -38,16 +38,18 @@ __all__ = ["BatchResult", "Request", "review"]
 class BatchResult:
     """The result. `published`: the full ref and its line, None where nothing was published.
 
+    `candidate`: the ref of the candidate, None where no ref was written, since `refused` says why.
     `commits`: those of the published branch, read back from the repository. `run`: the run that was reviewed, None for
     other reviews. `pull_request`: the address of the pull request that was opened.
     """
 
     reviewed: Reviewed
-    candidate: str
+    candidate: str | None
     published: tuple[str, Line] | None
     commits: tuple[HistoryCommit, ...] = ()
     run: str | None = None
     pull_request: str | None = None
+    refused: str = ""
 
     @property
     def is_done(self) -> bool:
@@ -55,8 +57,20 @@ class BatchResult:
         return not self.reviewed.open and not self.reviewed.plan.left_out
 
 
+class Check(Protocol):
+    """A check of a review before any ref is written, such as a verification (`verify.batch`)."""
+
+    def __call__(self, engine: Engine, reviewed: Reviewed, inputs: Inputs, *, is_publishing: bool) -> str:
+        """Return why no ref may be written; empty to go on. `is_publishing`: a branch is to be published."""
+        ...
+
+
 def review(
-    request: Request, cwd: Path, environ: Mapping[str, str], say: Callable[[str], None] = lambda text: None
+    request: Request,
+    cwd: Path,
+    environ: Mapping[str, str],
+    say: Callable[[str], None] = lambda text: None,
+    check: Check = lambda engine, reviewed, inputs, *, is_publishing: "",
 ) -> BatchResult:
     """Apply the decisions, update the candidate, and publish if asked; `say` is called with the names of slow steps.
 
@@ -67,16 +81,21 @@ def review(
     inputs = find_inputs(request, cwd, environ, say)
     user = Git(inputs.place.git_dir, environ)
     home = home_of(inputs, inputs.name)
+    run = None if inputs.folder is None else inputs.folder.run
     with open_log(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
         plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = apply_decisions(engine, plan, decisions)
+        has_conflict = any(placed.status is Status.HELD for placed in reviewed.line.items)
+        is_publishing = request.publish is not None and not (has_conflict and decisions.on_conflict == "fail")
+        refused = check(engine, reviewed, inputs, is_publishing=is_publishing)
+        if refused:
+            return BatchResult(reviewed, None, None, run=run, refused=refused)
         if inputs.folder is None:  # the branches of a run have refs already
             keep_sources(user, inputs.name, (branch.tip for branch in inputs.targets.branches))
         candidate = keep_candidate(engine, user, plan.name, reviewed.line)
-        has_conflict = any(placed.status is Status.HELD for placed in reviewed.line.items)
         published = None
         commits: tuple[HistoryCommit, ...] = ()
-        if request.publish is not None and not (has_conflict and decisions.on_conflict == "fail"):
+        if request.publish is not None and is_publishing:
             published = publish_review(engine, user, reviewed, request.publish, home, environ)
             ref, line = published
             journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree)
@@ -87,7 +106,6 @@ def review(
     address = None
     if request.pr and published is not None:
         address = _open_pull_request(inputs, user, reviewed, published, environ)
-    run = None if inputs.folder is None else inputs.folder.run
     return BatchResult(reviewed, candidate, published, commits, run, address)
 
 

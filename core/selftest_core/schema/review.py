@@ -116,15 +116,23 @@ class ReviewDocument(Shape):
     base: Oid
     tip: Oid
     tree: Oid
-    candidate: str | None = Field(description="The ref of the candidate branch; null for `verify`, which writes none.")
+    candidate: str | None = Field(
+        description="The ref of the candidate branch; null for `verify`, and where `refused` says why none was written."
+    )
     published: str | None
+    refused: Text = Field("", description="The reason why `--require-verified` let no ref be written.")
     commits: list[PublishedCommit] = Field(
         default_factory=list, description="Of the published branch, oldest first; empty where nothing was published."
     )
     pull_request: str | None = Field(None, description="The URL of the pull request that was opened.")
     items: list[ReviewItem]
     left_out: list[LeftOutItem]
-    verification: VerificationItem | None = Field(None, description="null: nothing was verified.")
+    verification: VerificationItem | None = Field(
+        None, description="Of the candidate, with undecided changes. null: nothing was verified."
+    )
+    published_verification: VerificationItem | None = Field(
+        None, description="Of the exact tree that is published: the base with what is kept. null: none was asked for."
+    )
 
 
 class ReviewLine(Line, ReviewDocument):
@@ -134,7 +142,7 @@ class ReviewLine(Line, ReviewDocument):
 
 
 class TestLine(Line):
-    """A line of `selftest-tui verify --batch`: one run of one test ended."""
+    """A line of `selftest-tui verify --batch` and `review --batch --verify`: one run of one test ended."""
 
     event: Literal["tested"] = "tested"
     test: Text
@@ -149,7 +157,7 @@ class TestLine(Line):
 
 
 class VerdictLine(Line):
-    """A line of `selftest-tui verify --batch`: the verdict on one change."""
+    """A line of `selftest-tui verify --batch` and `review --batch --verify`: the verdict on one change."""
 
     event: Literal["verdict"] = "verdict"
     source: Oid
@@ -191,6 +199,7 @@ def review_document(
     pull_request: str | None = None,
     commits: Sequence[HistoryCommit] = (),
     verified: VerifyAnswer | None = None,
+    refused: str = "",
 ) -> ReviewDocument:
     """Convert a review, and its verification where there was one."""
     plan = reviewed.plan
@@ -227,6 +236,7 @@ def review_document(
         tree=reviewed.line.tree,
         candidate=candidate,
         published=published,
+        refused=refused,
         commits=[
             PublishedCommit(
                 oid=one.oid, subject=one.subject, authors=list(one.authors), authored=one.authored.isoformat()
@@ -236,7 +246,10 @@ def review_document(
         pull_request=pull_request,
         items=items,
         left_out=[LeftOutItem(branch=name, reason=reason) for name, reason in plan.left_out],
-        verification=None if verified is None else _verification_item(verified),
+        verification=None if verified is None else _verification_item(verified, verified.verification),
+        published_verification=(
+            None if verified is None or verified.published is None else _verification_item(verified, verified.published)
+        ),
     )
 
 
@@ -270,8 +283,7 @@ def _verified_test(report: TestReport, flaky_before: Mapping[str, int]) -> Verif
     )
 
 
-def _verification_item(answer: VerifyAnswer) -> VerificationItem:
-    one = answer.verification
+def _verification_item(answer: VerifyAnswer, one: Verification) -> VerificationItem:
     return VerificationItem(
         tree=one.tree,
         verdict=one.verified.value,

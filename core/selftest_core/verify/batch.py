@@ -1,4 +1,4 @@
-"""A verification without a screen: what is reviewed in, verdicts out. It changes no ref and decides nothing."""
+"""Verification without a screen: `verify` changes no ref, `review_verified` verifies before it writes any."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.review.apply_decisions import apply_decisions
+from selftest_core.review.batch import review
 from selftest_core.review.changes.inputs import home_of
 from selftest_core.review.changes.plan import make_plan
 from selftest_core.review.decisions import Decisions, read_decisions
@@ -15,6 +16,8 @@ from selftest_core.review.evidence import claims_of
 from selftest_core.review.repository import find_review
 from selftest_core.review.session import DECISIONS
 from selftest_core.verify.review_verifier import ReviewVerifier
+from selftest_core.verify.verdicts import Verdict
+from selftest_core.verify.verification import Verified
 
 if TYPE_CHECKING:
     import threading
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 
     from selftest_core.config import Config
     from selftest_core.review.apply_decisions import Reviewed
-    from selftest_core.review.changes.inputs import Request
+    from selftest_core.review.batch import BatchResult
+    from selftest_core.review.changes.inputs import Inputs, Request
     from selftest_core.verify.sandbox import Isolation
     from selftest_core.verify.verification import Verification
     from selftest_core.verify.verifier import Progress
@@ -33,24 +37,34 @@ if TYPE_CHECKING:
 class Verifying:
     """A request to verify. `jobs`: test processes at once, 0 for what the settings say.
 
-    `tests`: node ids or files to restrict it to.
+    `tests`: node ids or files to restrict it to. `is_required`: a branch is published only if it passes.
     """
 
     request: Request
     jobs: int = 0
     is_whole_suite: bool = False
     tests: tuple[str, ...] = ()
+    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A verified review. `run`: the run that was reviewed, None where there was none."""
+    """A verified review. `run`: the run that was reviewed, None where there was none.
+
+    `published`: the verification of the exact tree that is published, None where no branch was asked for.
+    """
 
     reviewed: Reviewed
     verification: Verification
     isolation: Isolation
     seconds: float
     run: str | None
+    published: Verification | None = None
+
+    @property
+    def is_green(self) -> bool:
+        """True where all tests passed that were run on the candidate."""
+        return self.verification.verified is Verified.PASSED
 
 
 def verify(
@@ -83,8 +97,62 @@ def verify(
             tests=verifying.tests, is_whole_suite=verifying.is_whole_suite or config.verify_all,
         )  # fmt: skip
     seconds = time.monotonic() - begun
-    run = None if inputs.folder is None else inputs.folder.run
-    return Answer(reviewed, verification, verifier.isolation, seconds, run)
+    return Answer(reviewed, verification, verifier.isolation, seconds, _run_of(inputs))
+
+
+def review_verified(
+    verifying: Verifying,
+    config: Config,
+    cwd: Path,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    on_progress: Callable[[Progress], None],
+    is_stopped: threading.Event,
+) -> tuple[BatchResult, Answer]:
+    """Review as `review.batch.review` does, and verify before any ref is written.
+
+    The candidate is verified, and the exact tree that is to be published, if one is. Raises the errors of both.
+    """
+    answers: list[Answer] = []
+
+    def check(engine: Engine, reviewed: Reviewed, inputs: Inputs, *, is_publishing: bool) -> str:
+        begun = time.monotonic()
+        top, home = inputs.place.top, home_of(inputs, inputs.name)
+        is_whole_suite = verifying.is_whole_suite or config.verify_all
+        found: list[Verification] = []
+        with ReviewVerifier.open(engine, top, home, config, environ, verifying.jobs) as verifier:
+            for is_kept_only in (False, True) if is_publishing else (False,):
+                found.append(
+                    verifier.verify(
+                        reviewed, inputs.evidence, inputs.targets.branches, on_progress, is_stopped,
+                        is_kept_only=is_kept_only, is_whole_suite=is_whole_suite,
+                    )
+                )  # fmt: skip
+        candidate, published = found[0], found[1] if is_publishing else None
+        seconds = time.monotonic() - begun
+        answers.append(Answer(reviewed, candidate, verifier.isolation, seconds, _run_of(inputs), published))
+        if published is None or not verifying.is_required or published.verified is Verified.PASSED:
+            return ""
+        return f"the tree that would be published, {published.tree[:12]}, is not verified: {why_not_passed(published)}"
+
+    result = review(verifying.request, cwd, environ, say, check)
+    return result, answers[0]
+
+
+def why_not_passed(verification: Verification) -> str:
+    """Return the reason why a tree did not pass, in one line; empty where it did."""
+    if verification.verified is Verified.PASSED:
+        return ""
+    bad = [one for one in verification.tests if one.after is not Verdict.GREEN]
+    if bad:
+        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+        return f"{verification.verified}, {bad[0].test} is {bad[0].after}{more}"
+    reasons = [one.reason for one in verification.items.values() if one.reason]
+    return f"{verification.verified}, {next(iter(reasons), 'no test')}"
+
+
+def _run_of(inputs: Inputs) -> str | None:
+    return None if inputs.folder is None else inputs.folder.run
 
 
 def _decided(home: Path) -> Decisions:

@@ -110,14 +110,20 @@ class ReviewVerifier:
 
         `evidence`: what each agent says. `branches`: the agents' own, on which their claims are judged. `on_progress`
         is called from threads of its own, one at a time. `is_stopped`, once set by any thread, ends the test processes;
-        what was run is kept. `tests`: node ids or files to restrict it to. Raises StoppedError, ToolError.
+        what was run is kept. `tests`: node ids or files to restrict it to. Raises StoppedError, ToolError, and
+        RefusedError where the tree that was built to be tested is not the branch's.
         """
         self._verifier.begin(is_stopped or threading.Event())
         if is_kept_only:
             reviewed = only_what_is_kept(self._engine, reviewed)
         trees = {branch.agent: self._engine.store.tree_of(branch.tip) for branch in branches}
+        line = ReviewLine(self._engine, reviewed, trees)
+        tree = line.prefix(len(line.changes))
+        if tree != reviewed.line.tree:
+            detail = f"It was built as {tree}; the branch's is {reviewed.line.tree}."
+            raise RefusedError("The tree to be tested is not the branch's", detail, "Please report this.")
         return verify_line(
-            self._engine, reviewed, ReviewLine(self._engine, reviewed, trees), evidence, self._verifier, self._results,
+            self._engine, reviewed, line, evidence, self._verifier, self._results,
             on_progress, only=tests, is_whole_suite=is_whole_suite,
         )  # fmt: skip
 

@@ -80,6 +80,8 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["demo"], "There is no terminal"),
         (["review", "main..fixes"], "There is no terminal"),
         (["review", "--batch", "main..fixes", "--pr"], "--pr needs --publish"),
+        (["review", "--batch", "main..fixes", "--require-verified"], "--require-verified needs --publish"),
+        (["review", "--batch", "main..fixes", "--jobs", "2"], "--jobs and --all need --verify"),
     ],
 )
 def test_wrong_usage_says_what_to_do_and_ends_with_2(shared_world: World, arguments: list[str], says: str) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from selftest_core.config import Config
+    from selftest_core.review.changes.inputs import Request
 
     type AddCommand = Callable[[str, str], argparse.ArgumentParser]
     """Makes the parser of a command from the rest of its description and its examples."""
@@ -89,6 +90,39 @@ def count(text: str) -> int:
 
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
     return int(text)
+
+
+# What is reviewed, or verified
+
+
+def add_targets(command: argparse.ArgumentParser) -> None:
+    """Add the flags that say what is reviewed, or verified."""
+    what = command.add_argument_group("branches")
+    what.add_argument(
+        "targets", nargs="*", metavar="TARGET", help="a run, or one BASE..BRANCH, or branches with --base"
+    )
+    what.add_argument("--agents", nargs="+", action="extend", metavar="NAME", help="agents, whoever started them")
+    what.add_argument("--base", metavar="REF", help="the commit that the branches start from")
+    command.add_argument("--onto", metavar="REF", help="rebase onto this commit, such as a newer main")
+
+
+def review_request(arguments: argparse.Namespace, cwd: Path) -> Request:
+    """Return what the flags ask for. Raises UsageError for flags that do not go together."""
+    if arguments.pr and arguments.publish is None:
+        raise UsageError(
+            "--pr needs --publish", "A pull request is made from a published branch.", "Add --publish BRANCH."
+        )
+    from selftest_core.review.changes.inputs import Request
+
+    return Request(
+        targets=tuple(arguments.targets),
+        base=arguments.base,
+        onto=arguments.onto,
+        decisions=None if arguments.decisions is None else cwd / arguments.decisions,
+        publish=arguments.publish,
+        pr=arguments.pr,
+        agents=tuple(arguments.agents or ()),
+    )
 
 
 # JSON

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import UsageError
-from selftest_core.review.changes.inputs import Request
-from selftest_tui.cli.command import DONE, SOMETHING_LEFT, require_terminal, tell, write_answer
+from selftest_core.errors import RefusedError, UsageError
+from selftest_tui.cli.command import (
+    DONE,
+    SOMETHING_LEFT,
+    add_targets,
+    count,
+    require_terminal,
+    review_request,
+    tell,
+    write_answer,
+)
 from selftest_tui.shared.loading import loading
 from selftest_tui.shared.present import plural
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from selftest_core.review.batch import BatchResult
+    from selftest_core.review.changes.inputs import Request
     from selftest_tui.cli.command import AddCommand, Call
 
 
@@ -25,31 +30,29 @@ def add_review(add_command: AddCommand) -> None:
         """The branches are those of a run, of agents, or any others. Identical changes are shown once, with all their
         authors; changes in conflict are left out until they are resolved. Only kept changes are published; your
         checkout, index and other branches are never touched. Ends with 1 where a change is undecided or in
-        conflict.""",
+        conflict. --verify runs the tests again before a branch is written; --require-verified publishes only a branch
+        whose own tests pass, else ends with 4.""",
         """
         selftest-tui review                the newest run of this repository
         selftest-tui review --agents ada bob eve
         selftest-tui review main..fixes --onto origin/main
         selftest-tui review --batch --base main ada bob --decisions decisions.json
         selftest-tui review --batch 20261121-0931 --publish fixes --pr
+        selftest-tui review --batch --decisions decisions.json --publish fixes --require-verified
         """,
     )
     add_targets(command)
     command.add_argument("--decisions", metavar="FILE", help="JSON with keep, revert or undecided for each change")
     command.add_argument("--publish", metavar="BRANCH", help="publish the kept changes as this branch")
     command.add_argument("--pr", action="store_true", help="open a pull request of the published branch, with gh")
-    command.set_defaults(run=review)
-
-
-def add_targets(command: argparse.ArgumentParser) -> None:
-    """Add the flags that say what is reviewed, or verified."""
-    what = command.add_argument_group("branches")
-    what.add_argument(
-        "targets", nargs="*", metavar="TARGET", help="a run, or one BASE..BRANCH, or branches with --base"
+    tests = command.add_argument_group("verification, with --batch")
+    tests.add_argument("--verify", action="store_true", help="run the tests again, as `selftest-tui verify` does")
+    tests.add_argument(
+        "--require-verified", action="store_true", help="publish only if the published tree's tests pass; else exit 4"
     )
-    what.add_argument("--agents", nargs="+", action="extend", metavar="NAME", help="agents, whoever started them")
-    what.add_argument("--base", metavar="REF", help="the commit that the branches start from")
-    command.add_argument("--onto", metavar="REF", help="rebase onto this commit, such as a newer main")
+    tests.add_argument("--jobs", type=count, metavar="N", help="test processes at once; default: half the cores")
+    tests.add_argument("--all", action="store_true", help="run the whole test suite")
+    command.set_defaults(run=review)
 
 
 def review(call: Call) -> int:
@@ -58,8 +61,15 @@ def review(call: Call) -> int:
     if not arguments.batch:
         require_terminal("`selftest-tui review --batch …` prints the changes, and publishes with a decisions file.")
     request = review_request(arguments, call.cwd)
+    if arguments.require_verified and request.publish is None:
+        raise UsageError("--require-verified needs --publish", "", "Add --publish BRANCH, or use --verify alone.")
+    if (arguments.jobs or arguments.all) and not (arguments.verify or arguments.require_verified):
+        raise UsageError("--jobs and --all need --verify", "", "Add --verify.")
     if arguments.batch:
-        return _review_batch(request, call.environ, call.cwd)
+        return _review_batch(call, request)
+    if arguments.verify or arguments.require_verified:
+        hint = "On the screen changes are verified in the background; or add --batch."
+        raise UsageError("--verify and --require-verified need --batch", "", hint)
     if request.publish is not None:
         hint = "Publish with P on the screen, or add --batch."
         raise UsageError("--publish and --pr need --batch", "", hint)
@@ -69,34 +79,37 @@ def review(call: Call) -> int:
     return run_review(request, call.config, call.environ, call.cwd)
 
 
-def review_request(arguments: argparse.Namespace, cwd: Path) -> Request:
-    """Return what the flags ask for. Raises UsageError for flags that do not go together."""
-    if arguments.pr and arguments.publish is None:
-        raise UsageError(
-            "--pr needs --publish", "A pull request is made from a published branch.", "Add --publish BRANCH."
-        )
-    return Request(
-        targets=tuple(arguments.targets),
-        base=arguments.base,
-        onto=arguments.onto,
-        decisions=None if arguments.decisions is None else cwd / arguments.decisions,
-        publish=arguments.publish,
-        pr=arguments.pr,
-        agents=tuple(arguments.agents or ()),
-    )
+def _review_batch(call: Call, request: Request) -> int:
+    arguments = call.arguments
+    answer = None
+    if arguments.verify or arguments.require_verified:
+        from selftest_core.verify.batch import Verifying
+        from selftest_tui.cli.verify import review_with_progress
 
+        verifying = Verifying(request, arguments.jobs or 0, arguments.all, is_required=arguments.require_verified)
+        result, answer = review_with_progress(verifying, call)
+    else:
+        from selftest_core.review.batch import review as review_branches
 
-def _review_batch(request: Request, environ: Mapping[str, str], cwd: Path) -> int:
-    from selftest_core.review.batch import review as review_branches
+        result = review_branches(request, call.cwd, call.environ, tell)
     from selftest_core.schema.review import review_document
 
-    result = review_branches(request, cwd, environ, tell)
     published = None if result.published is None else result.published[0]
-    document = review_document(result.reviewed, result.candidate, published, result.pull_request, result.commits)
+    document = review_document(
+        result.reviewed, result.candidate, published, result.pull_request, result.commits, answer, result.refused
+    )
     for line in _summary_lines(result):
         tell(line)
+    if answer is not None:
+        from selftest_tui.cli.verify import tell_verdicts
+
+        tell_verdicts(answer, document)
     write_answer({"run": result.run, **document.model_dump(mode="json")}, is_batch=True)
-    return DONE if result.is_done else SOMETHING_LEFT
+    if result.refused:
+        tell(f"not published: {result.refused}")
+        return RefusedError.exit_status
+    is_green = answer is None or answer.is_green
+    return DONE if result.is_done and is_green else SOMETHING_LEFT
 
 
 def _summary_lines(result: BatchResult) -> list[str]:

@@ -1,4 +1,4 @@
-"""Command `verify`: runs the tests of a review again, and gives each change a verdict."""
+"""Command `verify`: runs the tests of a review again, and gives each change a verdict. Also for `review --verify`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from selftest_core.verify.batch import Verifying, verify
+from selftest_core.verify.batch import Verifying, review_verified, verify, why_not_passed
 from selftest_core.verify.verdicts import Result
 from selftest_core.verify.verification import Verified
-from selftest_tui.cli.command import DONE, SOMETHING_LEFT, count, print_lines, tell, write_answer, write_line
-from selftest_tui.cli.review import add_targets, review_request
+from selftest_tui.cli.command import (
+    DONE,
+    SOMETHING_LEFT,
+    add_targets,
+    count,
+    print_lines,
+    review_request,
+    tell,
+    write_answer,
+    write_line,
+)
 from selftest_tui.shared.present import clean, plural
 
 if TYPE_CHECKING:
+    from selftest_core.review.batch import BatchResult
+    from selftest_core.schema.review import ReviewDocument
     from selftest_core.verify.batch import Answer
     from selftest_core.verify.verifier import Progress
     from selftest_tui.cli.command import AddCommand, Call
@@ -65,17 +76,42 @@ def run_verify(call: Call) -> int:
     else:
         print_lines(_table(answer, shutil.get_terminal_size((80, 24)).columns))
     tell(_summary(answer))
-    return DONE if answer.verification.verified is Verified.PASSED else SOMETHING_LEFT
+    return DONE if answer.is_green else SOMETHING_LEFT
+
+
+def review_with_progress(verifying: Verifying, call: Call) -> tuple[BatchResult, Answer]:
+    """Review and verify without a screen, with a line of JSON for each run of a test."""
+    progress = _Progress(is_batch=True)
+    try:
+        return review_verified(
+            verifying, call.config, call.cwd, call.environ, tell, progress.show, threading.Event()
+        )  # fmt: skip
+    finally:
+        progress.clear()
+
+
+def tell_verdicts(answer: Answer, document: ReviewDocument) -> None:
+    """Write a line of JSON for each verdict, and say what was verified."""
+    _write_verdicts(answer, document)
+    tell(_summary(answer))
+    if answer.published is not None and (reason := why_not_passed(answer.published)):
+        tell(f"the tree with only what is kept is not verified: {reason}")
 
 
 def _write_json(answer: Answer, *, is_batch: bool) -> None:
-    from selftest_core.schema.review import review_document, verdict_line
+    from selftest_core.schema.review import review_document
 
     document = review_document(answer.reviewed, None, None, verified=answer)
     if is_batch:
-        for item in document.items:
-            write_line(verdict_line(item, time.time(), answer.run).model_dump(mode="json"))
+        _write_verdicts(answer, document)
     write_answer({"run": answer.run, **document.model_dump(mode="json")}, is_batch=is_batch)
+
+
+def _write_verdicts(answer: Answer, document: ReviewDocument) -> None:
+    from selftest_core.schema.review import verdict_line
+
+    for item in document.items:
+        write_line(verdict_line(item, time.time(), answer.run).model_dump(mode="json"))
 
 
 def _table(answer: Answer, width: int) -> list[str]:
