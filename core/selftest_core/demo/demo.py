@@ -82,6 +82,7 @@ def a_demo(
         yield demo
     finally:
         with _uninterrupted():
+            write("ending the demo: its agents are stopped, its folder is removed")
             problems = demo.end()
             sweeper.join()
     for problem in problems:

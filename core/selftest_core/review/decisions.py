@@ -50,7 +50,7 @@ def read_decisions(path: Path) -> Decisions:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read the decisions in {path}", str(error)) from error
+        raise UsageError(f"Cannot read the decisions in {path}", str(error), _HINT) from error
     try:
         return parse_decisions(json.loads(text))
     except json.JSONDecodeError as error:

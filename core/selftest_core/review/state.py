@@ -61,9 +61,10 @@ class ReviewState:
     `name` is its id, `home` the folder with its log and its decisions file. `reviewed` has the order, the line and the
     decision on each change. `new`: changes that arrived after the review was opened and are not decided. `undo_text`,
     `redo_text`: descriptions of the acts, empty where there is none. `total` = `decided` + undecided changes that are
-    not empty; `held` (in conflict) and `open` count changes. `main`: the branch that the line may be rebased on, empty
-    where there is none; `main_moved`: how many commits it is ahead. `publish_disabled_reason` is empty where publishing
-    is possible; `stat`: lines added and removed by what would be published. `similar`: nearly equal changes, by oid.
+    not empty; `held` (in conflict) and `open` count changes, `kept` those of the branch that would be published, and
+    `stat` its lines added and removed. `main`: the branch that the line may be rebased on, empty where there is none;
+    `main_moved`: how many commits it is ahead. `publish_disabled_reason` is empty where publishing is possible.
+    `similar`: nearly equal changes, by oid.
     `hot`: by path, how many agents changed it. `evidence` by agent. `missing`: decided commits that do not exist any
     more. `is_live`: more may arrive.
     """
@@ -81,6 +82,7 @@ class ReviewState:
     decided: int = 0
     held: int = 0
     open: int = 0
+    kept: int = 0
     main: str = ""
     main_moved: int = 0
     publish_disabled_reason: str = ""
@@ -168,6 +170,7 @@ class StateBuilder:
             decided=len(reviewed.order) - undecided,
             held=sum(status is Status.HELD for status in status_of.values()),
             open=len(reviewed.open),
+            kept=sum(placed.status is Status.LAID for placed in applied.kept.items),
             publish_disabled_reason=publish_disabled_reason(reviewed, applied.kept),
             similar=self._similar,
             hot=self._hot,

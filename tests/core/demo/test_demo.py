@@ -191,6 +191,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(world: World, number: signal.
         assert (last["event"], last.get("left", "")) in (("summary", "interrupted"), ("error", ""))
         assert last["event"] == "summary" or number is signal.SIGHUP
         assert "resume" not in demo.why()
+        assert "ending the demo" in demo.why() or number is signal.SIGHUP
         assert demo.left() == []
         assert processes_of(folder) == ()
 

@@ -121,6 +121,13 @@ async def test_what_is_held(shop: Repository) -> None:
         await one.until(lambda: one.top is one.screen, "reverted")
         await one.settled()
         assert one.row("Round taxes, in cents").status is Status.LAID
+        # In conflict with an undecided change, so it is not applied; what is published has no undecided change.
+        kept = one.state.kept
+        await one.go_to("Round taxes up")
+        await one.press("y")
+        assert one.row("Round taxes up").status is Status.HELD
+        assert one.state.kept == kept + 1
+        assert f"branch now: {kept + 1} change" in one.head
 
 
 async def test_what_is_there_already_is_void(shop: Repository) -> None:

@@ -47,7 +47,7 @@ class ReviewBar(PiecesWidget):
         """Return two lines, one before the review is open."""
         if self._state is None:
             return [[(" review", "bold"), (f"  {self._says}", _MUTED)]]
-        return [_first(self._state, self._opens, self._says, width), _second(self._state, width)]
+        return [_first(self._state, self._opens, self._says, width), _second(self._state, self._opens, width)]
 
 
 def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]:
@@ -88,11 +88,10 @@ def _first(state: ReviewState, opens: int, says: str, width: int) -> list[Piece]
     return [*middle, (" " * max(1, width - width_of(middle) - width_of(right)), ""), *right]
 
 
-def _second(state: ReviewState, width: int) -> list[Piece]:
+def _second(state: ReviewState, opens: int, width: int) -> list[Piece]:
     """Return a bar of the decisions, the size of the branch, and whether it can be published."""
-    laid = sum(placed.status is Status.LAID for placed in state.reviewed.line.items)
-    kept = sum(
-        placed.status is Status.LAID and state.reviewed.decided[placed.item.oid] is Decision.KEEP
+    undecided = sum(
+        placed.status is Status.LAID and state.reviewed.decided[placed.item.oid] is Decision.UNDECIDED
         for placed in state.reviewed.line.items
     )
     added, removed = state.stat
@@ -105,11 +104,11 @@ def _second(state: ReviewState, width: int) -> list[Piece]:
         behind = "; the published branch is out of date" if state.published is not None else ""
         right = [(f"✓ can be published (P){behind} ", "$text-success")]
     branch: list[Piece] = [
-        (f" branch now: {present.plural(kept, 'change')} ", _MUTED),
+        (f" branch now: {present.plural(state.kept, 'change')} ", _MUTED),
         (f"+{added}", "$text-success"),
         (" ", ""),
         (f"{MINUS}{removed}", "$text-error"),
-        (f" · {laid - kept} more undecided" if laid > kept else "", _MUTED),
+        (f" · {undecided} more undecided" if undecided else "", _MUTED),
     ]
     # Nothing runs the tests again yet, so no result is shown.
     if width_of(branch) + width_of(right) + 24 <= width:
@@ -119,7 +118,7 @@ def _second(state: ReviewState, width: int) -> list[Piece]:
     bar: list[Piece] = []
     if room >= LEAST_BAR:
         size = min(room, MOST_BAR)
-        full = size if not state.total else size * state.decided // state.total
+        full = size if not state.total else size * max(0, state.total - opens) // state.total
         bar = [(" ", ""), (FULL * full, "$success"), (EMPTY * (size - full), "$foreground-disabled")]
     gap = max(1, width - width_of(left) - width_of(bar) - width_of(right))
     return [*bar, *left, (" " * gap, ""), *right]

@@ -98,7 +98,8 @@ def find_inputs(request: Request, cwd: Path, environ: Mapping[str, str], say: Ca
         targets = resolve_branches(user, request.base, request.targets, request.onto)
         return Inputs("branches", _key(request.base, request.targets), place, targets, request.base)
     if len(request.targets) != 1:
-        raise UsageError("Name what to review", "", _HINT)
+        names = " ".join(request.targets)
+        raise UsageError("Name what to review", f"Several branches, such as {names}, need --base.", _HINT)
     base, branch = split_range(request.targets[0])
     return Inputs("range", f"{base}..{branch}", place, resolve_range(user, base, branch, request.onto), base)
 

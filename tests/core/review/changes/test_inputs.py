@@ -175,7 +175,7 @@ def refused(desk: Repository, request: Request) -> SelftestError:
         (Request(("ada..ada",)), 2, "nothing to review"),
         (Request(("main..nobody",)), 2, "'nobody' is not a commit of this repository"),
         (Request(("main...ada",)), 2, "is not a range"),
-        (Request(("ada", "bob")), 2, "Name what to review"),
+        (Request(("ada", "bob")), 2, "Several branches, such as ada bob, need --base"),
         (Request((), base="main"), 2, "No branch to review"),
         (Request(("ada",), base="main", agents=("bob",)), 2, "A review is of one run"),
         (Request(("ada",), base="main", run="x"), 2, "A review is of one run"),
