@@ -38,7 +38,7 @@ def add_review(add_command: AddCommand) -> None:
         selftest-tui review main..fixes --onto origin/main
         selftest-tui review --batch --base main ada bob --decisions decisions.json
         selftest-tui review --batch 20261121-0931 --publish fixes --pr
-        selftest-tui review --batch --decisions decisions.json --publish fixes --require-verified
+        selftest-tui review --batch main..fixes --publish good --require-verified
         """,
     )
     add_targets(command)
