@@ -7,7 +7,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
-from selftest_core.verify.runner import collect_tests, run_tests
+from selftest_core.errors import SelftestError
+from selftest_core.verify.runner import Collected, collect_tests, run_tests
 from selftest_core.verify.slots import Slot, remove_tree
 from selftest_core.verify.verdicts import Execution, Result
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.git.command import Git
-    from selftest_core.verify.runner import Collected, Testing
+    from selftest_core.verify.runner import Testing
     from selftest_core.verify.schedule import Job
 
 
@@ -63,7 +64,10 @@ class LocalVerifier:
         """
         slot = self._slots.get()
         try:
-            slot.lay(tree)
+            try:
+                slot.lay(tree)
+            except SelftestError as error:
+                return Collected((), {}, f"{error.title}: {error.detail}"), slot.tree_folder
             self.checkouts += 1
             self.processes += 1
             return collect_tests(

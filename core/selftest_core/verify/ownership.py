@@ -6,6 +6,7 @@ Text of tests is compared by syntax tree, so that a comment or a moved line edit
 from __future__ import annotations
 
 import ast
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from selftest_core.collect.affected import affected_files
@@ -29,12 +30,14 @@ JUDGES = frozenset({"conftest.py", "pytest.ini", "sitecustomize.py", "usercustom
 class Owned:
     """The tests of one change by node id. `claimed`: True or False as its agents said, None where they did not.
 
-    `own`: its agents' tests, and those that it adds or edits. `affected`: others that its change may break.
+    `own`: its agents' tests, and those that it adds or edits. `affected`: others that its change may break. `gone`:
+    tests that it removes, by node ids without parameters, with the new id of one that it renames, or "".
     """
 
     own: tuple[str, ...]
     affected: tuple[str, ...]
     claimed: Mapping[str, bool | None]
+    gone: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,16 @@ def find_owned(
         for agent in change.agents:
             if agent in evidence:
                 claimed.update(evidence[agent].tests)
+        gone = _gone(store, change)
+        # Its agents spoke of the test by the name that it had before.
+        claimed = {_renamed(test, gone): is_green for test, is_green in claimed.items()}
         own = dict.fromkeys(claimed)
         for edits in _edits(store, change):
             own.update(dict.fromkeys(test for test in by_file.get(edits.path, ()) if _is_edited(test, edits)))
         touched = {one.path: "changed" for one in change.paths if kind_of_path(one.path) is not Kind.DOCS}
         files = affected_files(root, list(by_file), touched)
         affected = [test for path in files if path not in touched for test in by_file[path] if test not in own]
-        found[change.oid] = Owned(tuple(own), tuple(affected), claimed)
+        found[change.oid] = Owned(tuple(own), tuple(affected), claimed, gone)
     return found
 
 
@@ -135,6 +141,37 @@ def _edits(store: ObjectStore, change: Change) -> list[_Edits]:
         is_all = "" in changed or "" in before.keys() - after.keys()
         found.append(_Edits(one.path, is_all, changed - {""}))
     return found
+
+
+def _gone(store: ObjectStore, change: Change) -> dict[str, str]:
+    """Map each test that a change removes to the one that it adds with the same body, or to ""."""
+    removed: dict[str, str] = {}
+    added: dict[str, str] = {}
+    for one in change.paths:
+        if is_test_file(one.path):
+            before, after = (
+                {} if side is None else _definitions(_text(store, side.oid)) for side in (one.before, one.after)
+            )
+            if before is not None and after is not None:
+                removed |= _bodies(one.path, before, after)
+                added |= _bodies(one.path, after, before)
+    names = {body: name for name, body in added.items()}
+    return {name: names.get(body, "") for name, body in removed.items()}
+
+
+def _bodies(path: str, definitions: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """Map the tests that `other` does not have, as node ids, to their syntax without the name."""
+    found = {}
+    for name, text in definitions.items():
+        function = name.rpartition("::")[2]
+        if name not in other and function.startswith("test"):
+            found[f"{path}::{name}"] = text.replace(f"name={function!r}", "name=''", 1)
+    return found
+
+
+def _renamed(test: str, gone: Mapping[str, str]) -> str:
+    name, bracket, parameters = test.partition("[")
+    return gone[name] + bracket + parameters if gone.get(name) else test
 
 
 def _definitions(text: str) -> dict[str, str] | None:

@@ -5,10 +5,12 @@ A test that ends the process, hangs, or fills the disk costs itself: the tests a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
+import signal
 import threading
 import time
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import spawn
 from selftest_core.verify import testing_plugin
-from selftest_core.verify.sandbox import sandbox_argv
+from selftest_core.verify.sandbox import MAX_DISK, sandbox_argv
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
@@ -39,12 +41,16 @@ _LONGEST_RESULTS = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Testing:
-    """The way to run the tests of one project. `timeout`: seconds that a process may take without ending a test."""
+    """The way to run the tests of one project. `timeout`: seconds that a process may take without ending a test.
+
+    `disk`: bytes that a process may write below its slot, and the same again to /tmp where it is isolated.
+    """
 
     environment: Environment
     isolation: Isolation
     timeout: float = 600.0
     network: bool = False
+    disk: int = MAX_DISK
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,9 @@ def run_tests(
     runs: dict[str, Execution] = {}
     processes = 0
     while left and not should_stop():
+        if processes:
+            # What the last test did before it ended its process, to files or to ours, must not reach the next.
+            slot.restore()
         processes += 1
         found = _Process(slot, left, testing, on_run, should_stop).hold()
         runs |= found
@@ -115,11 +124,15 @@ class _Process:
         self._begun = ""
         self._collected: dict[str, None] | None = None
         self._errors: dict[str, str] = {}
+        self._absent_in_files: dict[str, object] = {}
         self._is_done = False
         self._foreign: list[str] = []
         self._canary = ""
         self._found: dict[str, Execution] = {}
         self._output = _Tail()
+        self._absent = slot.absent()
+        self._free = _free(slot.folder)
+        self._was_full = False
 
     def hold(self) -> dict[str, Execution]:
         """Run it to its end. Returns at least one run, unless it was stopped."""
@@ -153,7 +166,9 @@ class _Process:
         shutil.rmtree(plugins, ignore_errors=True)
         plugins.mkdir(parents=True)
         shutil.copyfile(testing_plugin.__file__, plugins / f"{_PLUGIN}.py")
+        # Made and held by us: a test may remove it, or put a link to a file of ours in its place.
         self._results.unlink(missing_ok=True)
+        self._source = os.open(self._results, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         orders = slot.exchange / "orders.json"
         orders.write_text(
             json.dumps(
@@ -162,6 +177,7 @@ class _Process:
                     "tests": self._tests,
                     # Isolated, the tested tree is where the checkout was, and the checkout is nowhere.
                     "foreign": [] if self._testing.isolation.is_isolated else [str(self._testing.environment.checkout)],
+                    "absent": list(self._absent),
                     "nonce": self._nonce,
                 }
             )
@@ -175,8 +191,12 @@ class _Process:
             was_timeout = self._follow(process)
         finally:
             process.end(grace=0)
+            if not self._testing.isolation.is_isolated:
+                _end_orphans(orders)
             reader.join(5)
-        self._read()
+        while self._offset < min(os.fstat(self._source).st_size, _LONGEST_RESULTS):
+            self._read()
+        os.close(self._source)
         return process, was_timeout
 
     def _argv(self, plugins: Path, orders: Path, files: Sequence[str]) -> list[str]:
@@ -194,6 +214,7 @@ class _Process:
             home=Path.home(),
             environment=self._variables(plugins, orders),
             network=self._testing.network,
+            disk=self._testing.disk,
         )
 
     def _variables(self, plugins: Path, orders: Path) -> dict[str, str]:
@@ -221,20 +242,26 @@ class _Process:
                 last = time.monotonic()
             if ended or self._should_stop():
                 return False
+            if self._is_full():
+                self._was_full = True
+                return False
             # Until the first test runs, it starts and collects, which a busy machine may take long for.
             patience = self._testing.timeout if self._canary else max(self._testing.timeout, _START)
             if time.monotonic() - last > patience:
                 return True
             time.sleep(_TICK)  # results are lines in a file, and no event exists for those on every system
 
+    def _is_full(self) -> bool:
+        """True where this process has written more than it may: the disk is asked first, then the slot is measured."""
+        free = _free(self._slot.folder)
+        if self._free - free < self._testing.disk:
+            return False
+        self._free = free + self._testing.disk // 2  # others write too: measure again after more of it
+        return _size(self._slot.folder) > self._testing.disk
+
     def _read(self) -> bool:
         """Take in the whole lines that are new; True where a test has ended or begun."""
-        try:
-            with self._results.open("rb") as file:
-                file.seek(self._offset)
-                part = file.read(1 << 20)
-        except FileNotFoundError:
-            return False
+        part = os.pread(self._source, 1 << 20, self._offset)
         self._offset += len(part)
         self._unread += part
         *lines, self._unread = self._unread.split(b"\n")
@@ -253,23 +280,37 @@ class _Process:
         if "collected" in line:
             self._collected = dict.fromkeys(str(name) for name in line["collected"])
             self._errors = {str(name): str(why) for name, why in dict(line["errors"]).items()}
+            self._absent_in_files = dict(line["absent"])
         elif "begun" in line:
             self._begun = str(line["begun"])
         elif "ended" in line:
-            self._end(str(line["ended"]), str(line["result"]), float(line["seconds"]), str(line["output"]))
+            reason = self._why_absent(line)
+            word = Result.NOT_RUN if reason else str(line["result"])
+            self._end(str(line["ended"]), word, float(line["seconds"]), str(line["output"]), reason)
         elif "foreign" in line:
-            self._foreign = [str(path) for path in line["foreign"]]
+            self._foreign += [str(path) for path in line["foreign"]]
         elif "done" in line:
             self._is_done = True
         return True
 
-    def _end(self, test: str, word: str, seconds: float, output: str) -> None:
+    def _why_absent(self, line: Mapping[str, object]) -> str:
+        """The reason why a red test proves nothing: it used, or names, what is not in the repository."""
+        if not self._absent or line["result"] not in ("failed", "error"):
+            return ""
+        touched = line.get("absent")
+        said = str(line["output"])
+        path = (
+            str(touched) if touched in self._absent else next((one for one in self._absent if _names(said, one)), None)
+        )
+        return "" if path is None else f"it needs {path}, {self._absent[path]}, whose content is not in the repository"
+
+    def _end(self, test: str, word: str, seconds: float, output: str, reason: str = "") -> None:
         self._begun = ""
         if test == testing_plugin.CANARY:
             self._canary = word
         elif test in self._tests and test not in self._found:
             result = Result(word) if word in set(Result) else Result.ERROR
-            self._found[test] = run = Execution(result, seconds, output)
+            self._found[test] = run = Execution(result, seconds, output, reason)
             self._on_run(test, run)
 
     def _conclude(self, process: Running, was_timeout: bool) -> dict[str, Execution]:
@@ -289,13 +330,17 @@ class _Process:
             if test in found:
                 continue
             if file in self._errors:
-                found[test] = Execution(Result.ERROR, None, self._errors[file], "its file cannot be imported")
+                line = {"result": "error", "output": self._errors[file], "absent": self._absent_in_files.get(file)}
+                reason = self._why_absent(line)
+                result = Result.NOT_RUN if reason else Result.ERROR
+                found[test] = Execution(result, None, self._errors[file], reason or "its file cannot be imported")
             elif test not in self._collected:
                 found[test] = Execution(Result.MISSING, None, "", "not collected on this tree")
         if self._begun in self._tests and self._begun not in found and not self._should_stop():
             result = Result.TIMEOUT if was_timeout else Result.CRASHED
             reason = (
                 f"did not end within {self._testing.timeout:g} s" if was_timeout
+                else f"it wrote more than {self._testing.disk // 2**20:,} MiB" if self._was_full
                 else f"the process ended in it, with status {status}"
             )  # fmt: skip
             found[self._begun] = Execution(result, None, said, reason)
@@ -315,6 +360,38 @@ class _Process:
         for test, one in runs.items():
             self._on_run(test, one)
         return runs
+
+
+def _names(said: str, path: str) -> bool:
+    """True where a text names a path, or what is below it, or imports it; a single word is too little."""
+    return (
+        f"{path}/" in said or f"/{path}" in said or ("/" in path and (path in said or path.replace("/", ".") in said))
+    )
+
+
+def _free(folder: Path) -> int:
+    """Bytes that are free where a folder lies."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def _size(folder: Path) -> int:
+    """Bytes that the files below a folder take."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512  # noqa: PTH118 -- many of them
+    return total
+
+
+def _end_orphans(orders: Path) -> None:
+    """End what left the process group, by the variable that it inherited; a sandbox ends its own."""
+    mark = f"{testing_plugin.VARIABLE}={orders}".encode()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 class _Tail:
@@ -338,10 +415,15 @@ class _Tail:
             room = _KEPT_OUTPUT // 2 - len(self._head)
             self._head += part[: max(room, 0)]
             self._tail += part[max(room, 0) :]
-            del self._tail[: -_KEPT_OUTPUT // 2]
+            if len(self._tail) > 4 * _KEPT_OUTPUT:  # seldom: each time moves what is kept
+                self._cut()
+
+    def _cut(self) -> None:
+        del self._tail[: -_KEPT_OUTPUT // 2]
 
     def text(self) -> str:
-        """Return the kept output as text."""
+        """Return the kept output as text. Once `read` has ended."""
+        self._cut()
         left_out = self._count - len(self._head) - len(self._tail)
         note = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
         return bytes(self._head + note + self._tail).decode("utf-8", "replace")

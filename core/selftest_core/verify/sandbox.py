@@ -22,8 +22,8 @@ PROGRAM = "bwrap"
 MAX_PROCESSES = 512
 MAX_FILE = 2 * 1024**3
 """Bytes of one file that a test may write."""
-MAX_TEMPORARY = 4 * 1024**3
-"""Bytes that /tmp of one run may hold; it lies in memory."""
+MAX_DISK = 4 * 1024**3
+"""Bytes that one run may write: to /tmp, which lies in memory, and as many below its slot."""
 _LIMITS = ("prlimit", f"--nproc={MAX_PROCESSES}", f"--fsize={MAX_FILE}", "--core=0", "--")
 """Set inside: outside they would count all processes of the person."""
 INSTALL_HINT = "Install bubblewrap: `sudo apt-get install bubblewrap` (or your system's package of that name)."
@@ -73,11 +73,12 @@ def sandbox_argv(
     environment: Mapping[str, str],
     bindings: Mapping[Path, Path],
     network: bool = False,
+    disk: int = MAX_DISK,
 ) -> list[str]:
     """The command line that runs `argv` isolated.
 
     `writable`, `readable`: folders below home, /tmp or /run that stay visible. `home`: the user's home, hidden.
-    `bindings`: more writable folders, by where they appear.
+    `bindings`: more writable folders, by where they appear. `disk`: bytes that /tmp may hold.
     """
     made = [PROGRAM, "--unshare-all", "--die-with-parent", "--new-session"]
     made += ["--share-net"] if network else []
@@ -86,7 +87,11 @@ def sandbox_argv(
     for folder in hidden:
         # /var/run is a link to /run on most systems; what is below a hidden folder is hidden with it.
         if folder.is_dir() and not folder.is_symlink() and folder != Path("/"):
-            made += ["--size", str(MAX_TEMPORARY), "--tmpfs", str(folder)]
+            made += ["--size", str(disk), "--tmpfs", str(folder)]
+    # The names of hosts: on many systems a link into /run, which is hidden.
+    names = Path("/etc/resolv.conf")
+    if network and names.is_symlink() and names.exists():
+        made += ["--ro-bind", str(names.resolve()), str(names.resolve())]
     # In this order: the tree may appear where the user's checkout is, and their environment inside it.
     for place, source in bindings.items():
         made += ["--bind", str(source), str(place)]

@@ -210,7 +210,8 @@ def _investigate(line: Line, test: str, owners: Sequence[int], hints: Sequence[i
     failing: list[int] = []
     for place in owners:
         tree = items[place].own_tree
-        if tree is not None and not (yield from _is_green(tree, test, "agent's own tree")):
+        # A run that says nothing, such as one whose set-up failed, accuses nobody.
+        if tree is not None and (yield from _once(tree, test, "agent's own tree")).result.is_red:
             failing.append(place)
     if len(failing) == len(owners):
         claims = tuple(place for place in failing if test in items[place].claimed)
@@ -257,7 +258,9 @@ def _confirm(with_it: str, without_it: str, test: str, place: int) -> _Task[_Cau
     for tree, wanted in ((with_it, False), (without_it, True)):
         for attempt in range(CONFIRMATIONS + 1):
             run = yield _Ask(tree, test, attempt, "confirm")
-            if (run.result is Result.PASSED) is not wanted:
+            if run.result is Result.NOT_RUN:
+                return _Cause(reason=f"a tree that would show which change breaks it was not tested: {run.reason}")
+            if not (run.result is Result.PASSED if wanted else run.result.is_red):
                 return _FLAKY
     return _Cause(culprit=place, reason="green without this change, red with it")
 

@@ -53,6 +53,26 @@ class Slot:
             remove_tree(folder)
             folder.mkdir(parents=True)
 
+    def restore(self) -> None:
+        """Undo what tests did to the tree, and empty the other folders."""
+        if self._laid:
+            self.lay(self._laid)
+
+    def absent(self) -> dict[str, str]:
+        """Map each path whose content is not in the repository to the reason: submodules are empty, LFS files pointers.
+
+        Found by .gitmodules and .gitattributes at the top of the tree.
+        """
+        found: dict[str, str] = {}
+        if (self.tree_folder / ".gitmodules").is_file():
+            entries = self._call("ls-files", "-s", "-z").stdout.split("\0")
+            found |= {one.partition("\t")[2]: "a submodule" for one in entries if one.startswith("160000 ")}
+        attributes = self.tree_folder / ".gitattributes"
+        if attributes.is_file() and b"filter=lfs" in attributes.read_bytes():
+            entries = self._call("ls-files", "-z", ":(attr:filter=lfs)").stdout.split("\0")
+            found |= {one: "a file of Git LFS" for one in entries if one}
+        return found
+
     def _move_to(self, tree: str) -> None:
         self._laid = ""
         self._check(self._call("read-tree", "--reset", "-u", tree), tree)

@@ -1,17 +1,18 @@
 """A pytest plugin that writes each result as it comes. It runs in the project's interpreter, not in ours.
 
 This file is copied into an empty folder, put on PYTHONPATH and loaded with `-p`. It reads its orders from the JSON
-file that SELFTEST_VERIFY names: `{"results": path, "tests": [node id] | null, "foreign": [folder]}`, and appends JSON
-lines to `results`:
+file that SELFTEST_VERIFY names: `{"results": path, "tests": [node id] | null, "foreign": [folder], "absent": [path]}`,
+and appends JSON lines to `results`:
 
     {"begun": node id}                                   so that a test that kills the process has a name
-    {"ended": node id, "result": word, "seconds": s, "output": text}
-    {"collected": [node id], "errors": {file: text}}
-    {"foreign": [path]}                                  modules that were imported from a folder that is not tested
+    {"ended": node id, "result": word, "seconds": s, "output": text, "absent": path | null}
+    {"collected": [node id], "errors": {file: text}, "absent": {file: path}}
+    {"foreign": [path]}                                  modules of the project that were not imported from its tree
     {"done": exit status}
 
 `tests` null runs everything. Files are collected whole and filtered here: one id that is missing must not stop the
-others. A canary test of ours must fail; where it is reported as passed, somebody rewrites results.
+others. Paths in `absent` have no content here, such as submodules: lines say whether one was opened. A canary test of
+ours must fail; where it is reported as passed, somebody rewrites results.
 
 It must import nothing but the standard library, and keep to Python 3.8 and pytest 6.
 """
@@ -29,6 +30,12 @@ CANARY = "selftest-canary"
 OUTPUT = 20000
 """Characters of a report that are kept: its beginning and its end."""
 
+_OPTIONS = {
+    "maxfail": 0, "continue_on_collection_errors": True, "usepdb": False,
+    # pytest-xdist would run tests where this plugin does not see them; pytest-rerunfailures would hide flaky ones.
+    "dist": "no", "tx": [], "numprocesses": None, "reruns": 0,
+}  # fmt: skip
+
 # Taken before any code of the project runs, which could replace them.
 _write, _open, _dumps, _clock, _getpid = os.write, os.open, json.dumps, time.monotonic, os.getpid
 
@@ -40,7 +47,7 @@ def pytest_cmdline_main(config: Any) -> None:
         return
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 -- pathlib may be patched by a project's tests
         orders = json.load(file)
-    for name, value in {"maxfail": 0, "continue_on_collection_errors": True, "usepdb": False}.items():
+    for name, value in _OPTIONS.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
     config.pluginmanager.register(Testing(config, orders), "selftest-testing")
@@ -54,6 +61,12 @@ class Testing:
         self._pid = _getpid()
         self._wanted = None if orders["tests"] is None else set(orders["tests"])
         self._foreign = [os.path.realpath(folder) + os.sep for folder in orders["foreign"]]
+        self._seen: set[str] = set()
+        self._absent = {os.path.realpath(path): path for path in orders.get("absent", ())}
+        self._touched: str | None = None
+        self._touched_in: dict[str, str] = {}
+        if self._absent:
+            sys.addaudithook(self._audit)
         self._from = str(config.invocation_params.dir)
         self._root = str(getattr(config, "rootpath", None) or config.rootdir)
         self._errors: dict[str, str] = {}
@@ -77,14 +90,19 @@ class Testing:
     def pytest_collectreport(self, report: Any) -> None:
         """Keep why a file could not be collected."""
         if report.failed:
-            self._errors[self._relative(report.nodeid)] = _cut(str(getattr(report, "longreprtext", "")))
+            file = self._relative(report.nodeid)
+            self._errors[file] = _cut(str(getattr(report, "longreprtext", "")))
+            if self._touched is not None:
+                self._touched_in[file] = self._touched
+        self._touched = None
 
     # Last of all, so that what other plugins add or take away is seen.
     def pytest_collection_modifyitems(self, session: Any, config: Any, items: Any) -> None:
         """Run only what is wanted, and the canary before it."""
         for item in items:
             self._name_of[item.nodeid] = self._named(item)
-        self._tell(collected=[self._name_of[item.nodeid] for item in items], errors=self._errors)
+        names = [self._name_of[item.nodeid] for item in items]
+        self._tell(collected=names, errors=self._errors, absent=self._touched_in)
         if self._wanted is not None:
             chosen = [item for item in items if self._name_of[item.nodeid] in self._wanted]
             items[:] = chosen
@@ -97,6 +115,7 @@ class Testing:
         """Name the test that begins."""
         name = self._name_of.get(nodeid, nodeid)
         self._begun[nodeid] = _clock()
+        self._touched = None
         self._tell(begun=name)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -108,19 +127,49 @@ class Testing:
         reports = self._phases.pop(nodeid, [])
         seconds = _clock() - self._begun.pop(nodeid, _clock())
         result, output = _result(reports)
+        # Before the result: a later test may end the process.
+        self._tell_foreign()
         self._tell(
-            ended=self._name_of.get(nodeid, nodeid), result=result, seconds=round(seconds, 4), output=_cut(output)
-        )
+            ended=self._name_of.get(nodeid, nodeid), result=result, seconds=round(seconds, 4), output=_cut(output),
+            absent=self._touched,
+        )  # fmt: skip
 
     def pytest_sessionfinish(self, session: Any, exitstatus: Any) -> None:
-        """Say from where the tested modules came."""
-        found = set()
-        for module in list(sys.modules.values()):
-            path = getattr(module, "__file__", None)
-            if isinstance(path, str) and any(os.path.realpath(path).startswith(folder) for folder in self._foreign):
-                found.add(path)
-        self._tell(foreign=sorted(found)[:20])
+        """Say that nothing is missing."""
+        self._tell_foreign()
         self._tell(done=int(exitstatus))
+
+    def _tell_foreign(self) -> None:
+        """Name modules of the project that came from elsewhere, among those that are new."""
+        if len(self._seen) == len(sys.modules):
+            return
+        new = {name: module for name, module in list(sys.modules.items()) if name not in self._seen}
+        self._seen.update(new)
+        found = [path for name, module in new.items() if (path := self._foreign_path(name, module)) is not None]
+        if found:
+            self._tell(foreign=sorted(found)[:20])
+
+    def _foreign_path(self, name: str, module: Any) -> str | None:
+        """The file of a module from a foreign folder, or of an installed one whose package is in the tree too."""
+        path = getattr(module, "__file__", None)
+        if not isinstance(path, str):
+            return None
+        real = os.path.realpath(path)
+        if any(real.startswith(folder) for folder in self._foreign):
+            return path
+        if "site-packages" in path and "." not in name:
+            for place in (os.path.join(self._root, "src", name), os.path.join(self._root, name)):  # noqa: PTH118
+                if os.path.isfile(os.path.join(place, "__init__.py")):  # noqa: PTH113, PTH118
+                    return path
+        return None
+
+    def _audit(self, event: str, arguments: Any) -> None:
+        """Note what is opened or listed of the paths that have no content here."""
+        if event in ("open", "os.listdir", "os.scandir") and arguments and isinstance(arguments[0], (str, bytes)):
+            path = os.path.normpath(os.path.join(self._from, os.fsdecode(arguments[0])))  # noqa: PTH118
+            for folder, name in self._absent.items():
+                if path == folder or path.startswith(folder + os.sep):
+                    self._touched = name
 
     def _named(self, item: Any) -> str:
         """The node id seen from where pytest was started, with slashes."""

@@ -14,6 +14,7 @@ from selftest_core.review.candidate_branch import Status
 from selftest_core.verify import schedule
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
 from selftest_core.verify.runner import Collected
+from selftest_core.verify.schedule import TestReport
 from selftest_core.verify.verdicts import Effect, Verdict
 from selftest_core.verify.verifier import Driver, stopped
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from selftest_core.review.evidence import Evidence
     from selftest_core.verify.line import ReviewLine
     from selftest_core.verify.results import Results
-    from selftest_core.verify.schedule import Report, TestReport
+    from selftest_core.verify.schedule import Report
     from selftest_core.verify.verifier import Progress, Verifier
 
 
@@ -113,7 +114,7 @@ def verify_line(
     if verifier.is_stopped:
         raise stopped()
     if collected.reason:
-        return _unknown(reviewed, line, tree, collected.reason, is_whole_suite=is_whole_suite)
+        return _unknown(engine, reviewed, line, tree, collected.reason, is_whole_suite=is_whole_suite)
     line.assign(owned)
     affected = dict.fromkeys(test for one in owned.values() for test in one.affected)
     suite = list(collected.tests if is_whole_suite else affected)
@@ -153,13 +154,14 @@ def _collect(
 ) -> tuple[Collected, dict[str, Owned]]:
     """Find the tests of the candidate, and which change owns which; from what was kept of the same line, if it is."""
     claims = {name: one.tests for name, one in sorted(evidence.items())}
-    about = [tree, is_whole_suite, [(change.oid, change.agents) for change in line.changes], claims]
+    about = ["gone", tree, is_whole_suite, [(change.oid, change.agents) for change in line.changes], claims]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     kept = results.find_plan(key)
     if kept is not None:
         found = json.loads(kept)
         owned = {
-            oid: Owned(tuple(own), tuple(affected), claimed) for oid, (own, affected, claimed) in found["owned"].items()
+            oid: Owned(tuple(own), tuple(affected), claimed, gone)
+            for oid, (own, affected, claimed, gone) in found["owned"].items()
         }
         return Collected(tuple(found["tests"]), found["errors"]), owned
 
@@ -170,7 +172,7 @@ def _collect(
     if collected.reason:
         return collected, {}
     owned = find_owned(engine.store, line.changes, evidence, collected.tests, root)
-    shown = {oid: (one.own, one.affected, dict(one.claimed)) for oid, one in owned.items()}
+    shown = {oid: (one.own, one.affected, dict(one.claimed), dict(one.gone)) for oid, one in owned.items()}
     results.keep_plan(key, json.dumps({"tests": collected.tests, "errors": dict(collected.errors), "owned": shown}))
     return collected, owned
 
@@ -220,11 +222,21 @@ def _item(
         marks.append(Mark.CULPRIT)
     if changes_judge(engine.store, change):
         marks.append(Mark.OWN_JUDGE)
-    tests = (*own, *affected)
+    tests = (*own, *affected, *_gone(own, owned))
     if tests and all(one.effect is Effect.KEPT for one in tests):
         marks.append(Mark.NOTHING_NEW)
     verified, reason = _judge(change.oid, own, affected, broke)
     return ItemVerdict(change.oid, verified, claimed, tests, broke, tuple(marks), reason)
+
+
+def _gone(own: Sequence[TestReport], owned: Owned) -> list[TestReport]:
+    """Report the tests that a change removes or renames."""
+    known = {one.test for one in own}
+    return [
+        TestReport(test, None, Verdict.MISSING, Effect.GONE, (), reason=f"now {new}" if new else "removed")
+        for test, new in owned.gone.items()
+        if test not in known
+    ]
 
 
 def _judge(
@@ -269,12 +281,20 @@ def _whole(report: Report) -> Verified:
     return Verified.PASSED
 
 
-def _unknown(reviewed: Reviewed, line: ReviewLine, tree: str, reason: str, *, is_whole_suite: bool) -> Verification:
+def _unknown(
+    engine: Engine, reviewed: Reviewed, line: ReviewLine, tree: str, reason: str, *, is_whole_suite: bool
+) -> Verification:
     laid = {change.oid for change in line.changes}
+    judges = {change.oid for change in line.changes if changes_judge(engine.store, change)}
     status = {one.item.oid: one.status for one in reviewed.line.items}
     items = {
         change.oid: ItemVerdict(
-            change.oid, Verified.UNKNOWN, None, reason=reason if change.oid in laid else _WHY_NOT[status[change.oid]]
+            change.oid,
+            Verified.UNKNOWN,
+            None,
+            reason=reason if change.oid in laid else _WHY_NOT[status[change.oid]],
+            # Who changes how tests are judged is the first suspect.
+            marks=(Mark.OWN_JUDGE,) if change.oid in judges else (),
         )
         for change in reviewed.order
     }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 import threading
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +18,6 @@ from selftest_core.verify.runner import collect_tests, run_tests
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from selftest_core.verify.sandbox import Isolation
 
 # Not part of `make quick`: each test starts several processes of pytest.
@@ -27,20 +29,40 @@ import pytest
 
 def test_passes(): pass
 def test_fails(): assert 1 == 2
-def test_hangs(): time.sleep(1000)
 def test_exits(): os._exit(0)
 def test_crashes():
     import ctypes
     ctypes.string_at(0)
-def test_prints():
+def test_prints_a_gigabyte():
+    pipe, = [fd for fd in range(3, 50) if os.path.exists(f"/proc/self/fd/{fd}")
+             and os.readlink(f"/proc/self/fd/{fd}").startswith("pipe:")][:1]
+    for _ in range(1000):
+        os.write(pipe, b"x" * 1_000_000)
+def test_prints_what_is_captured():
     for _ in range(100):
         os.write(1, b"x" * 1_000_000)
 def test_forks():
     if os.fork() == 0:
         if os.fork() == 0:
             os.setsid()
-            time.sleep(20)
+            time.sleep(1000)
         os._exit(0)
+def test_deletes_all_files_and_exits():
+    import shutil
+    for name in os.listdir():
+        shutil.rmtree(name, ignore_errors=True)
+    os._exit(0)
+def test_replaces_our_files_and_exits():
+    import json, pathlib
+    orders = os.environ["SELFTEST_VERIFY"]
+    for path in (json.load(open(orders))["results"], orders):
+        try: os.remove(path)
+        except OSError: pass
+        else: os.symlink(os.path.abspath("own"), path)
+    os._exit(0)
+def test_fills_the_disk():
+    while True:
+        open(f"junk{time.monotonic_ns()}", "wb").write(b"x" * 4_000_000)
 def test_writes_here(): open("tests/junk", "w").write("x")
 def test_empties_its_file(): open(__file__, "w").close()
 def test_has_no_terminal():
@@ -62,11 +84,25 @@ class TestClass:
     def test_with(self, word): assert word != "[x]"
 """
 EXPECTED = {
-    "passes": "passed", "fails": "failed", "hangs": "timeout", "exits": "crashed", "crashes": "crashed",
-    "prints": "passed", "forks": "passed", "writes_here": "passed", "empties_its_file": "passed",
+    "passes": "passed", "fails": "failed", "exits": "crashed", "crashes": "crashed",
+    "prints_a_gigabyte": "passed", "prints_what_is_captured": "passed", "forks": "passed", "writes_here": "passed",
+    "empties_its_file": "passed", "deletes_all_files_and_exits": "crashed", "replaces_our_files_and_exits": "crashed",
+    "fills_the_disk": "crashed",
     "has_no_terminal": "passed", "skips": "skipped", "is_expected_to_fail": "xfailed",
     "passes_unexpectedly": "xpassed", "has_a_broken_fixture": "error", "last": "passed",
 }  # fmt: skip
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Processes that inherited a variable that names this folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"SELFTEST_VERIFY={folder}" in path.read_bytes().decode(errors="replace"):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
 
 
 @pytest.fixture
@@ -85,10 +121,15 @@ def test_each_trap_costs_itself(tmp_path: Path, repository: Repository, isolatio
     files = {"tests/test_traps.py": TRAPS, "tests/test_import.py": "import nothing_like_it\ndef test_it(): pass\n"}
     told: dict[str, Execution] = {}
     with laid(tmp_path, repository, files) as slot:
-        ran = run_tests(slot, list(tests), with_pytest(repository.folder, isolation, timeout=8), told.__setitem__)
-        assert {test: run.result.value for test, run in ran.runs.items()} == tests
+        testing = replace(with_pytest(repository.folder, isolation), disk=200 * 2**20)
+        ran = run_tests(slot, list(tests), testing, told.__setitem__)
+        reasons = {test: (run.reason, run.output[-500:]) for test, run in ran.runs.items() if run.reason}
+        assert {test: run.result.value for test, run in ran.runs.items()} == tests, reasons
         assert told == ran.runs
-        assert ran.processes <= 5
+        assert ran.processes <= 8
+        assert ran.runs["tests/test_traps.py::test_fills_the_disk"].reason == "it wrote more than 200 MiB"
+        assert processes_of(tmp_path) == []
+        assert not (slot.tree_folder / "own").exists()
         assert "assert 1 == 2" in ran.runs["tests/test_traps.py::test_fails"].output
         assert "nothing_like_it" in ran.runs["tests/test_import.py::test_it"].output
         assert all(len(run.output) < 300_000 for run in ran.runs.values())
@@ -100,10 +141,24 @@ def test_each_trap_costs_itself(tmp_path: Path, repository: Repository, isolatio
         assert (slot.tree_folder / "tests" / "test_traps.py").read_text() == TRAPS
 
 
+@pytest.mark.parametrize("isolation", ISOLATIONS, ids=lambda one: one.kind)
+def test_a_test_that_hangs_costs_itself(tmp_path: Path, repository: Repository, isolation: Isolation) -> None:
+    source = "import time\ndef test_a(): pass\ndef test_hangs(): time.sleep(1000)\ndef test_b(): pass\n"
+    with laid(tmp_path, repository, {"test_it.py": source}) as slot:
+        tests = [f"test_it.py::test_{name}" for name in ("a", "hangs", "b")]
+        ran = run_tests(slot, tests, with_pytest(repository.folder, isolation, timeout=5))
+    assert {test: run.result for test, run in ran.runs.items()} == dict(
+        zip(tests, (Result.PASSED, Result.TIMEOUT, Result.PASSED), strict=True)
+    )
+    assert ran.runs[tests[1]].reason == "did not end within 5 s"
+
+
 @pytest.mark.skipif(not SANDBOX.is_isolated, reason=SANDBOX.reason)
 def test_the_sandbox_hides_the_person_and_the_network(tmp_path: Path, repository: Repository) -> None:
     secret = tmp_path / "secret"
     secret.write_text("mine")
+    server = socket.create_server(("127.0.0.1", 0))
+    taken = server.getsockname()[1]
     source = f"""
 import os, socket, tempfile
 from pathlib import Path
@@ -120,14 +175,23 @@ def test_network():
     with pytest.raises(OSError):
         socket.create_connection(("192.0.2.1", 80), 2)
 def test_temporary(): tempfile.mkstemp()
+def test_temporary_is_limited():
+    with pytest.raises(OSError), tempfile.TemporaryFile() as file:
+        for _ in range(100):
+            file.write(b"x" * 1_000_000)
+            file.flush()
+def test_a_port_of_its_own():
+    with socket.create_server(("127.0.0.1", {taken})):
+        pass
 def test_runs_where_the_checkout_is(): assert os.getcwd() == {str(repository.folder)!r}
 def test_cannot_see_our_processes(): assert len([name for name in os.listdir("/proc") if name.isdigit()]) < 10
 """
-    with laid(tmp_path, repository, {"test_it.py": source}) as slot:
+    with server, laid(tmp_path, repository, {"test_it.py": source}) as slot:
         names = [line.split("(")[0].removeprefix("def ") for line in source.splitlines() if line.startswith("def ")]
-        ran = run_tests(slot, [f"test_it.py::{name}" for name in names], with_pytest(repository.folder))
+        testing = replace(with_pytest(repository.folder), disk=50 * 2**20)
+        ran = run_tests(slot, [f"test_it.py::{name}" for name in names], testing)
     assert {test: (run.result, run.output) for test, run in ran.runs.items() if run.result is not Result.PASSED} == {}
-    assert len(ran.runs) == 7
+    assert len(ran.runs) == 9
 
 
 @pytest.mark.skipif(not SANDBOX.is_isolated, reason=SANDBOX.reason)
@@ -184,6 +248,81 @@ def test_a_project_that_rewrites_results_is_found_by_the_canary(
     found = ran.runs["test_it.py::test_it"]
     assert found.result is Result.NOT_RUN
     assert "canary" in found.reason
+
+
+def test_an_installed_copy_of_the_project_makes_the_result_unknown(tmp_path: Path, repository: Repository) -> None:
+    """The trap: the environment has the project installed, not as editable, so the tree is not what is tested."""
+    installed = "lib/site-packages/thing.py", "lib/site-packages/shop/__init__.py"
+    files = dict.fromkeys((*installed, "src/shop/__init__.py", "test_a.py"), "")
+    files["conftest.py"] = "import sys\nsys.path.insert(0, 'lib/site-packages')\n"
+    files["test_a.py"] = "import os, thing\ndef test_a(): pass\ndef test_exits(): os._exit(0)\n"
+    tests = ["test_a.py::test_a", "test_a.py::test_exits"]
+    with laid(tmp_path, repository, files) as slot:
+        well = run_tests(slot, tests, with_pytest(repository.folder))
+        repository.commit("Import it", {"test_a.py": f"import shop\n{files['test_a.py']}"})
+        slot.lay(repository.git("rev-parse", "HEAD^{tree}"))
+        ran = run_tests(slot, tests, with_pytest(repository.folder))
+    assert [run.result for run in well.runs.values()] == [Result.PASSED, Result.CRASHED]
+    assert {run.result for run in ran.runs.values()} == {Result.NOT_RUN}
+    assert "another tree was tested: " in ran.runs[tests[0]].reason
+
+
+def test_bytecode_of_another_tree_is_not_used(tmp_path: Path, repository: Repository) -> None:
+    """The trap: an edit of the same size within one second, and a project that has bytecode written."""
+    files = {"conftest.py": "import sys\nsys.dont_write_bytecode = False\n", "thing.py": "VALUE = 1\n"}
+    files["test_a.py"] = "import thing\ndef test_a(): assert thing.VALUE == 1\n"
+    found: list[Execution] = []
+    with laid(tmp_path, repository, files) as slot:
+        for value in (1, 2, 1):
+            repository.commit("Edit", {"thing.py": f"VALUE = {value}\n"})
+            slot.lay(repository.git("rev-parse", "HEAD^{tree}"))
+            os.utime(slot.tree_folder / "thing.py", (1_700_000_000, 1_700_000_000))
+            found += run_tests(slot, ["test_a.py::test_a"], with_pytest(repository.folder)).runs.values()
+    assert [run.result for run in found] == [Result.PASSED, Result.FAILED, Result.PASSED]
+
+
+def test_plugins_of_the_project_do_not_hide_results(tmp_path: Path, repository: Repository) -> None:
+    """pytest-xdist runs tests where our plugin is not; an exit of its own at the end says that all is well."""
+    files = {
+        "pytest.ini": "[pytest]\naddopts = -n 2\n",
+        "conftest.py": "import atexit, os\natexit.register(lambda: os._exit(0))\n",
+        "test_a.py": "def test_a(): pass\ndef test_b(): assert 0\n",
+    }
+    with laid(tmp_path, repository, files) as slot:
+        ran = run_tests(slot, ["test_a.py::test_a", "test_a.py::test_b"], with_pytest(repository.folder))
+        none = collect_tests(slot, ["conftest.py"], with_pytest(repository.folder))
+    assert [run.result for run in ran.runs.values()] == [Result.PASSED, Result.FAILED]
+    assert (none.tests, none.reason) == ((), "")
+
+
+def test_what_needs_a_submodule_or_a_large_file_is_unknown(tmp_path: Path, repository: Repository) -> None:
+    other = Repository.make(tmp_path / "other")
+    commit = other.commit("Start", {"data.py": "VALUE = 1\n"})
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 1\n"
+    repository.commit("Attributes", {".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"})
+    files = {
+        ".gitmodules": '[submodule "lib"]\n\tpath = vendor/lib\n\turl = ../other\n', "big.bin": pointer,
+        "test_a.py": (
+            "def test_imports():\n    import vendor.lib.data\n"
+            "def test_opens(): assert open('big.bin').read() == 'x'\n"
+            "def test_reads_no_text(): assert open('big.bin').read().startswith('version')\n"
+            "def test_fails(): assert 0\n"
+        ),
+        "test_b.py": "import vendor.lib.data\ndef test_b(): pass\n",
+        "Name.py": "X = 1\n", "name.py": "X = 2\n",
+        "test_c.py": "import Name, name\ndef test_c(): assert (Name.X, name.X) == (1, 2)\n",
+    }  # fmt: skip
+    tests = [f"test_a.py::test_{name}" for name in ("imports", "opens", "reads_no_text", "fails")]
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/lib")
+    (repository.folder / "vendor" / "lib").mkdir(parents=True)
+    with laid(tmp_path, repository, files) as slot:
+        ran = run_tests(slot, [*tests, "test_b.py::test_b", "test_c.py::test_c"], with_pytest(repository.folder))
+    assert [run.result for run in ran.runs.values()] == [
+        Result.NOT_RUN, Result.NOT_RUN, Result.PASSED, Result.FAILED, Result.NOT_RUN, Result.PASSED,
+    ]  # fmt: skip
+    assert "vendor/lib, a submodule" in ran.runs[tests[0]].reason
+    assert "big.bin, a file of Git LFS" in ran.runs[tests[1]].reason
+    assert "vendor/lib, a submodule" in ran.runs["test_b.py::test_b"].reason
 
 
 def test_a_line_that_a_test_forges_is_not_believed(tmp_path: Path, repository: Repository) -> None:
