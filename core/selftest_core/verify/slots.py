@@ -69,7 +69,7 @@ class Slot:
             found |= {one.partition("\t")[2]: "a submodule" for one in entries if one.startswith("160000 ")}
         attributes = self.tree_folder / ".gitattributes"
         if attributes.is_file() and b"filter=lfs" in attributes.read_bytes():
-            entries = self._call("ls-files", "-z", ":(attr:filter=lfs)").stdout.split("\0")
+            entries = self._call("ls-files", "-z", ":(attr:filter=lfs)", is_literal=False).stdout.split("\0")
             found |= {one: "a file of Git LFS" for one in entries if one}
         return found
 
@@ -91,8 +91,9 @@ class Slot:
         lines = [line for line in done.stdout.splitlines() if line[1:2] != " "]
         return "\n".join(lines) if done.ok else done.stderr_end or "git status failed"
 
-    def _call(self, *arguments: str) -> Completed:
+    def _call(self, *arguments: str, is_literal: bool = True) -> Completed:
         environment = {**self.git.environment, "GIT_INDEX_FILE": str(self._index)}
+        environment |= {} if is_literal else {"GIT_LITERAL_PATHSPECS": "0"}
         argv = self.git.argv(f"--work-tree={self.tree_folder}", "-c", "core.bare=false", *arguments)
         return run(argv, timeout=_TIMEOUT, cwd=self.tree_folder, env=environment, undecodable="surrogateescape")
 

@@ -313,11 +313,12 @@ def test_what_needs_a_submodule_or_a_large_file_is_unknown(tmp_path: Path, repos
         "test_c.py": "import Name, name\ndef test_c(): assert (Name.X, name.X) == (1, 2)\n",
     }  # fmt: skip
     tests = [f"test_a.py::test_{name}" for name in ("imports", "opens", "reads_no_text", "fails")]
+    tests += ["test_b.py::test_b", "test_c.py::test_c"]
     repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/lib")
     (repository.folder / "vendor" / "lib").mkdir(parents=True)
     with laid(tmp_path, repository, files) as slot:
-        ran = run_tests(slot, [*tests, "test_b.py::test_b", "test_c.py::test_c"], with_pytest(repository.folder))
-    assert [run.result for run in ran.runs.values()] == [
+        ran = run_tests(slot, tests, with_pytest(repository.folder))
+    assert [ran.runs[test].result for test in tests] == [
         Result.NOT_RUN, Result.NOT_RUN, Result.PASSED, Result.FAILED, Result.NOT_RUN, Result.PASSED,
     ]  # fmt: skip
     assert "vendor/lib, a submodule" in ran.runs[tests[0]].reason

@@ -244,3 +244,50 @@ def test_the_document_says_all_of_it(shop: Shop, answer: Answer) -> None:
     assert {one.verdict for one in eve.tests} >= {"fixed", "broken"}
     assert document.verification.broken[0].culprit == eve.source
     assert Result.PASSED in {one.result for test in answer.verification.tests for one in test.runs}
+
+
+def test_hostile_changes_have_a_verdict_each_and_the_queue_goes_on(tmp_path: Path) -> None:
+    """One verification: a change that ends the process, one that deletes the tree, a renamed test, a removed one."""
+    shop = Shop(tmp_path)
+    repository = shop.repository
+    test = "from shop.kim import f\n\n\ndef {name}():\n    {before}assert f() == 1\n"
+    deletes = "[shutil.rmtree(name, ignore_errors=True) for name in os.listdir()]"
+    leaves = f"import os, shutil\n    {deletes}\n    os._exit(0)\n    "
+    changes: dict[str, dict[str, str | bytes | None]] = {
+        "ann": {"tests/test_ann.py": test.format(name="test_exits", before="import os; os._exit(0)\n    ")},
+        "ben": {"tests/test_ben.py": test.format(name="test_deletes", before=leaves)},
+        "cid": {"tests/test_kim.py": test.format(name="test_renamed", before="")},
+        "dan": {"tests/test_bob.py": None, "shop/dan.py": "X = 1\n"},
+        "fox": {"tests/test_fox.py": test.format(name="test_good", before="")},
+    }
+    for name, files in changes.items():
+        repository.git("checkout", "-q", "-b", name, "main")
+        repository.commit(f"Change {name}", files, name)
+    repository.git("checkout", "-q", "main")
+    found = shop.verify(*changes)
+    verdicts = {name: item(found, name).verified for name in changes}
+    assert verdicts == {
+        "ann": Verified.FAILED, "ben": Verified.FAILED, "cid": Verified.PASSED, "dan": Verified.UNKNOWN,
+        "fox": Verified.PASSED,
+    }  # fmt: skip
+    assert "ended in it" in item(found, "ann").tests[0].runs[0].reason
+    renamed = {one.test: (one.effect, one.reason) for one in item(found, "cid").tests}
+    assert renamed["tests/test_kim.py::test_f"] == (Effect.GONE, "now tests/test_kim.py::test_renamed")
+    assert renamed["tests/test_kim.py::test_renamed"][0] is Effect.KEPT
+    removed = {one.test: (one.effect, one.reason) for one in item(found, "dan").tests}
+    assert removed == {"tests/test_bob.py::test_f": (Effect.GONE, "removed")}
+
+
+def test_a_judge_that_rewrites_results_is_named_where_nothing_can_be_said(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    rewrite = (
+        "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport():\n"
+        "    outcome = yield\n    outcome.get_result().outcome = 'passed'\n"
+    )
+    shop.repository.git("checkout", "-q", "-b", "eva", "main")
+    shop.repository.commit("Rewrite", {"conftest.py": rewrite}, "eva")
+    shop.repository.git("checkout", "-q", "main")
+    found = shop.verify("ada", "eva")
+    assert (item(found, "ada").verified, item(found, "eva").verified) == (Verified.UNKNOWN, Verified.UNKNOWN)
+    assert "canary" in item(found, "ada").reason
+    assert item(found, "eva").marks == (Mark.OWN_JUDGE,)
