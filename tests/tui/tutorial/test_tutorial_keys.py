@@ -11,7 +11,7 @@ from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.keys import Where
 from selftest_tui.tutorial.details import TutorialDetails
 from selftest_tui.tutorial.keys import TUTORIAL
-from selftest_tui.tutorial.view import BlockLine, Layout, Section, StaleLine, TestLine
+from selftest_tui.tutorial.view import BlockLine, Section, StaleLine, TestLine
 from tui.driving import driven
 from tui.quiet import quiet
 from tui.tutorial.tutorial_driving import Shown, environ_of, opened, shop
@@ -187,7 +187,8 @@ async def as_it_was(it: Shown) -> None:
         screen.prompt.cancel()
         await quiet(app)
     screen.zoom(False)
-    screen.lay_out_by(Layout())
+    screen.open_first, screen.only_open, screen.query_text, screen.folded = True, False, "", frozenset()
+    screen.rearrange()
     screen.said.clear()
     screen.query_one(TutorialDetails).scroll_home(animate=False)
     await it.press("home", "down")

@@ -142,24 +142,10 @@ class ReviewActions(ReviewMoves):
 
     # the prompt
 
-    def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
-        if event.purpose == "filter":
-            self.filter_to(event.text)
-
     def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Keep the filter, or publish under that name."""
-        self.leave_prompt()
-        if event.purpose == "filter":
-            self.filter_to(event.text)
-        else:
+        """Publish under that name. (The base handles the filter.)"""
+        if event.purpose != "filter":
             self.perform(lambda: self.publish_as(event.text))
-
-    def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
-        """Clear the filter."""
-        self.leave_prompt()
-        if event.purpose == "filter":
-            self.filter_to("")
 
     # deciding
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
-from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, filters_for, key_of
+from selftest_tui.review.lines import FILTER, ReviewGroup, ReviewRow, filters_for
 from selftest_tui.review.pane import TABS
 from selftest_tui.shared.dialogs.choose import Choose
-from selftest_tui.shared.filter import help_lines
-from selftest_tui.shared.split import SplitScreen
+from selftest_tui.shared.filtered import FilteredScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +21,10 @@ if TYPE_CHECKING:
     from selftest_tui.review.table import LineTable
 
 
-class ReviewMoves(SplitScreen):
+class ReviewMoves(FilteredScreen):
     """The part of a review's screen that keys reach without changing the review."""
+
+    FILTER = FILTER
 
     table: LineTable
     pane: ReviewPane
@@ -36,25 +37,8 @@ class ReviewMoves(SplitScreen):
         self.clock = clock
         self.state: ReviewState | None = None
         self.rows: tuple[ReviewRow, ...] = ()
-        self.query_text = ""
-        self.only_open = False
-        self.folded: frozenset[str] = frozenset()
-
-    def rearrange(self) -> None:
-        """Lay the changes out anew."""
-        raise NotImplementedError
-
-    def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Return the filter syntax of the review's table, for the help."""
-        return help_lines(FILTER)
 
     # moving
-
-    def fold(self, group: ReviewGroup, closed: bool) -> None:
-        """Fold a group, or unfold it."""
-        self.table.go_to_key(key_of(group))
-        self.folded = self.folded | {group.key} if closed else self.folded - {group.key}
-        self.rearrange()
 
     def do_next_needing(self) -> None:
         """Move to the next change that needs a person."""
@@ -78,16 +62,6 @@ class ReviewMoves(SplitScreen):
 
     # finding
 
-    def do_filter(self) -> None:
-        """Open the prompt with the present filter."""
-        self.open_filter(FILTER, self.query_text)
-
-    def filter_to(self, text: str) -> None:
-        """Show only changes that the filter lets through."""
-        if text.strip() != self.query_text:
-            self.query_text = text.strip()
-            self.rearrange()
-
     async def do_filter_by(self) -> None:
         """Choose a filter from a list."""
         offered = filters_for(self.table.row)
@@ -95,23 +69,7 @@ class ReviewMoves(SplitScreen):
         holds = [name for name, (terms, _) in zip(names, offered, strict=True) if terms == self.query_text]
         chosen = await self.app.push_screen_wait(Choose("show only", names, next(iter(holds), ""), "F"))
         if chosen is not None:
-            self.filter_to(offered[names.index(chosen)][0])
-
-    def do_only_needing(self) -> None:
-        """Show only undecided changes and conflicts, or all again."""
-        self.only_open = not self.only_open
-        self.rearrange()
-
-    def do_back(self) -> None:
-        """Close the zoomed pane, else clear the filter, else show all, else return to the screen below."""
-        if self.is_zoomed:
-            self.zoom(False)
-        elif self.query_text:
-            self.filter_to("")
-        elif self.only_open:
-            self.do_only_needing()
-        else:
-            self.app.pop_screen()
+            self.filter_by(offered[names.index(chosen)][0])
 
     # the diff
 

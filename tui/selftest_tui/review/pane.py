@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
@@ -22,11 +22,11 @@ from selftest_tui.review.diff.diff_view import DiffView
 from selftest_tui.review.facts import Conflicts
 from selftest_tui.review.lines import JOINT, ReviewGroup, ReviewRow, subject_of
 from selftest_tui.shared import present
+from selftest_tui.shared.widgets.tabs import TabBar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.timer import Timer
 
@@ -57,23 +57,6 @@ class ReviewSource(Protocol):
     def line(self) -> ReviewLine | None: ...
 
 
-class _TabName(Static):
-    """The name of a tab, to click on."""
-
-    class Chosen(Message):
-        def __init__(self, tab: ReviewTab) -> None:
-            super().__init__()
-            self.tab = tab
-
-    def __init__(self, tab: ReviewTab) -> None:
-        super().__init__(Content(f"{TABS.index(tab) + 1} {_CAPTIONS.get(tab, tab)}"), id=f"tab-{tab}")
-        self._tab: ReviewTab = tab
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.post_message(self.Chosen(self._tab))
-
-
 class ReviewPane(Vertical, can_focus=False):
     """Shows one change or one group. `source` tells what is under the cursor."""
 
@@ -84,20 +67,10 @@ class ReviewPane(Vertical, can_focus=False):
         border-subtitle-color: $text-muted;
     }
     ReviewPane #headline { height: auto; max-height: 4; padding: 0 1; }
-    ReviewPane #tabs { height: 1; }
-    ReviewPane _TabName { width: auto; padding: 0 1 0 0; color: $text-muted; }
-    ReviewPane _TabName.-shown { color: $text; text-style: bold reverse; }
     ReviewPane ContentSwitcher { height: 1fr; }
     ReviewPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
     ReviewPane VerticalScroll Static { height: auto; width: 1fr; }
     """
-
-    class TabChosen(Message):
-        """A tab was clicked."""
-
-        def __init__(self, tab: ReviewTab) -> None:
-            super().__init__()
-            self.tab = tab
 
     class DiffRead(Message):
         """The diff of the change under the cursor was read."""
@@ -117,14 +90,13 @@ class ReviewPane(Vertical, can_focus=False):
         # Kept as attributes: a thread's result may arrive while the screen is being removed.
         self.diff = DiffView(id="diff")
         self._switcher = ContentSwitcher(initial="diff")
-        self._names = tuple(_TabName(tab) for tab in TABS)
+        self._tabs = TabBar({tab: _CAPTIONS.get(tab, tab) for tab in TABS})
         self._texts: dict[str, Static] = {tab: Static(id=f"{tab}-text") for tab in TABS[1:]}
         self._texts["headline"] = Static(id="headline")
         self._scrolls = {tab: VerticalScroll(id=tab, can_focus=False) for tab in TABS[1:]}
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="tabs"):
-            yield from self._names
+        yield self._tabs
         yield self._texts["headline"]
         with self._switcher:
             yield self.diff
@@ -292,8 +264,7 @@ class ReviewPane(Vertical, can_focus=False):
         self.tab = tab
         self._lay_out(tab)
         self._switcher.current = tab
-        for name in self._names:
-            name.set_class(name.id == f"tab-{tab}", "-shown")
+        self._tabs.show(tab)
         if tab == "needs" and self._row is not None:
             self._show_needs(self._row)  # conflicts are read when they are looked at
 
@@ -312,7 +283,3 @@ class ReviewPane(Vertical, can_focus=False):
     def pan_text(self, cells: int) -> None:
         """Scroll the diff sideways: negative is to the left."""
         self.diff.pan_by(cells)
-
-    def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
-        event.stop()
-        self.post_message(self.TabChosen(event.tab))

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from selftest_core.review.state import ReviewState
     from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.review.lines import ReviewLine
+    from selftest_tui.shared.widgets.tabs import TabBar
 
 SECONDS_BETWEEN_LOOKS = 3.0
 """Between two checks for new commits and moved branches, while no act is pending."""
@@ -291,7 +292,7 @@ class ReviewScreen(ReviewActions):
         """Act on a click as on Enter."""
         self.action_press("open")
 
-    def on_review_pane_tab_chosen(self, event: ReviewPane.TabChosen) -> None:
+    def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         """Switch to the tab that was clicked."""
         self.action_press(f"show_{event.tab}")
 

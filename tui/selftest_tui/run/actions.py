@@ -21,11 +21,10 @@ from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.run.keys import RunSituation
-from selftest_tui.run.lines import FILTER, RunGroup, key_of
+from selftest_tui.run.lines import FILTER, RunGroup
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.dialogs import Question
-from selftest_tui.shared.filter import help_lines
-from selftest_tui.shared.split import SplitScreen
+from selftest_tui.shared.filtered import FilteredScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from selftest_tui.run.pane import RunPane, RunTab
     from selftest_tui.run.table import RunTable
     from selftest_tui.shared.keys import Key
-    from selftest_tui.shared.widgets.prompt import Prompt
 
 _RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
 FAILED_MARKERS = ("failed", "blocked", "pytest: ")
@@ -46,8 +44,10 @@ FAILED_MARKERS = ("failed", "blocked", "pytest: ")
 _SHELL = 'cd -- "$1" && exec "${SHELL:-/bin/sh}"'
 
 
-class RunActions(SplitScreen):
+class RunActions(FilteredScreen):
     """The part of a run's screen that keys reach; `RunScreen` shows the rest."""
+
+    FILTER = FILTER
 
     table: RunTable
     pane: RunPane
@@ -58,9 +58,6 @@ class RunActions(SplitScreen):
         self.fleet = fleet
         self.clock = clock
         self.news: RunNews | None = None
-        self.query_text = ""
-        self.only_open = False
-        self.folded: frozenset[str] = frozenset()
         self.is_starting = False
         self._needing: tuple[Run | None, int] = (None, 0)
         self._acting = Acting(Seat(self))
@@ -69,10 +66,6 @@ class RunActions(SplitScreen):
 
     def agent_of(self, row: RunRow | None) -> Row | None:
         """Return the agent of a test as the fleet shows it; None if it is not there."""
-        raise NotImplementedError
-
-    def rearrange(self) -> None:
-        """Lay the tests out anew."""
         raise NotImplementedError
 
     def show_state(self) -> None:
@@ -129,10 +122,6 @@ class RunActions(SplitScreen):
         """Show what is under the cursor before a key acts on what is shown."""
         self.pane.show_line()
 
-    def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Return the filter syntax of the run's table, for the help."""
-        return help_lines(FILTER)
-
     @property
     def under_way(self) -> tuple[str, ...]:
         """Acts that quitting now would cut short, in words."""
@@ -144,35 +133,7 @@ class RunActions(SplitScreen):
         assert row is not None, "the key table lets this key through on tests only"
         return row
 
-    # the prompt
-
-    def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter as it is typed."""
-        self.filter_by(event.text)
-
-    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Keep the filter."""
-        self.leave_prompt()
-        self.filter_by(event.text)
-
-    def on_prompt_cancelled(self) -> None:
-        """Clear the filter."""
-        self.leave_prompt()
-        self.filter_by("")
-
-    def filter_by(self, text: str) -> None:
-        """Show only tests that match."""
-        if text != self.query_text:
-            self.query_text = text
-            self.rearrange()
-
     # moving
-
-    def fold(self, group: RunGroup, closed: bool) -> None:
-        """Fold a cluster or a state, or unfold it; the cursor goes to its title."""
-        self.table.go_to_key(key_of(group))
-        self.folded = self.folded | {group.key} if closed else self.folded - {group.key}
-        self.rearrange()
 
     def do_next_needing(self) -> None:
         """Move to the next test whose agent needs a person."""
@@ -194,28 +155,6 @@ class RunActions(SplitScreen):
             self.rearrange()
         places = sorted(table.shown.places[name] for name in needing)
         self.go_round(places, step)
-
-    # finding
-
-    def do_filter(self) -> None:
-        """Open the prompt with the present filter."""
-        self.open_filter(FILTER, self.query_text)
-
-    def do_only_needing(self) -> None:
-        """Show only open tests, or all again."""
-        self.only_open = not self.only_open
-        self.rearrange()
-
-    def do_back(self) -> None:
-        """Close the zoomed pane, else clear the filter, else show all, else return to the fleet."""
-        if self.is_zoomed:
-            self.zoom(False)
-        elif self.query_text:
-            self.filter_by("")
-        elif self.only_open:
-            self.do_only_needing()
-        else:
-            self.app.pop_screen()
 
     # the right pane
 

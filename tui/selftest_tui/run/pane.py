@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
@@ -25,11 +25,11 @@ from selftest_tui.run.lines import RunGroup
 from selftest_tui.run.words import no_terminal_reason
 from selftest_tui.shared import present
 from selftest_tui.shared.markdown_lines import markdown_content
+from selftest_tui.shared.widgets.tabs import TabBar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.timer import Timer
 
@@ -98,23 +98,6 @@ class ReportScroll(VerticalScroll, can_focus=False):
         self._report.lay_out()
 
 
-class _TabName(Static):
-    """The name of a tab, to click on."""
-
-    class Chosen(Message):
-        def __init__(self, tab: RunTab) -> None:
-            super().__init__()
-            self.tab = tab
-
-    def __init__(self, tab: RunTab) -> None:
-        super().__init__(Content(f"{TABS.index(tab) + 1} {tab}"), id=f"tab-{tab}")
-        self._tab: RunTab = tab
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.post_message(self.Chosen(self._tab))
-
-
 class RunPane(Vertical, can_focus=False):
     """Shows one test or one group. `source` tells what is under the cursor."""
 
@@ -130,22 +113,12 @@ class RunPane(Vertical, can_focus=False):
         border-subtitle-color: $text-warning;
         border-subtitle-style: bold;
     }
-    RunPane #tabs { height: 1; }
-    RunPane _TabName { width: auto; padding: 0 1 0 0; color: $text-muted; }
-    RunPane _TabName.-shown { color: $text; text-style: bold reverse; }
     RunPane ContentSwitcher { height: 1fr; }
     RunPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
     RunPane VerticalScroll Static { height: auto; width: 1fr; }
     RunPane ReportScroll { overflow-x: auto; scrollbar-size-horizontal: 1; }
     RunPane ReportScroll Report { width: auto; min-width: 100%; text-wrap: nowrap; text-overflow: clip; }
     """
-
-    class TabChosen(Message):
-        """A tab was clicked."""
-
-        def __init__(self, tab: RunTab) -> None:
-            super().__init__()
-            self.tab = tab
 
     class TypingChanged(Message):
         """Typing into the agent's terminal began or ended."""
@@ -163,7 +136,7 @@ class RunPane(Vertical, can_focus=False):
         self.markdown = ""
         self.artifacts = ""
         # Kept as attributes: a thread's result may arrive while the screen is being removed.
-        self._names = tuple(_TabName(tab) for tab in TABS)
+        self._tabs = TabBar({tab: tab for tab in TABS})
         self._switcher = ContentSwitcher(initial="outcome")
         self._report = Report()
         self._preview = Preview()
@@ -175,8 +148,7 @@ class RunPane(Vertical, can_focus=False):
         self._files_scroll = VerticalScroll(id="artifacts", can_focus=False)
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="tabs"):
-            yield from self._names
+        yield self._tabs
         with self._switcher:
             yield self._outcome_scroll
             with Vertical(id="terminal"):
@@ -347,8 +319,7 @@ class RunPane(Vertical, can_focus=False):
             self._typist.stop()
         self.tab = tab
         self._switcher.current = tab
-        for name in self._names:
-            name.set_class(name.id == f"tab-{tab}", "-shown")
+        self._tabs.show(tab)
 
     def scroll_text(self, lines: int) -> None:
         """Scroll the tab that is shown; negative is up."""
@@ -363,7 +334,3 @@ class RunPane(Vertical, can_focus=False):
             self._preview.pan(cells)
         else:
             self.query_one(f"#{self.tab}").scroll_relative(x=cells, animate=False)
-
-    def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
-        event.stop()
-        self.post_message(self.TabChosen(event.tab))

@@ -8,7 +8,7 @@ keys are in `actions`.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.containers import Container, Horizontal
 from textual.content import Content
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from selftest_tui.fleet.messages import WatchEnded
     from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.run.lines import RunLine
+    from selftest_tui.run.pane import RunTab
+    from selftest_tui.shared.widgets.tabs import TabBar
 
 
 class RunScreen(RunActions):
@@ -230,9 +232,9 @@ class RunScreen(RunActions):
         """Act on a click as on Enter."""
         self.action_press("attach")
 
-    def on_run_pane_tab_chosen(self, event: RunPane.TabChosen) -> None:
+    def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         """Switch to the tab that was clicked."""
-        self.pane.show_tab(event.tab)
+        self.pane.show_tab(cast("RunTab", event.tab))
 
     def on_run_pane_collected_read(self) -> None:
         """Update the key line: keys may work on the collected files now."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
@@ -11,32 +10,28 @@ from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
-from selftest_tui.shared.filter import help_lines
-from selftest_tui.shared.split import SplitScreen
+from selftest_tui.shared.filtered import FilteredScreen
 from selftest_tui.tutorial.keys import TutorialSituation
-from selftest_tui.tutorial.view import FILTER, BlockLine, Layout, NoteLine, Section, StaleLine, TestLine
+from selftest_tui.tutorial.view import FILTER, BlockLine, NoteLine, Section, StaleLine, TestLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from selftest_tui.shared.widgets.prompt import Prompt
     from selftest_tui.tutorial.feed import TutorialNews
     from selftest_tui.tutorial.table import TutorialTable
     from selftest_tui.tutorial.view import TutorialView
 
 
-class TutorialActions(SplitScreen):
+class TutorialActions(FilteredScreen):
     """The key actions of the tutorial screen; `TutorialScreen` shows the rest."""
+
+    FILTER = FILTER
 
     table: TutorialTable
     environ: Mapping[str, str]
     view: TutorialView | None
     news: TutorialNews | None
-    layout_of_lines = Layout()
-
-    def lay_out_by(self, how: Layout) -> None:
-        """Lay the lines out with other options."""
-        raise NotImplementedError
+    open_first = True
 
     def look_again(self) -> None:
         """Read the files now."""
@@ -52,30 +47,6 @@ class TutorialActions(SplitScreen):
             editor=editor_of(self.environ),
         )
 
-    def filter_forms(self) -> tuple[tuple[str, str], ...]:
-        """Return the filter syntax of the tutorial's table, for the help."""
-        return help_lines(FILTER)
-
-    # the prompt
-
-    def filter_by(self, query: str) -> None:
-        """Show only matching lines."""
-        self.lay_out_by(replace(self.layout_of_lines, query=query.strip()))
-
-    def on_prompt_typed(self, event: Prompt.Typed) -> None:
-        """Filter while the user types."""
-        self.filter_by(event.text)
-
-    def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Keep the filter."""
-        self.leave_prompt()
-        self.filter_by(event.text)
-
-    def on_prompt_cancelled(self) -> None:
-        """Clear the filter."""
-        self.leave_prompt()
-        self.filter_by("")
-
     # moving
 
     def do_next_needing(self) -> None:
@@ -90,28 +61,10 @@ class TutorialActions(SplitScreen):
         if not self.table.go_to_open(step):
             raise RefusedError("Nothing that is shown is open", "", "esc clears the filter; → opens a closed section.")
 
-    def fold(self, group: Section, closed: bool) -> None:
-        """Fold or unfold a section; the cursor moves to its title."""
-        self.table.go_to_group()
-        how = self.layout_of_lines
-        folded = how.folded | {group.title} if closed else how.folded - {group.title}
-        self.lay_out_by(replace(how, folded=folded))
-
-    # finding
-
-    def do_filter(self) -> None:
-        """Open the prompt with the current filter."""
-        self.open_filter(FILTER, self.layout_of_lines.query)
-
-    def do_only_needing(self) -> None:
-        """Show only open lines, or all again."""
-        how = self.layout_of_lines
-        self.lay_out_by(replace(how, only_open=not how.only_open))
-
     def do_sort(self) -> None:
         """Sort open lines first, or all in the order of the file."""
-        how = self.layout_of_lines
-        self.lay_out_by(replace(how, open_first=not how.open_first, only_open=False))
+        self.open_first, self.only_open = not self.open_first, False
+        self.rearrange()
 
     # looking
 
@@ -167,17 +120,6 @@ class TutorialActions(SplitScreen):
             self.say(end.text, "The editor", "warning")
 
     # the program
-
-    def do_back(self) -> None:
-        """Close the zoomed pane, else clear the filter, else show all, else return to the fleet."""
-        if self.is_zoomed:
-            self.zoom(False)
-        elif self.layout_of_lines.query:
-            self.filter_by("")
-        elif self.layout_of_lines.only_open:
-            self.do_only_needing()
-        else:
-            self.do_fleet()
 
     def do_fleet(self) -> None:
         """Return to the fleet."""

@@ -26,7 +26,7 @@ from selftest_tui.tutorial.keys import TUTORIAL
 from selftest_tui.tutorial.lines import MEANINGS
 from selftest_tui.tutorial.status import TutorialStatus
 from selftest_tui.tutorial.table import TutorialTable
-from selftest_tui.tutorial.view import BlockLine, lay_out
+from selftest_tui.tutorial.view import BlockLine, Layout, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from selftest_tui.tutorial.view import Layout
 
 _LOOKING = ("Reading the tutorial and its tests …",)
 _WHAT_IT_IS = (
@@ -130,6 +129,11 @@ class TutorialScreen(TutorialActions):
         path, root = self.news.tutorial, self.news.root
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
+    @property
+    def layout_of_lines(self) -> Layout:
+        """The options of the layout."""
+        return Layout(self.open_first, self.only_open, self.query_text, self.folded)
+
     def _lay_out(self) -> None:
         if self.view is None:
             return
@@ -170,12 +174,10 @@ class TutorialScreen(TutorialActions):
         """Handle a click like Enter."""
         self.action_press("open")
 
-    def lay_out_by(self, how: Layout) -> None:
-        """Lay the lines out with other options."""
-        if how != self.layout_of_lines:
-            self.layout_of_lines = how
-            self._lay_out()
-            self.show_frame()
+    def rearrange(self) -> None:
+        """Lay the lines out anew."""
+        self._lay_out()
+        self.show_frame()
 
     def look_again(self) -> None:
         """Read the files now."""

@@ -100,13 +100,6 @@ class TutorialTable(CursorTable["Line"]):
         above = (line for line in reversed(self._lines[: self._cursor + 1]) if isinstance(line, Section))
         return next(above, None)
 
-    def go_to_group(self) -> None:
-        """Move to the title of the current section."""
-        for place in range(min(self._cursor, len(self._lines) - 1), -1, -1):
-            if isinstance(self._lines[place], Section):
-                self.go_to(place)
-                return
-
     # drawing
 
     def draw_titles(self, width: int) -> Strip:

@@ -215,6 +215,11 @@ class Section:
     is_open: bool = False
     is_folded: bool = False
 
+    @property
+    def key(self) -> str:
+        """The identity of the section."""
+        return self.title
+
 
 @dataclass(frozen=True, slots=True)
 class BlockLine:

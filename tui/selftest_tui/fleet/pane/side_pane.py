@@ -11,20 +11,20 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never, cast, get_args, runtime_checkable
 
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import ContentSwitcher, Static
+from textual.widgets import ContentSwitcher
 
 from selftest_core.errors import SelftestError
 from selftest_tui.fleet.pane.preview import PaneRef, Preview
 from selftest_tui.fleet.pane.typist import OTHER_PANE, SUBTITLE, Typist
 from selftest_tui.shared.present import clean
+from selftest_tui.shared.widgets.tabs import TabBar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.widget import Widget
 
@@ -53,23 +53,6 @@ class _Part(Protocol):
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None: ...
 
 
-class _TabName(Static):
-    """The name of a tab, clickable."""
-
-    class Chosen(Message):
-        def __init__(self, tab: Tab) -> None:
-            super().__init__()
-            self.tab = tab
-
-    def __init__(self, tab: Tab) -> None:
-        super().__init__(Content(f"{TABS.index(tab) + 1} {tab}"), id=f"tab-{tab}")
-        self._tab: Tab = tab
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.post_message(self.Chosen(self._tab))
-
-
 class SidePane(Vertical, can_focus=False):
     """Shows one row or session; `show` is cheap and may be called on every move of the cursor."""
 
@@ -85,9 +68,6 @@ class SidePane(Vertical, can_focus=False):
         border-subtitle-color: $text-warning;
         border-subtitle-style: bold;
     }
-    SidePane #tabs { height: 1; }
-    SidePane _TabName { width: auto; padding: 0 1; color: $text-muted; }
-    SidePane _TabName.-shown { color: $text; text-style: bold reverse; }
     SidePane ContentSwitcher { height: 1fr; }
     SidePane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
     SidePane VerticalScroll Static { height: auto; width: 1fr; }
@@ -107,11 +87,10 @@ class SidePane(Vertical, can_focus=False):
         self._session: TmuxSession | None = None
         self._view: FleetView | None = None
         self._tab: Tab = "preview"
+        self._tabs = TabBar({tab: tab for tab in TABS})
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="tabs"):
-            for tab in TABS:
-                yield _TabName(tab)
+        yield self._tabs
         with ContentSwitcher(initial="preview"):
             yield Preview()
         yield Typist()
@@ -228,9 +207,9 @@ class SidePane(Vertical, can_focus=False):
         event.stop()
         self.query_one(Preview).hurry()
 
-    def on__tab_name_chosen(self, event: _TabName.Chosen) -> None:
+    def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         event.stop()
-        self._show_tab(event.tab)
+        self._show_tab(cast("Tab", event.tab))
 
     def _show_tab(self, tab: Tab) -> None:
         if tab != "preview" and self.is_typing:
@@ -238,8 +217,7 @@ class SidePane(Vertical, can_focus=False):
         self._tab = tab
         self._make(tab)
         self.query_one(ContentSwitcher).current = tab
-        for name in self.query(_TabName):
-            name.set_class(name.id == f"tab-{tab}", "-shown")
+        self._tabs.show(tab)
 
     def _shown_name(self) -> str:
         if self._row is not None:

@@ -156,6 +156,11 @@ class CursorTable[L](ScrollView, can_focus=True):
         self._was_moved = True
         self._go_to(place)
 
+    def go_to_group(self) -> None:
+        """Move to the title of the group that the cursor is in."""
+        if self.group is not None:
+            self.go_to(self.lines.index(self.group))
+
     def _go_to(self, place: int) -> None:
         place = max(0, min(place, len(self.lines) - 1))
         if place != self._cursor:
