@@ -136,6 +136,10 @@ selftest-tui review --batch --base main ada bob > review.jsonl || test $? = 1
 echo '{"default": "keep"}' > decisions.json
 selftest-tui review --batch --base main ada bob --decisions decisions.json --publish fixes
 
+# In CI: tests are kept by their kind, but never one that weakens a test. 1 says that the fixes are still undecided.
+echo '{"kinds": {"test": "keep", "docs": "keep", "build": "keep"}}' > decisions.json
+selftest-tui review --batch --base main ada bob --decisions decisions.json --publish tests || test $? = 1
+
 # A branch on its own keeps its order; one commit of it is left out here.
 echo "{\"default\": \"keep\", \"items\": {\"$(git rev-parse ada)\": \"revert\"}}" > decisions.json
 selftest-tui review --batch main..ada --decisions decisions.json --publish less

@@ -92,7 +92,7 @@ def test_review(e2e: EndToEnd, plain: World, repository: Repository) -> None:
     done(block, plain, repository.folder)
     found = summary((repository.folder / "review.jsonl").read_text())
     assert [(item["kind"], item["decision"]) for item in found["items"]] == [
-        ("test", "keep"), ("test", "keep"), ("implementation", "undecided"), ("implementation", "undecided"),
+        ("test", "undecided"), ("test", "undecided"), ("implementation", "undecided"), ("implementation", "undecided"),
     ]  # fmt: skip
     assert repository.git("rev-parse", found["candidate"]) == found["tip"]
     assert found["published"] is None
@@ -110,6 +110,17 @@ def test_review_decided_and_published(e2e: EndToEnd, plain: World, repository: R
     assert changed == ["cart.py", "pay.py", "tests/test_cart.py", "tests/test_pay.py"]
     assert repository.git("rev-list", "--count", "main..fixes") == "3"
     assert repository.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
+
+
+def test_review_decided_by_kind(e2e: EndToEnd, plain: World, repository: Repository) -> None:
+    block = e2e.write_tutorial_block("""
+        # In CI: tests are kept by their kind, but never one that weakens a test. 1 says that the fixes are still undecided.
+        echo '{"kinds": {"test": "keep", "docs": "keep", "build": "keep"}}' > decisions.json
+        selftest-tui review --batch --base main ada bob --decisions decisions.json --publish tests || test $? = 1
+    """)  # noqa: E501 -- the block's own line
+    found = summary(done(block, plain, repository.folder).stdout)
+    assert found["published"] == "refs/heads/tests"
+    assert repository.git("diff", "--name-only", "main", "tests").split() == ["tests/test_cart.py", "tests/test_pay.py"]
 
 
 def test_review_of_one_branch_without_its_last_commit(e2e: EndToEnd, plain: World, repository: Repository) -> None:

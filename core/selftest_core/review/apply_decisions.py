@@ -13,10 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import RefusedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.diffs import compare_trees
 from selftest_core.review.candidate_branch import Decision, Line, Status, build_line
-from selftest_core.review.decisions import Decisions, decide, in_order
+from selftest_core.review.decisions import Decisions, Rule, decide, in_order, is_guarded, rule_of
 from selftest_core.review.dependencies import Dependents, find_dependents
 from selftest_core.review.publishing import publish, verify_line
 from selftest_core.review.resolutions import answers_of
@@ -57,6 +58,22 @@ class Reviewed:
             if change.oid in held or (self.decided[change.oid] is Decision.UNDECIDED and change.oid not in void)
         )
 
+    @property
+    def kept_weakening(self) -> tuple[Change, ...]:
+        """The kept changes that weaken a test."""
+        return tuple(one for one in self.order if one.weakenings and self.decided[one.oid] is Decision.KEEP)
+
+    @property
+    def guarded(self) -> tuple[Change, ...]:
+        """The changes that a rule for their kind would keep, if they did not weaken a test."""
+        return tuple(
+            one
+            for one in self.order
+            if is_guarded(one, self.decisions)
+            and rule_of(one, self.decisions) is Rule.DEFAULT
+            and self.decided[one.oid] is not Decision.KEEP
+        )
+
 
 def apply_decisions(
     engine: Engine,
@@ -88,10 +105,13 @@ def publish_review(
 ) -> tuple[str, Line]:
     """Publish the base plus what is kept; undecided changes are never published. Returns the ref and its line.
 
-    Raises RefusedError as `publishing.publish` does, and where the branch cannot be verified.
+    Raises RefusedError as `publishing.publish` does, where nothing is kept, and where the branch cannot be verified.
     """
     plan = reviewed.plan
     line = build_kept_line(engine, reviewed)
+    why_not = publish_disabled_reason(reviewed, line)
+    if why_not:
+        raise RefusedError("There is nothing to publish", why_not)
     joint, single = _split(plan, reviewed.order)
     items, joint_items = [change.item for change in single], [change.item for change in joint]
     answers = answers_of(reviewed.decisions.resolutions.values())
@@ -110,6 +130,17 @@ def build_kept_line(engine: Engine, reviewed: Reviewed, *, stored: bool = False)
 def only_what_is_kept(engine: Engine, reviewed: Reviewed) -> Reviewed:
     """Return the review as it would be published: the same changes, with undecided ones reverted."""
     return replace(reviewed, decided=only_kept(reviewed), line=build_kept_line(engine, reviewed))
+
+
+def publish_disabled_reason(reviewed: Reviewed, kept: Line) -> str:
+    """The reason why publishing is useless or forbidden, empty where it is possible."""
+    found = [placed.status for placed in kept.items]
+    held = found.count(Status.HELD)
+    if held and reviewed.decisions.on_conflict == "fail":
+        return f"{held} kept {'change is' if held == 1 else 'changes are'} in conflict, which the decisions forbid"
+    if Decision.KEEP not in reviewed.decided.values():
+        return "no change is kept yet"
+    return "" if Status.LAID in found else "no change is kept that the base does not have"
 
 
 def only_kept(reviewed: Reviewed) -> dict[str, Decision]:

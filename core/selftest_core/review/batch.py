@@ -13,14 +13,20 @@ from selftest_core.errors import ToolFailedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
 from selftest_core.git.history import read_history
-from selftest_core.review.apply_decisions import Reviewed, apply_decisions, publish_review
+from selftest_core.review.apply_decisions import (  # fmt: skip
+    Reviewed,
+    apply_decisions,
+    build_kept_line,
+    publish_disabled_reason,
+    publish_review,
+)
 from selftest_core.review.candidate_branch import Line, Status
 from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
 from selftest_core.review.decisions import Decisions, read_decisions
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of
-from selftest_core.review.publishing import keep_candidate
+from selftest_core.review.publishing import keep_candidate, read_branches
 from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import keep_sources, open_log
 
@@ -40,7 +46,8 @@ class BatchResult:
 
     `candidate`: the ref of the candidate, None where no ref was written, since `refused` says why.
     `commits`: those of the published branch, read back from the repository. `run`: the run that was reviewed, None for
-    other reviews. `pull_request`: the address of the pull request that was opened.
+    other reviews. `pull_request`: the address of the pull request that was opened. `not_published`: the reason why
+    nothing was published though it was asked for, else empty.
     """
 
     reviewed: Reviewed
@@ -50,11 +57,12 @@ class BatchResult:
     run: str | None = None
     pull_request: str | None = None
     refused: str = ""
+    not_published: str = ""
 
     @property
     def is_done(self) -> bool:
-        """True when no change is open and no branch was left out."""
-        return not self.reviewed.open and not self.reviewed.plan.left_out
+        """True when no change is open, no branch was left out, and what should be published is."""
+        return not self.reviewed.open and not self.reviewed.plan.left_out and not self.not_published
 
 
 class Check(Protocol):
@@ -82,11 +90,13 @@ def review(
     user = Git(inputs.place.git_dir, environ)
     home = home_of(inputs, inputs.name)
     run = None if inputs.folder is None else inputs.folder.run
+    if request.publish is not None:
+        read_branches(user, inputs.name).check(request.publish)  # a name that git refuses is reported at once
     with open_log(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
         plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = apply_decisions(engine, plan, decisions)
-        has_conflict = any(placed.status is Status.HELD for placed in reviewed.line.items)
-        is_publishing = request.publish is not None and not (has_conflict and decisions.on_conflict == "fail")
+        why_not = "" if request.publish is None else _not_published(engine, reviewed)
+        is_publishing = request.publish is not None and not why_not
         refused = check(engine, reviewed, inputs, is_publishing=is_publishing)
         if refused:
             return BatchResult(reviewed, None, None, run=run, refused=refused)
@@ -106,7 +116,14 @@ def review(
     address = None
     if request.pr and published is not None:
         address = _open_pull_request(inputs, user, reviewed, published, environ)
-    return BatchResult(reviewed, candidate, published, commits, run, address)
+    return BatchResult(reviewed, candidate, published, commits, run, address, not_published=why_not)
+
+
+def _not_published(engine: Engine, reviewed: Reviewed) -> str:
+    """The reason why nothing is published, empty where something is."""
+    if reviewed.decisions.on_conflict == "fail" and any(one.status is Status.HELD for one in reviewed.line.items):
+        return "a change is in conflict, and on_conflict is fail"
+    return publish_disabled_reason(reviewed, build_kept_line(engine, reviewed))
 
 
 def _open_pull_request(

@@ -1,7 +1,10 @@
 """The decisions file: a person's decisions, in a format that another run and a build server can repeat.
 
-It is read strictly, since a silently ignored decision is lost work: unknown keys, unknown words and ids that are not in
-the plan are errors. A change may be named by any of its sources, but not be decided in two ways.
+Every change is undecided until something decides it: its entry in `items`, else its kind's in `kinds`, else `default`.
+`kinds` never keeps a change that weakens a test; `default` does so only where it is `keep`.
+
+The file is read strictly, since a silently ignored decision is lost work: unknown keys, unknown words and ids that are
+not in the plan are errors. A change may be named by any of its sources, but not be decided in two ways.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import field, replace
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +20,7 @@ from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.journal import unwritten
 from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.resolutions import Resolution, resolution_from_json, resolution_json
 
 if TYPE_CHECKING:
@@ -26,19 +31,31 @@ if TYPE_CHECKING:
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _HINT = (
-    'Such a file is {"default": "undecided", "on_conflict": "hold", "items": {"<full oid>": "keep|revert|undecided"}}.'
+    'Such a file is {"default": "undecided", "on_conflict": "hold", "kinds": {"test": "keep"}, '
+    '"items": {"<full oid>": "keep|revert|undecided"}}.'
 )
+
+
+class Rule(StrEnum):
+    """The part of the decisions that decides a change."""
+
+    ITEM = "items"
+    KIND = "kinds"
+    DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """All decisions. `items`, `notes`, `resolutions` by the oid of any source; `order` lists oids, the first first.
+    """All decisions. `items`, `notes`, `resolutions` by the oid of any source; `kinds` by the kind of a change.
+
+    `order` lists oids, the first first.
 
     `on_conflict`: publish without changes in conflict (`hold`), or nothing (`fail`).
     """
 
     default: Decision = Decision.UNDECIDED
     on_conflict: Literal["hold", "fail"] = "hold"
+    kinds: Mapping[Kind, Decision] = field(default_factory=lambda: MappingProxyType({}))
     items: Mapping[str, Decision] = field(default_factory=lambda: _NONE)
     order: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=lambda: _NONE)
@@ -62,7 +79,7 @@ def read_decisions(path: Path) -> Decisions:
 def parse_decisions(document: object) -> Decisions:
     """Parse decisions from a JSON document. Raises UsageError."""
     body = _mapping(document, "the file")
-    known = {"default", "on_conflict", "items", "order", "notes", "resolutions"}
+    known = {"default", "on_conflict", "kinds", "items", "order", "notes", "resolutions"}
     unknown = sorted(set(body) - known)
     if unknown:
         raise UsageError(f"Unknown key {unknown[0]!r} in the decisions", f"Known: {', '.join(sorted(known))}.", _HINT)
@@ -75,6 +92,7 @@ def parse_decisions(document: object) -> Decisions:
     return Decisions(
         _decision(body.get("default", "undecided"), "default"),
         on_conflict,
+        {_kind(kind): _decision(word, kind) for kind, word in _mapping(body.get("kinds", {}), "kinds").items()},
         {oid: _decision(word, oid) for oid, word in _mapping(body.get("items", {}), "items").items()},
         tuple(order),
         {oid: str(note) for oid, note in _mapping(body.get("notes", {}), "notes").items()},
@@ -89,6 +107,8 @@ def decisions_json(decisions: Decisions) -> dict[str, Any]:
         "on_conflict": decisions.on_conflict,
         "items": {oid: decision.value for oid, decision in decisions.items.items()},
     }
+    if decisions.kinds:
+        document["kinds"] = {kind.value: decision.value for kind, decision in decisions.kinds.items()}
     if decisions.order:
         document["order"] = list(decisions.order)
     if decisions.notes:
@@ -101,8 +121,7 @@ def decisions_json(decisions: Decisions) -> dict[str, Any]:
 def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decision]:
     """Find the decision on each change, by its own oid.
 
-    Tests, docs and build files are kept by default, unless `default` is revert. Raises UsageError for an oid that is in
-    no change, and for two different decisions on one change.
+    Raises UsageError for an oid that is in no change, and for two different decisions on one change.
     """
     named = {source.oid: change.oid for change in changes for source in change.sources}
     missing = [oid for oid in _named_in(decisions) if oid not in named]
@@ -113,7 +132,27 @@ def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decisio
     for oid, decision in decisions.items.items():
         if explicit.setdefault(named[oid], decision) is not decision:
             raise UsageError(f"Two different decisions on one change: {named[oid]}", f"{oid} is the same change.")
-    return {change.oid: explicit.get(change.oid, _default(change, decisions.default)) for change in changes}
+    return {change.oid: explicit.get(change.oid, by_rule(change, decisions)[0]) for change in changes}
+
+
+def by_rule(change: Change, decisions: Decisions) -> tuple[Decision, Rule]:
+    """Return the decision on a change that `items` does not name, and the rule that makes it."""
+    decision = decisions.kinds.get(change.kind)
+    if decision is None or is_guarded(change, decisions):
+        return decisions.default, Rule.DEFAULT
+    return decision, Rule.KIND
+
+
+def rule_of(change: Change, decisions: Decisions) -> Rule:
+    """Return the part of the decisions that decides a change."""
+    if any(source.oid in decisions.items for source in change.sources):
+        return Rule.ITEM
+    return by_rule(change, decisions)[1]
+
+
+def is_guarded(change: Change, decisions: Decisions) -> bool:
+    """Return True for a change that the rule of its kind does not keep, because it weakens a test."""
+    return bool(change.weakenings) and decisions.kinds.get(change.kind) is Decision.KEEP
 
 
 def without_missing(changes: Sequence[Change], decisions: Decisions) -> tuple[Decisions, tuple[str, ...]]:
@@ -160,17 +199,18 @@ def _named_in(decisions: Decisions) -> tuple[str, ...]:
     return (*decisions.items, *decisions.order, *decisions.notes, *decisions.resolutions)
 
 
-def _default(change: Change, default: Decision) -> Decision:
-    if default is Decision.UNDECIDED and not change.kind.is_implementation:
-        return Decision.KEEP
-    return default
-
-
 def _decision(word: object, where: str) -> Decision:
     for decision in Decision:
         if decision == word:
             return decision
     raise UsageError(f"{word!r} is not a decision (at {where})", "A decision is keep, revert or undecided.", _HINT)
+
+
+def _kind(word: str) -> Kind:
+    try:
+        return Kind(word)
+    except ValueError as error:
+        raise UsageError(f"{word!r} is not a kind of changes", f"Kinds: {', '.join(Kind)}.", _HINT) from error
 
 
 def _resolution(value: object, oid: str) -> Resolution:

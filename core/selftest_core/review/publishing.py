@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError, ToolFailedError, UsageError
+from selftest_core.frozen import dataclass
 from selftest_core.git.objects import is_oid
 from selftest_core.review.candidate_branch import build_line, store_line
 from selftest_core.review.engine import Engine
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 _NOWHERE = "0" * 40
 _OWN = "refs/selftest/"
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
+"""What git takes in no name of a branch."""
 _STALE = 60.0
 """Seconds after which a lock is stale; a transaction takes milliseconds."""
 
@@ -39,6 +43,63 @@ _STALE = 60.0
 def own_ref(review: str, name: str) -> str:
     """The full name of a ref of ours. Everything below `refs/selftest/` belongs to this tool."""
     return f"{_OWN}{review}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The branches of the user's repository as they were read. `folders`: where one is checked out, by full ref."""
+
+    review: str
+    refs: Mapping[str, str]
+    folders: Mapping[str, str]
+
+    def check(self, branch: str) -> str:
+        """Return the full ref that this name would be published as.
+
+        Raises UsageError for an invalid name, RefusedError where the branch is checked out, is not from this review, or
+        moved since this review last published it.
+        """
+        ref = branch if branch.startswith("refs/heads/") else f"refs/heads/{branch}"
+        name = ref.removeprefix("refs/heads/")
+        if branch.startswith("-") or not is_branch_name(name):
+            raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
+        if ref in self.folders:
+            hint = "Publish under another name, or check out another branch there."
+            raise RefusedError(f"{branch} is checked out", f"in {self.folders[ref]}", hint)
+        for other in self.refs:
+            if other.startswith(f"{ref}/") or ref.startswith(f"{other}/"):
+                hint = "Publish under another name: git keeps branches as files and folders."
+                raise RefusedError(f"{branch} is taken by {other.removeprefix('refs/heads/')}", "", hint)
+        existing, last = self.refs.get(ref), self.refs.get(own_ref(self.review, f"published/{name}"))
+        if existing not in (None, last):
+            what = "moved since it was published" if last is not None else "is not from this review"
+            hint = f"Publish under another name, or delete it first: `git branch -D {branch}`."
+            raise RefusedError(f"{branch} exists already and {what}", f"It is at {existing}.", hint)
+        return ref
+
+    def disabled_reason(self, branch: str) -> str:
+        """The reason why this name cannot be published, empty where it can."""
+        try:
+            self.check(branch)
+        except (RefusedError, UsageError) as error:
+            return error.title
+        return ""
+
+
+def read_branches(user: Git, review: str) -> Branches:
+    """Read the branches of the user's repository."""
+    folders = {ref: str(folder) for ref, folder in user.checked_out().items()}
+    return Branches(review, user.refs(), folders)
+
+
+def is_branch_name(name: str) -> bool:
+    """Return True for a name that git takes for a branch (`git help check-ref-format`)."""
+    parts = name.split("/")
+    return not (
+        _FORBIDDEN.search(name)
+        or name.endswith(".")
+        or any(not part or part.startswith(".") or part.endswith(".lock") for part in parts)
+    )
 
 
 def keep_candidate(engine: Engine, user: Git, review: str, line: Line) -> str:
@@ -58,20 +119,12 @@ def publish(engine: Engine, user: Git, review: str, branch: str, line: Line) -> 
     Raises UsageError for an invalid name, RefusedError (exit 4) where the branch is checked out, is not from this
     review, or moved since this review last published it. Nothing is changed then.
     """
-    ref = branch if branch.startswith("refs/heads/") else f"refs/heads/{branch}"
-    if branch.startswith("-") or not user.run("check-ref-format", ref).ok:
+    branches = read_branches(user, review)
+    ref = branches.check(branch)
+    if not user.run("check-ref-format", ref).ok:
         raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
-    folder = user.checked_out().get(ref)
-    if folder is not None:
-        hint = "Publish under another name, or check out another branch there."
-        raise RefusedError(f"{branch} is checked out", f"in {folder}", hint)
     mark = own_ref(review, f"published/{ref.removeprefix('refs/heads/')}")
-    existing = user.refs(ref).get(ref, _NOWHERE)
-    last = user.refs(mark).get(mark, _NOWHERE)
-    if existing not in (_NOWHERE, last):
-        what = "moved since it was published" if last != _NOWHERE else "is not from this review"
-        hint = f"Publish under another name, or delete it first: `git branch -D {branch}`."
-        raise RefusedError(f"{branch} exists already and {what}", f"It is at {existing}.", hint)
+    existing, last = branches.refs.get(ref, _NOWHERE), branches.refs.get(mark, _NOWHERE)
     store_line(engine, line, engine.store.tree_of(line.base))
     transfer(engine.store, user, line.tip, line.base)
     _update(user, [(ref, line.tip, existing), (mark, line.tip, last)], f"publish {review}")

@@ -1,8 +1,8 @@
 """The text of a pull request, and opening it with `gh`.
 
-The text lists the changes, their agents, the tests that the agents claim (not run again), and what was reverted, is in
-conflict, or is open. Texts of agents stand in code spans, where they cannot mention a user (`@name`), close an issue
-(`fixes #1`) or render; the user's notes stand as written.
+The text lists the changes, how they were decided, their agents, the tests that the agents claim (not run again), what
+weakens a test, and what was reverted, is in conflict, or is open. Texts of agents stand in code spans, where they
+cannot mention a user (`@name`), close an issue (`fixes #1`) or render; the user's notes stand as written.
 
 Opening it pushes that one branch without hooks, and runs the user's own `gh` with their environment.
 """
@@ -16,6 +16,7 @@ from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.patches import shown
 from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.review.decisions import Rule, rule_of
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
     from selftest_core.review.candidate_branch import Line
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.inputs import Inputs
+    from selftest_core.review.decisions import Decisions
     from selftest_core.review.evidence import Evidence
 
 LONGEST_TITLE = 72
 LONGEST_BODY = 60_000
 """Characters; GitHub takes 65,536."""
 _TIMEOUT = 120.0
+_MOST_PLACES = 20
 _TAG = re.compile(r"^\[[A-Za-z_]+\]\s*")
 
 
@@ -67,9 +70,10 @@ def write_pull_request(
     held = [change for change in reviewed.order if status[change.oid] is Status.HELD]
     void = sum(one is Status.VOID for one in status.values())
 
-    parts = [_summary(applied, agents)]
+    parts = [_summary(applied, agents, reviewed.decisions)]
     parts += _section("Fixes", [_row(change, notes) for change in fixes])
     parts += _section("Tests, docs and build files", [_row(change, notes) for change in others])
+    parts += _section("Kept, and weakens a test", [_weakening_row(change) for change in applied if change.weakenings])
     parts += _section("Tests", _tests(agents, evidence))
     parts += _section("Failures by cause", [f"- {_code(sign)}: {_count(count, 'test')}" for sign, count in clusters])
     parts += _section("Reverted", [_row(change, notes) for change in reverted])
@@ -130,7 +134,7 @@ def _title(changes: Sequence[Change], agents: Sequence[str]) -> str:
     return (first if len(first) <= room else first[: room - 1].rstrip() + "…") + more + by
 
 
-def _summary(applied: Sequence[Change], agents: Sequence[str]) -> str:
+def _summary(applied: Sequence[Change], agents: Sequence[str], decisions: Decisions) -> str:
     if not applied:
         return "No change is kept yet."
     fixes = sum(change.kind.is_implementation for change in applied)
@@ -139,7 +143,21 @@ def _summary(applied: Sequence[Change], agents: Sequence[str]) -> str:
         _count(len(applied) - fixes, "change") + " of tests, docs and build files" if len(applied) > fixes else "",
     ]
     made = " and ".join(part for part in parts if part)
-    return f"{made}, made by {_count(len(agents), 'agent')} and picked one by one by a person."
+    return f"{made}, made by {_count(len(agents), 'agent')}. {_decided(applied, decisions)}"
+
+
+def _decided(applied: Sequence[Change], decisions: Decisions) -> str:
+    """Tell how the changes came to be kept: each by name, or by a rule for many."""
+    rules = [rule_of(change, decisions) for change in applied]
+    if rules.count(Rule.ITEM) == len(rules):
+        return "Each was decided on by name."
+    kinds = dict.fromkeys(change.kind.value for change, rule in zip(applied, rules, strict=True) if rule is Rule.KIND)
+    said = {
+        "decided on by name": rules.count(Rule.ITEM),
+        f"by the rule for changes of kind {', '.join(kinds)}": rules.count(Rule.KIND),
+        "by the default for all changes": rules.count(Rule.DEFAULT),
+    }
+    return "Kept: " + ", ".join(f"{count} {words}" for words, count in said.items() if count) + "."
 
 
 def _section(heading: str, rows: Sequence[str]) -> list[str]:
@@ -153,6 +171,13 @@ def _row(change: Change, notes: Mapping[str, str]) -> str:
     note = notes.get(change.oid, "").strip()
     # A note of several lines stays inside its row of the list.
     return row + "".join(f"\n  > {line}" for line in note.splitlines())
+
+
+def _weakening_row(change: Change) -> str:
+    """Return a row with each place below it."""
+    places = "".join(f"\n  - {_code(one.place)}: {_code(one.what)}" for one in change.weakenings[:_MOST_PLACES])
+    more = len(change.weakenings) - _MOST_PLACES
+    return f"- {_code(change.subject)}{places}" + (f"\n  - and {_count(more, 'more place')}" if more > 0 else "")
 
 
 def _tests(agents: Sequence[str], evidence: Mapping[str, Evidence]) -> list[str]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from selftest_core.journal import Entry
+    from selftest_core.review.changes.kinds import Kind
     from selftest_core.review.resolutions import Meeting
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -138,6 +139,7 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
 def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
     """The decisions in effect, and the commit that the branch was rebased onto, None for the review's own base."""
     default, on_conflict = Decision.UNDECIDED, "hold"
+    kinds: Mapping[Kind, Decision] = {}
     items: dict[str, Decision] = {}
     notes: dict[str, str] = {}
     resolutions = dict(log.recalled)
@@ -159,12 +161,12 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
                 onto = fields["oid"]
             case "imported":
                 read = parse_decisions(fields["decisions"])
-                default, on_conflict = read.default, read.on_conflict
+                default, on_conflict, kinds = read.default, read.on_conflict, read.kinds
                 items |= read.items
                 notes |= read.notes
                 resolutions |= read.resolutions
                 order = read.order or order
-    made = Decisions(default, "fail" if on_conflict == "fail" else "hold", items, order, notes, resolutions)
+    made = Decisions(default, "fail" if on_conflict == "fail" else "hold", kinds, items, order, notes, resolutions)
     return made, onto
 
 

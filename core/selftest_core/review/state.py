@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.apply_decisions import apply_decisions, build_kept_line
+from selftest_core.review.apply_decisions import apply_decisions, build_kept_line, publish_disabled_reason
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.plan import Targets, make_plan
 from selftest_core.review.changes.similar_changes import find_similar, hot_files
@@ -206,12 +206,3 @@ def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], 
         tuple(one for one in others if (before[one.oid], after[one.oid]) == (laid, held)),
         tuple(one for one in others if (before[one.oid], after[one.oid]) == (held, laid)),
     )
-
-
-def publish_disabled_reason(reviewed: Reviewed, kept: Line) -> str:
-    """The reason why publishing is useless or forbidden, empty where it is possible."""
-    found = [placed.status for placed in kept.items]
-    held = found.count(Status.HELD)
-    if held and reviewed.decisions.on_conflict == "fail":
-        return f"{held} kept {'change is' if held == 1 else 'changes are'} in conflict, which the decisions forbid"
-    return "" if Status.LAID in found else "no change is kept that the base does not have"

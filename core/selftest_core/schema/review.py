@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from selftest_core.review.decisions import rule_of
 from selftest_core.schema.model import EPOCH, Line, Shape, Text, instant
 from selftest_core.verify.schedule import ALONE
 
@@ -72,6 +73,9 @@ class ReviewItem(Shape):
     subject: Text
     why: Text = Field(description="Why the change has its place in the ranking.")
     decision: Literal["keep", "revert", "undecided"]
+    decided_by: Literal["items", "kinds", "default"] = Field(
+        "default", description="The part of the decisions that decides it."
+    )
     status: Literal["laid", "held", "void", "dropped"]
     commit: Oid | None = Field(
         description="The change's commit on the candidate branch; changes that are squashed share one."
@@ -132,6 +136,12 @@ class ReviewDocument(Shape):
     )
     published_verification: VerificationItem | None = Field(
         None, description="Of the exact tree that is published: the base with what is kept. null: none was asked for."
+    )
+    kept_weakening: list[Oid] = Field(
+        default_factory=list, description="Kept changes that weaken a test; the lines are in their `cautions`."
+    )
+    guarded: list[Oid] = Field(
+        default_factory=list, description="Changes that `kinds` does not keep, since they weaken a test."
     )
 
 
@@ -218,6 +228,7 @@ def review_document(
             subject=change.subject,
             why=why[change.oid],
             decision=reviewed.decided[change.oid].value,
+            decided_by=rule_of(change, reviewed.decisions).value,
             status=placed[change.oid].status.value,
             commit=placed[change.oid].commit,
             conflicts=[_text(conflict.path) for conflict in placed[change.oid].conflicts],
@@ -250,6 +261,8 @@ def review_document(
         published_verification=(
             None if verified is None or verified.published is None else _verification_item(verified, verified.published)
         ),
+        kept_weakening=[change.oid for change in reviewed.kept_weakening],
+        guarded=[change.oid for change in reviewed.guarded],
     )
 
 

@@ -15,6 +15,7 @@ from selftest_core.errors import RefusedError, ToolFailedError, ToolMissingError
 from selftest_core.git.command import Git
 from selftest_core.review.apply_decisions import Reviewed, apply_decisions, build_kept_line
 from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.plan import make_plan, resolve_branches
 from selftest_core.review.decisions import Decisions
 from selftest_core.review.engine import Engine
@@ -46,7 +47,7 @@ class Desk:
 
     def reviewed(self, *agents: str, **decisions: Decision) -> Reviewed:
         plan = make_plan(self.engine.store, resolve_branches(self.user, "main", agents))
-        return apply_decisions(self.engine, plan, Decisions(items=decisions))
+        return apply_decisions(self.engine, plan, Decisions(kinds={Kind.TEST: Decision.KEEP}, items=decisions))
 
     def text(self, reviewed: Reviewed, **more: object) -> PullRequest:
         return write_pull_request(reviewed, build_kept_line(self.engine, reviewed), **more)  # type: ignore[arg-type]
@@ -80,7 +81,8 @@ def test_the_text_says_what_by_whom_what_was_reverted_and_why_and_what_is_open(d
     )
     assert made.title == "Guard an empty cart by 3 agents"
     assert made.body == (
-        "1 fix and 1 change of tests, docs and build files, made by 3 agents and picked one by one by a person.\n"
+        "1 fix and 1 change of tests, docs and build files, made by 3 agents. "
+        "Kept: 1 decided on by name, 1 by the rule for changes of kind test.\n"
         "\n## Fixes\n\n- `[FIX_IMPL] Guard an empty cart` by `ada`, `bob` (1 file)\n"
         "\n## Tests, docs and build files\n\n- `[FIX_TEST] Test the cart` by `tom` (1 file)\n"
         "\n## Tests\n\n- `tests/test_cart.py::test_empty`: passes, reported by `ada`\n"
@@ -96,6 +98,7 @@ def test_the_text_says_what_by_whom_what_was_reverted_and_why_and_what_is_open(d
 def test_nothing_that_an_agent_wrote_is_obeyed_by_markdown(desk: Desk) -> None:
     (kept,) = desk.branch("ada", (EVIL, {"a.py": "2\n"}))
     made = desk.text(desk.reviewed("ada", **{kept: Decision.KEEP}))
+    assert made.body.startswith("1 fix, made by 1 agent. Each was decided on by name.\n")
     row = next(line for line in made.body.splitlines() if line.startswith("- "))
     assert row.startswith("- ``[FIX_IMPL] fixes #12 @everyone `rm` <img src=x> ](http://x)")
     assert row.endswith("`` by `ada` (1 file)")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,9 +16,12 @@ from selftest_core.git.command import Git
 from selftest_core.review.apply_decisions import apply_decisions, publish_review
 from selftest_core.review.batch import Request, review
 from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.plan import Plan, make_plan, resolve_branches, resolve_range, split_range
-from selftest_core.review.decisions import Decisions, parse_decisions, read_decisions
+from selftest_core.review.decisions import Decisions, decisions_json, parse_decisions, read_decisions
 from selftest_core.review.engine import Engine
+from selftest_core.review.publishing import is_branch_name, read_branches
+from selftest_core.review.pull_request import write_pull_request
 from selftest_core.schema.review import review_document
 
 if TYPE_CHECKING:
@@ -63,11 +67,13 @@ def test_many_branches_become_joint_tests_then_fixes(desk: Desk) -> None:
     log = desk.engine.store.git.ask("log", "--format=%s", f"{reviewed.plan.base}..{reviewed.line.tip}").splitlines()
     assert log[-1] == "Tests, docs and build files: 3 changes"
     assert len(log) == 3
-    assert len(reviewed.open) == 3
+    assert len(reviewed.open) == 6
 
 
 def test_only_what_is_kept_is_published_and_the_review_says_what_stays_open(desk: Desk) -> None:
-    decisions = Decisions(items={desk.oid("bob"): Decision.KEEP, desk.oid("eve~1"): Decision.REVERT})
+    decisions = Decisions(
+        kinds={Kind.TEST: Decision.KEEP}, items={desk.oid("bob"): Decision.KEEP, desk.oid("eve~1"): Decision.REVERT}
+    )
     reviewed = apply_decisions(desk.engine, desk.plan(), decisions)
     ref, line = publish_review(desk.engine, desk.user, reviewed, "fixes", desk.folder, os.environ)
     assert desk.repository.git("rev-parse", ref) == line.tip
@@ -104,15 +110,21 @@ def test_one_branch_keeps_its_order_and_its_commits(desk: Desk) -> None:
     assert moved.line.tree == reviewed.line.tree
 
 
-def test_reverting_everything_publishes_the_base(desk: Desk) -> None:
-    reviewed = apply_decisions(desk.engine, desk.plan(), Decisions(default=Decision.REVERT))
-    assert reviewed.line.tip == reviewed.plan.base
-    publish_review(desk.engine, desk.user, reviewed, "nothing", desk.folder, os.environ)
-    assert desk.oid("nothing") == desk.oid("main")
+@pytest.mark.parametrize("default", [Decision.REVERT, Decision.UNDECIDED])
+def test_what_nobody_keeps_is_not_published(desk: Desk, default: Decision) -> None:
+    reviewed = apply_decisions(desk.engine, desk.plan(), Decisions(default=default))
+    assert (reviewed.line.tip == reviewed.plan.base) is (default is Decision.REVERT)
+    with pytest.raises(RefusedError, match="nothing to publish"):
+        publish_review(desk.engine, desk.user, reviewed, "nothing", desk.folder, os.environ)
+    request = Request(("ada", "bob", "eve"), base="main", publish="nothing", decisions=desk.folder / "decisions.json")
+    (desk.folder / "decisions.json").write_text(json.dumps({"default": default.value}))
+    answer = review(request, desk.repository.folder, os.environ)
+    assert (answer.published, answer.not_published, answer.is_done) == (None, "no change is kept yet", False)
+    assert "refs/heads/nothing" not in desk.user.refs()
 
 
 def test_a_review_of_main_onto_itself_is_refused_to_publish(desk: Desk) -> None:
-    reviewed = apply_decisions(desk.engine, desk.plan(), Decisions())
+    reviewed = apply_decisions(desk.engine, desk.plan(), Decisions(default=Decision.KEEP))
     with pytest.raises(RefusedError, match="checked out"):
         publish_review(desk.engine, desk.user, reviewed, "main", desk.folder, os.environ)
 
@@ -149,6 +161,8 @@ def test_a_branch_without_anything_new_is_said(desk: Desk) -> None:
         ({"on_conflict": "panic"}, "on_conflict is 'panic'"),
         ({"order": ["a", "a"]}, "order must be"),
         ({"items": []}, "items must be an object"),
+        ({"kinds": {"tests": "keep"}}, "'tests' is not a kind of changes"),
+        ({"kinds": {"test": "yes"}}, r"'yes' is not a decision \(at test\)"),
     ],
 )
 def test_a_wrong_decisions_file_is_refused_by_name(document: object, says: str) -> None:
@@ -183,7 +197,8 @@ def test_onto_a_newer_base_what_is_there_already_is_void(desk: Desk) -> None:
 
 def test_a_review_without_a_screen_leaves_only_what_is_its_own(desk: Desk) -> None:
     top = desk.repository.folder
-    request = Request(("ada", "bob", "eve"), base="main", publish="fixes")
+    (desk.folder / "decisions.json").write_text('{"kinds": {"test": "keep"}}')
+    request = Request(("ada", "bob", "eve"), base="main", publish="fixes", decisions=desk.folder / "decisions.json")
     answer = review(request, top / "src", os.environ)
     assert not answer.is_done
     assert answer.published is not None
@@ -191,7 +206,9 @@ def test_a_review_without_a_screen_leaves_only_what_is_its_own(desk: Desk) -> No
     assert document.published == "refs/heads/fixes"
     log = desk.repository.git("log", "--reverse", "--format=%H %s", "main..fixes").splitlines()
     assert [f"{one.oid} {one.subject}" for one in document.commits] == log
-    assert [item.decision for item in document.items] == ["keep"] * 3 + ["undecided"] * 3
+    assert [(item.decision, item.decided_by) for item in document.items] == [
+        *[("keep", "kinds")] * 3, *[("undecided", "default")] * 3,
+    ]  # fmt: skip
     refs = set(desk.user.refs())
     sources = (f"sources/{desk.oid(name)}" for name in ("ada", "bob", "eve"))
     own = {f"refs/selftest/{document.review}/{name}" for name in ("candidate", "published/fixes", *sources)}
@@ -211,11 +228,89 @@ def test_a_conflict_can_be_made_to_forbid_publishing(desk: Desk) -> None:
     assert review(everything_else, desk.repository.folder, os.environ).is_done
 
 
-def test_a_change_that_weakens_a_test_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("decisions", "weaker", "other"),
+    [
+        ({}, "undecided default", "undecided default"),
+        ({"kinds": {"test": "keep"}}, "undecided default", "keep kinds"),
+        ({"kinds": {"test": "keep"}, "default": "keep"}, "keep default", "keep kinds"),
+        ({"kinds": {"test": "keep"}, "default": "revert"}, "revert default", "keep kinds"),
+        ({"kinds": {"test": "revert"}, "default": "keep"}, "revert kinds", "revert kinds"),
+        ({"kinds": {"docs": "keep", "implementation": "keep"}}, "undecided default", "undecided default"),
+        ({"default": "keep"}, "keep default", "keep default"),
+        ({"items": "keep"}, "keep items", "undecided default"),
+        ({"items": "revert", "kinds": {"test": "keep"}, "default": "keep"}, "revert items", "keep kinds"),
+    ],
+)
+def test_a_change_that_weakens_a_test_is_kept_by_name_or_by_an_explicit_default_only(
+    tmp_path: Path, decisions: dict[str, Any], weaker: str, other: str
+) -> None:
     repository = Repository.make(tmp_path / "r")
     repository.commit("Start", {"tests/test_sum.py": "def test_sum():\n    assert total() == 1000\n"})
     repository.git("checkout", "-q", "-b", "ada")
-    repository.commit("[FIX_TEST] Mend", {"tests/test_sum.py": "def test_sum():\n    assert total() <= 1000\n"})
-    result = review(Request(targets=("ada",), base="main"), repository.folder, os.environ)
-    (item,) = review_document(result.reviewed, result.candidate, None).items
-    assert item.cautions == ["weakens a test: tests/test_sum.py:2: test_sum: an assertion is changed"]
+    weak = repository.commit("[FIX_TEST] Mend", {"tests/test_sum.py": "def test_sum():\n    assert total() <= 1000\n"})
+    repository.commit("[FIX_TEST] Add", {"tests/test_new.py": "def test_new():\n    assert 1\n"})
+    if "items" in decisions:
+        decisions = {**decisions, "items": {weak: decisions["items"]}}
+    path = tmp_path / "decisions.json"
+    path.write_text(json.dumps(decisions))
+    assert decisions_json(read_decisions(path)).get("kinds") == decisions.get("kinds")
+    result = review(Request(("ada",), base="main", decisions=path, publish="fixes"), repository.folder, os.environ)
+    document = review_document(result.reviewed, result.candidate, None)
+    first, second = sorted(document.items, key=lambda item: item.source != weak)
+    assert first.cautions == ["weakens a test: tests/test_sum.py:2: test_sum: an assertion is changed"]
+    assert [f"{one.decision} {one.decided_by}" for one in (first, second)] == [weaker, other]
+    assert document.kept_weakening == ([weak] if first.decision == "keep" else [])
+    assert document.guarded == (
+        [weak]
+        if decisions.get("kinds") == {"test": "keep"} and weaker[-5:] == "fault" and first.decision != "keep"
+        else []
+    )
+    is_published = "refs/heads/fixes" in repository.git("for-each-ref", "--format=%(refname)").split()
+    assert is_published is ("keep" in (first.decision, second.decision))
+    if result.published is not None:
+        text = write_pull_request(result.reviewed, result.published[1]).body
+        assert ("## Kept, and weakens a test" in text) is (first.decision == "keep")
+        assert ("`tests/test_sum.py:2`: `test_sum: an assertion is changed`" in text) is (first.decision == "keep")
+
+
+def test_names_of_branches_are_those_that_git_takes(desk: Desk) -> None:
+    dice = random.Random(5)
+    words = [
+        "a",
+        "B",
+        ".",
+        "..",
+        "/",
+        "@",
+        "{",
+        "@{",
+        ".lock",
+        "lock",
+        " ",
+        "~",
+        "^",
+        ":",
+        "?",
+        "*",
+        "[",
+        "\\",
+        "-",
+        "ä",
+        "\x7f",
+    ]
+    names = ["".join(dice.choices(words, k=dice.randint(1, 4))) for _ in range(250)]
+    for name in dict.fromkeys(names):
+        if "\0" not in name:
+            assert is_branch_name(name) is desk.user.run("check-ref-format", f"refs/heads/{name}").ok, name
+
+
+def test_a_name_that_cannot_be_published_is_told_before(desk: Desk) -> None:
+    desk.repository.git("branch", "taken/deep", "main")
+    branches = read_branches(desk.user, "review-x")
+    names = ("fixes", "main", "ada", "taken", "ada/more", "a..b", "-x", "")
+    assert [branches.disabled_reason(name) for name in names] == [
+        "", "main is checked out", "ada exists already and is not from this review", "taken is taken by taken/deep",
+        "ada/more is taken by ada", "'a..b' is not a valid branch name", "'-x' is not a valid branch name",
+        "'' is not a valid branch name",
+    ]  # fmt: skip

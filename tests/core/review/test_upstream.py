@@ -45,7 +45,7 @@ def test_a_branch_that_moves_brings_what_is_new_and_changes_no_decision(desk: Re
         assert state.total == 5
         assert set(state.missing) == {reverted}
         assert state.undo_text.startswith("revert")
-        assert session.decide([oid(desk, "ada")], Decision.KEEP).decided == 4
+        assert session.decide([oid(desk, "ada")], Decision.KEEP).decided == 1
         line = session.state.reviewed.line
     replay = Request(ALL.targets, base="main", decisions=state.home / "decisions.json")
     assert review(replay, desk.folder, environ(desk)).reviewed.line.tip == line.tip
@@ -141,7 +141,7 @@ def test_a_pull_request_is_of_what_was_published(desk: Repository) -> None:
     surroundings = environ(desk)
     surroundings["PATH"] = f"{home / 'bin'}{os.pathsep}{surroundings['PATH']}"
     with ReviewSession.open(ALL, desk.folder, surroundings, lambda text: None) as session:
-        session.decide([oid(desk, "bob")], Decision.KEEP)
+        session.decide([oid(desk, "bob"), oid(desk, "bob~1")], Decision.KEEP)
         session.note(oid(desk, "bob"), "as it was meant")
         with pytest.raises(RefusedError, match="is not published"):
             session.open_pull_request()

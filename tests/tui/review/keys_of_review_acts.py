@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
     assert one.row("Guard").decision is Decision.KEEP
-    await one.press(key)
+    assert one.table.row is not None
+    assert one.table.row.number == 2, "the next open one"
+    await one.press("up", key)
     assert "kept already" in one.toasts
 
 
@@ -49,7 +51,7 @@ async def _(one: Reviewing, key: str) -> None:
 
 @does("undecide")
 async def _(one: Reviewing, key: str) -> None:
-    await one.press("y", key)
+    await one.press("y", "up", key)
     assert one.row("Guard").decision is Decision.UNDECIDED
 
 
@@ -57,7 +59,7 @@ async def _(one: Reviewing, key: str) -> None:
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
     assert "nothing to undo" in one.toasts
-    await one.press("y", "x", key)
+    await one.press("y", "up", "x", key)
     assert one.row("Guard").decision is Decision.KEEP
     await one.press(key)
     assert one.row("Guard").decision is Decision.UNDECIDED
@@ -73,7 +75,9 @@ async def _(one: Reviewing, key: str) -> None:
 async def _(one: Reviewing, key: str) -> None:
     wanted = {"Y": Decision.KEEP, "X": Decision.REVERT, "U": Decision.UNDECIDED}[key]
     if wanted is Decision.UNDECIDED:
-        await one.press("y")
+        await one.press("home", "y")
+        await one.go_to("Guard the empty cart")
+        await one.press("y", "up")
     await one.press(key)
     await asked(one, Choose)
     await one.press("enter")

@@ -58,7 +58,7 @@ async def test_what_gh_says_is_told_and_the_review_goes_on(shop: Repository, tmp
     path = f"{make_gh(tmp_path / 'bin')}:{os.environ['PATH']}"
     environ = environ_of(shop, PATH=path, CALL=str(tmp_path / "call.json"), FAIL="1")
     async with reviewing(shop, environ=environ) as one:
-        await one.press("P", "enter")
+        await one.press("home", "y", "P", "enter")
         await one.until(lambda: one.top is not one.screen, "the question")
         await one.press("y")
         await one.until(lambda: "published as reviewed" in one.head, "published")

@@ -38,9 +38,9 @@ def bare_fleet(shop: Repository) -> AbstractAsyncContextManager[Driven]:
 
 async def test_deciding(shop: Repository) -> None:
     async with reviewing(shop) as one:
-        await one.press("y", "j", "j", "x")
+        await one.press("y", "j", "x")
         await one.go_to("Retry a payment")
-        assert "6 of 12 decided" in one.head
+        assert "2 of 12 decided" in one.head
         assert "can be published" in one.head
         assert any(line.startswith(" ✗") and "Keep the query" in line for line in one.lines)
         assert any("+     if answer.status == 500:" in line for line in one.diff_lines)
@@ -62,7 +62,7 @@ async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> 
         assert any("✓ …" in line and "Guard" in line for line in one.lines)
         assert one.state.decisions.items == {}, "nothing was obeyed yet"
         assert one.screen.under_way, "quitting now asks twice"
-        await press(one.fleet.app, "j", "z")
+        await press(one.fleet.app, "k", "z")
         may_go_on.set()
         await slow
         await one.settled()
@@ -73,9 +73,7 @@ async def test_a_decision_is_shown_before_its_line_is_laid(shop: Repository) -> 
         may_go_on.set()
         await slow
         await one.settled()
-        row = one.table.row
-        assert row is not None
-        assert row.decision is Decision.KEEP, "fingers are faster than what they take back and do again"
+        assert one.row("Guard").decision is Decision.KEEP, "fingers are faster than what they take back and do again"
 
 
 async def test_an_act_that_fails_takes_back_nothing_that_was_done_before_it(shop: Repository) -> None:
@@ -188,7 +186,7 @@ async def test_what_cannot_be_opened_is_said_where_one_was(shop: Repository) -> 
 
 async def test_leaving_and_coming_back_finds_everything(shop: Repository) -> None:
     async with reviewing(shop, size=(100, 24)) as one:
-        await one.press("y", "j", "j", "x")
+        await one.press("y", "j", "x")
     async with reviewing(shop, size=(100, 24)) as one:
         assert one.row("Guard").decision is Decision.KEEP
         assert one.row("Keep the query").decision is Decision.REVERT
@@ -230,7 +228,7 @@ async def test_what_commits_say_is_text_and_a_group_is_decided_as_one(shop: Repo
         await one.press("home", "x")
         assert {row.decision for row in one.screen.rows if not row.number} == {Decision.REVERT}
         await one.press("z")
-        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.KEEP}, "one act, one undo"
+        assert {row.decision for row in one.screen.rows if not row.number} == {Decision.UNDECIDED}, "one act, one undo"
         await one.go_to("Draw the logo")
         svg = await one.picture()
         assert "\x1b" not in svg
@@ -276,3 +274,37 @@ async def test_what_was_left_out_is_told(shop: Repository) -> None:
         assert "1 branch was left out" in "".join(problem.title for problem in one.screen.problems)
         await one.press("e")
         assert isinstance(one.top, Page)
+
+
+async def test_a_group_keeps_all_but_what_weakens_a_test(shop: Repository) -> None:
+    weaker = "def test_total():\n    assert Cart().total() <= 1000  # [bold]\n"
+    shop.git("checkout", "-q", "release")
+    shop.commit("Test the total", {"tests/test_total.py": "def test_total():\n    assert Cart().total() == 0\n"})
+    shop.git("checkout", "-q", "-b", "zoe")
+    shop.commit("[FIX_TEST] Mend the total", {"tests/test_total.py": weaker})
+    shop.commit("[FIX_TEST] Test the login", {"tests/test_in.py": "def test_in():\n    assert True\n"})
+    shop.git("checkout", "-q", "main")
+    async with reviewing(shop, Request(targets=("ada", "zoe"), base="release"), size=(110, 24)) as one:
+        await one.press("home", "left")
+        assert "y keeps all but 1 that weakens a test" in one.pane.text_of("headline")
+        await one.press("y")
+        kept = {row.change.subject: row.decision for row in one.screen.rows if not row.number}
+        assert kept.pop("[FIX_TEST] Mend the total") is Decision.UNDECIDED
+        assert set(kept.values()) == {Decision.KEEP}
+        row = one.table.row
+        assert row is not None
+        assert (row.change.subject, row.weakens) == ("[FIX_TEST] Mend the total", True), "the cursor points at it"
+        assert "1 change weakens a test" in one.toasts
+        await one.press("2")
+        said = one.pane.text_of("members")
+        assert "tests/test_total.py:2: test_total: an assertion is changed" in said
+        assert "- assert Cart().total() == 0\n+ assert Cart().total() <= 1000  # [bold]\n" in said
+        assert any("▼" in line and "Mend the total" in line for line in one.lines)
+        compare("review-weakens", await one.picture())
+        await one.press("home", "y")
+        assert "Only what weakens a test is left (1)" in one.toasts
+        await one.press("z")
+        assert not any(row.decision is Decision.KEEP for row in one.screen.rows), "one act, one undo"
+        await one.go_to("Mend the total")
+        await one.press("y")
+        assert one.row("Mend the total").decision is Decision.KEEP, "kept by name"

@@ -28,10 +28,11 @@ def add_review(add_command: AddCommand) -> None:
     """Add the command and its flags."""
     command = add_command(
         """The branches are those of a run, of agents, or any others. Identical changes are shown once, with all their
-        authors; changes in conflict are left out until they are resolved. Only kept changes are published; your
-        checkout, index and other branches are never touched. Ends with 1 where a change is undecided or in
-        conflict. --verify runs the tests again before a branch is written; --require-verified publishes only a branch
-        whose own tests pass, else ends with 4.""",
+        authors; changes in conflict are left out until they are resolved. Every change is undecided until you keep or
+        revert it, and only kept changes are published; your checkout, index and other branches are never touched.
+        Ends with 1 where a change is undecided or in conflict, or where nothing is kept that could be published.
+        --verify runs the tests again before a branch is written; --require-verified publishes only a branch whose own
+        tests pass, else ends with 4.""",
         """
         selftest-tui review                the newest run of this repository
         selftest-tui review --agents ada bob eve
@@ -118,8 +119,15 @@ def _summary_lines(result: BatchResult) -> list[str]:
     lines = [f"{plural(len(reviewed.order), 'change')} of {plural(len(agents), 'agent')}"]
     lines += [f"left out: {name}: {reason}" for name, reason in reviewed.plan.left_out]
     lines += [f"check {change.oid[:12]}: {words}" for change in reviewed.order for words in change.cautions]
+    for changes, words in (
+        (reviewed.kept_weakening, "kept, and weakens a test"),
+        (reviewed.guarded, "not kept by its kind, since it weakens a test"),
+    ):
+        lines += [f"{words}: {change.oid[:12]}: {change.subject}" for change in changes]
     if reviewed.open:
         lines.append(f"{len(reviewed.open)} open: undecided or in conflict; undecided changes are never published")
+    if result.not_published:
+        lines.append(f"nothing is published: {result.not_published}")
     if result.published is not None:
         authors = {name for commit in result.commits for name in commit.authors}
         made = f"{plural(len(result.commits), 'commit')} by {plural(len(authors), 'author')}"

@@ -22,7 +22,7 @@ from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.review import words as review_words
 from selftest_tui.review.keys import ReviewSituation
-from selftest_tui.review.lines import ReviewGroup, scopes, subject_of
+from selftest_tui.review.lines import ReviewGroup, ReviewRow, scopes, subject_of
 from selftest_tui.review.moves import ReviewMoves
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.choose import Choose
@@ -40,13 +40,18 @@ if TYPE_CHECKING:
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import Published, ReviewState
     from selftest_tui.fleet.screen import FleetScreen
-    from selftest_tui.review.lines import ReviewRow
     from selftest_tui.shared.widgets.prompt import Prompt
 
 _VERBS = {Decision.KEEP: "Keep", Decision.REVERT: "Revert", Decision.UNDECIDED: "Make undecided"}
 _DEFAULT_BRANCH = "reviewed"
 UNDOING, REDOING = "undoing", "redoing"
 """Descriptions of a running undo and redo."""
+
+
+def _listed(row: ReviewRow) -> str:
+    """Return a change as a line of a question."""
+    mark = f"{review_words.WEAKENS} " if row.weakens else ""
+    return f"{row.number or '':>3}  {mark}{subject_of(row.change)}"
 
 
 class ReviewActions(ReviewMoves):
@@ -150,8 +155,26 @@ class ReviewActions(ReviewMoves):
     # deciding
 
     async def do_keep(self) -> None:
-        """Keep it, or all of the group."""
-        await self._decide(self.targets, Decision.KEEP)
+        """Keep it and go on to the next open change; of a group, keep all that weaken no test."""
+        line, rows = self.table.line, self.targets
+        if not isinstance(line, ReviewGroup):
+            self._go_on()
+            await self._decide(rows, Decision.KEEP)
+            return
+        left = [row for row in rows if row.weakens and row.decision is not Decision.KEEP]
+        if left:
+            self.fold(line, False)
+            self.table.go_to_key(left[0].oid)
+            changes = "1 change weakens a test" if len(left) == 1 else f"{len(left)} changes weaken a test"
+            self.say(f"{changes}, and stays as it was. Look at the lines; y keeps it.", "Not kept")
+        await self._decide([row for row in rows if not row.weakens], Decision.KEEP)
+
+    def _go_on(self) -> None:
+        """Move to the next open change below, if there is one."""
+        lines = self.table.shown.lines[self.table.cursor + 1 :]
+        following = next((one.oid for one in lines if isinstance(one, ReviewRow) and one.is_open), None)
+        if following is not None:
+            self.table.go_to_key(following)
 
     async def do_undecide(self) -> None:
         """Make it undecided, or all of the group."""
@@ -240,8 +263,11 @@ class ReviewActions(ReviewMoves):
         if chosen is None:
             return
         rows = named[chosen]
-        lines = [f"{row.number or '':>3}  {subject_of(row.change)}" for row in rows]
+        lines = [_listed(row) for row in rows]
         says = "z undoes it in one step."
+        weaker = sum(row.weakens for row in rows)
+        if decision is Decision.KEEP and weaker:
+            says = f"{weaker} of them {'weakens' if weaker == 1 else 'weaken'} a test ({review_words.WEAKENS}). {says}"
         if decision is Decision.REVERT:
             needing, unblocked = await self._consequences(rows) if len(rows) > 1 else ((), ())
             if needing:
@@ -420,7 +446,7 @@ class ReviewActions(ReviewMoves):
             f"{present.plural(len(kept), 'change')} on {state.plan.base[:12]}: +{state.stat[0]} -{state.stat[1]} lines."
         )
         says += f"\n{left[:1].upper()}{left[1:]}." if left else "\nNothing is left out."
-        lines = [f"{row.number or '':>3}  {subject_of(row.change)}" for row in kept]
+        lines = [_listed(row) for row in kept]
         question = Question(f"Publish as {branch}?", says, lines, yes="Publish")
         if await self.app.push_screen_wait(question) is not True:
             return

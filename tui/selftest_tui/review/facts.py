@@ -51,8 +51,10 @@ def headline(row: ReviewRow) -> Content:
         (place, MUTED), present.clean(row.why) or "in the order of the branch", "\n",
         said, (" · not verified", MUTED),
     ]  # fmt: skip
-    for words in row.change.cautions[:1]:
-        pieces += ["\n", (f"check: {present.clean(words)}", "$text-warning")]
+    cautions = row.change.cautions
+    for words in cautions[:1]:
+        more = f" (and {len(cautions) - 1} more: 2 shows them)" if len(cautions) > 1 else ""
+        pieces += ["\n", (f"check: {present.clean(words)}{more}", "$text-warning")]
     return Content.assemble(*pieces)
 
 
@@ -74,6 +76,7 @@ def members(row: ReviewRow) -> Content:
     for source in sources[:MOST_LISTED]:
         _source(pieces, source, is_applied=source.oid == row.oid)
     _rest(pieces, len(sources))
+    _weakenings(pieces, row)
     applied = next(source for source in row.change.sources if source.oid == row.oid)
     _title(pieces, "message")
     pieces += [block(applied.commit.text.strip(), _MOST_OF_A_MESSAGE), "\n"]
@@ -83,6 +86,21 @@ def members(row: ReviewRow) -> Content:
         pieces.append(f"{sign} {present.clean(path.path)}\n")
     _rest(pieces, len(row.change.paths))
     return Content.assemble(*pieces)
+
+
+def _weakenings(pieces: Pieces, row: ReviewRow) -> None:
+    """Add the lines by which a change makes a test easier to pass."""
+    found = row.change.weakenings
+    if found:
+        _title(pieces, "weakens a test")
+    for one in found[:MOST_LISTED]:
+        pieces.append((f"{present.clean(one.place)}: {present.clean(one.what)}\n", "$text-warning"))
+        before, after = (one.text, "") if one.was_deleted else (one.old_text, one.text)
+        if before:
+            pieces.append((f"- {present.clean(before.expandtabs(4))}\n", "$text-error"))
+        if after:
+            pieces.append((f"+ {present.clean(after.expandtabs(4))}\n", "$text-success"))
+    _rest(pieces, len(found))
 
 
 def _source(pieces: Pieces, source: Source, *, is_applied: bool) -> None:
@@ -101,7 +119,13 @@ def group_members(group: ReviewGroup) -> Content:
     for row in group.members[:MOST_LISTED]:
         pieces += [*_named(row), "\n"]
     _rest(pieces, len(group.members))
-    pieces += ["\n", ("y, x and u decide on all of them; move to one to decide on it alone.", MUTED)]
+    pieces += [
+        "\n",
+        (
+            "y, x and u decide on all of them, but y keeps none that weakens a test; move to one to decide on it alone.",
+            MUTED,
+        ),
+    ]
     return Content.assemble(*pieces)
 
 
@@ -239,6 +263,7 @@ def _named(row: ReviewRow) -> Pieces:
     sign = review_words.DECISIONS[row.decision]
     style = {Decision.KEEP: "$text-success", Decision.REVERT: "$text-error", Decision.UNDECIDED: MUTED}[row.decision]
     number = f"{row.number:>3} " if row.number else "    "
+    status = f"{review_words.WEAKENS} {status}" if row.weakens else status
     return [(f"{sign} ", style), (f"{status}{number}", MUTED), subject_of(row.change)]
 
 

@@ -68,8 +68,14 @@ def _none_shown(now: ReviewSituation) -> str | None:
 
 
 def keep_disabled_reason(now: ReviewSituation) -> str | None:
-    """At least one decision must change."""
-    return targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: u makes it undecided again")
+    """At least one decision must change. A group does not keep what weakens a test."""
+    why = targets_disabled_reason(now) or _is_so(now, Decision.KEEP, "kept already: u makes it undecided again")
+    if why is not None or not now.on_group:
+        return why
+    left = [row for row in now.targets if row.decision is not Decision.KEEP]
+    if any(not row.weakens for row in left):
+        return None
+    return f"Only what weakens a test is left ({len(left)}): → opens the group, y on each one keeps it."
 
 
 def revert_disabled_reason(now: ReviewSituation) -> str | None:
@@ -190,7 +196,8 @@ MOVE = (
 )  # fmt: skip
 
 DECIDE = (
-    Key(("y",), "y", "keep", "keep", "keep it: it will be published", _DECIDE, line=1,
+    Key(("y",), "y", "keep", "keep", "keep it: it will be published; on a group all but what weakens a test",
+        _DECIDE, line=1,
         disabled_reason=keep_disabled_reason),
     Key(("x",), "x", "revert", "revert", "revert it: drop it from the branch; first lists the changes that need it and "
         "the conflicts that this unblocks", _DECIDE, line=2, disabled_reason=revert_disabled_reason, opens=True),

@@ -57,6 +57,11 @@ class ReviewRow:
         return self.change.oid
 
     @property
+    def weakens(self) -> bool:
+        """True if it makes a test easier to pass."""
+        return bool(self.change.weakenings)
+
+    @property
     def is_open(self) -> bool:
         """True while a person must decide or resolve a conflict."""
         if self.decision is Decision.REVERT or self.status is Status.VOID:
@@ -217,7 +222,7 @@ def lay_out(
 
 FILTER = Language(
     states=(
-        "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed",
+        "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed", "weakens",
         *(state for state in (*Decision, *Status) if state not in ("undecided",)),
     ),
     fields=("kind", "agent", "file", "commit"),
@@ -236,6 +241,7 @@ def facts_of(row: ReviewRow) -> Facts:
     states: list[str] = [row.decision, row.status]
     states += [_SHOWN_STATES[one] for one in (row.decision, row.status) if one in _SHOWN_STATES]
     marks = {"new": row.is_new, "open": row.is_open, "noted": row.has_note, "needed": bool(row.needed_by)}
+    marks["weakens"] = row.weakens
     states += [word for word, has in marks.items() if has]
     fields = _fields_of(change)
     parts = (change.subject, *fields["agent"], *fields["file"], *fields["commit"])
@@ -259,6 +265,7 @@ def filters_for(row: ReviewRow | None) -> list[tuple[str, str]]:
         ("is:empty", "empty changes: the branch has them already"),
         ("is:reverted", "reverted changes"),
         ("is:noted", "changes with a note"),
+        ("is:weakens", "changes that weaken a test"),
         ("kind:impl", "implementation fixes"),
         ("kind:test", "tests"),
         ("kind:docs", "docs"),

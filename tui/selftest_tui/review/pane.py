@@ -153,7 +153,11 @@ class ReviewPane(Vertical, can_focus=False):
     def _show_group(self, group: ReviewGroup) -> None:
         state = self._state
         self._show_title(f"{present.clean(group.title)} · {present.plural(len(group.members), 'change')}")
+        weaker = sum(row.weakens for row in group.members)
         hint = "y keeps them all, x reverts them all; → opens the group"
+        if weaker:
+            what = "1 that weakens a test" if weaker == 1 else f"{weaker} that weaken a test"
+            hint = f"y keeps all but {what}, x reverts them all; → opens the group"
         self._show_text("headline", Content.styled(hint, "$foreground-muted"))
         self._show_text("members", review_facts.group_members(group))
         one = Content.styled("This is a group: move to one of its changes.", "$foreground-muted")

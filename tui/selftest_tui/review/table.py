@@ -71,7 +71,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         return changed_places(before, after)
 
     def first_place(self, after: ReviewLines) -> int:
-        """Return the first line below the joint commit, which is decided already."""
+        """Return the first change with a commit of its own; the group above it is decided with one key."""
         return next((at for at, line in enumerate(after.lines) if isinstance(line, ReviewRow) and line.number), 0)
 
     def titles(self, width: int) -> str:

@@ -19,7 +19,7 @@ DECISION_WORDS = {Decision.KEEP: "kept", Decision.REVERT: "reverted", Decision.U
 STATUSES = {Status.LAID: " ", Status.HELD: "↯", Status.VOID: "∅", Status.DROPPED: " "}
 STATUS_STYLES = {Status.LAID: "muted", Status.HELD: "warning", Status.VOID: "muted", Status.DROPPED: "muted"}
 SETTLING = "…"
-NEEDED_BY, NOTE, NEW, ALIKE, HOT = "↧", "✎", "new", "≈", "⊛"
+NEEDED_BY, NOTE, NEW, ALIKE, HOT, WEAKENS = "↧", "✎", "new", "≈", "⊛", "▼"
 CLAIMED, CLAIMED_RED, UNVERIFIED = "✔", "✘", "?"
 KINDS = {Kind.IMPLEMENTATION: "impl", Kind.TEST: "test", Kind.DOCS: "docs", Kind.BUILD: "build", Kind.MIXED: "mixed"}
 HOT_FROM = 3
@@ -35,6 +35,7 @@ MEANINGS = (
     ),
     (STATUSES[Status.VOID], "empty: the branch has these changes already"),
     (SETTLING, "decided; the branch is being updated"),
+    (WEAKENS, "it weakens a test: an assertion, a test or a limit is changed; 2 shows the lines"),
     (f"{NEEDED_BY}2", "two later changes need it"),
     (f"{ALIKE}2", "two other changes are nearly the same"),
     (f"{HOT}9", "nine agents changed one of its files"),
@@ -49,6 +50,7 @@ def marks(row: ReviewRow) -> str:
     """Return the marks of a change in few cells, the gravest first."""
     said = [
         status_words(row),
+        WEAKENS if row.weakens else "",
         f"{NEEDED_BY}{row.needed_by}" if row.needed_by else "",
         f"{ALIKE}{row.alternatives}" if row.alternatives else "",
         f"{HOT}{row.hot}" if row.hot >= HOT_FROM else "",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LARGEST_TEST_FILE = 1024 * 1024
 """Bytes; a larger file is not compared."""
+_TOO_LARGE = "\0too large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,7 @@ class Change:
     @property
     def cautions(self) -> tuple[str, ...]:
         """Warnings before it is kept, with its paths, not yet safe to show."""
-        weaker = []
-        for one in self.weakenings:
-            place = f"{one.path}:{one.line}" + (" before" if one.was_deleted else "")
-            weaker.append(f"weakens a test: {place}: {one.what}")
-        return (*weaker, *cautions(self.paths))
+        return (*(f"weakens a test: {one.place}: {one.what}" for one in self.weakenings), *cautions(self.paths))
 
     @property
     def oid(self) -> str:
@@ -241,14 +238,17 @@ def _weakenings(store: ObjectStore, paths: Sequence[PathChange]) -> tuple[Weaken
         if one.path.endswith(".py")
         and (kind_of_path(one.path) is Kind.TEST or one.path.rpartition("/")[2] == "conftest.py")
     }
-    return find_weakenings(files) if files else ()
+    large = [path for path, (before, _) in files.items() if before is _TOO_LARGE]
+    unseen = tuple(Weakening(path, 1, "too large to be compared") for path in large)
+    small = {path: texts for path, texts in files.items() if path not in large}
+    return (*unseen, *find_weakenings(small)) if files else ()
 
 
 def _text(store: ObjectStore, side: Side | None) -> str | None:
     if side is None or not side.mode.startswith("100"):
         return None
     body = store.read(side.oid)[1]
-    return body.decode("utf-8", "replace") if len(body) <= _LARGEST_TEST_FILE else ""
+    return body.decode("utf-8", "replace") if len(body) <= _LARGEST_TEST_FILE else _TOO_LARGE
 
 
 def _message(picked: Source, sources: Sequence[Source]) -> bytes:

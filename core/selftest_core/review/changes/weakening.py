@@ -2,19 +2,24 @@
 
 Found are: tests that are deleted, skipped or expected to fail; assertions that are removed or changed; cases taken out
 of a parametrization; limits that are raised; fixtures that are changed or that now reach every test. It errs towards
-finding too much: a person looks at the lines. Moving or renaming a test weakens nothing, nor does adding assertions.
+finding too much: a person looks at the lines, which come along. Moving or renaming a test weakens nothing, nor does
+adding assertions.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+_LONGEST = 300
+"""Characters of a line."""
 
 type _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -28,12 +33,23 @@ _TIGHTER = {
 
 @dataclass(frozen=True, slots=True)
 class Weakening:
-    """One place. `line`: 1-based, in the file as it is afterwards, or before where it was deleted (`was_deleted`)."""
+    """One place. `line`: 1-based, in the file as it is afterwards, or before where it was deleted (`was_deleted`).
+
+    `text`: that line of the file. `old_line`, `old_text`: the line that it replaces, 0 and empty where there is none.
+    """
 
     path: str
     line: int
     what: str
     was_deleted: bool = False
+    old_line: int = 0
+    text: str = ""
+    old_text: str = ""
+
+    @property
+    def place(self) -> str:
+        """The path and the line, as `tests/test_it.py:3`."""
+        return f"{self.path}:{self.line}" + (" before" if self.was_deleted else "")
 
 
 def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple[Weakening, ...]:
@@ -51,7 +67,19 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
             found += _compare(path, before, after or ast.Module([], []), kept)
         elif after is not None:
             found += [one for one in _reaching(path, after) if path.endswith("conftest.py")]
-    return tuple(found)
+    return tuple(_with_lines(one, *files[one.path]) for one in found)
+
+
+def _with_lines(found: Weakening, before: str | None, after: str | None) -> Weakening:
+    """Add the lines of the file."""
+    new = _line_of(before if found.was_deleted else after, found.line)
+    return replace(found, text=new, old_text=_line_of(before, found.old_line))
+
+
+def _line_of(text: str | None, number: int) -> str:
+    # Split as Python's parser counts lines, which are not those of str.splitlines().
+    lines = (text or "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[number - 1].strip()[:_LONGEST] if 0 < number <= len(lines) else ""
 
 
 def _compare(path: str, before: ast.Module, after: ast.Module, kept: Counter[str]) -> Iterator[Weakening]:
@@ -68,7 +96,8 @@ def _compare(path: str, before: ast.Module, after: ast.Module, kept: Counter[str
     old_fixtures, new_fixtures = _fixtures(before), _fixtures(after)
     for name, fixture in new_fixtures.items():
         if name in old_fixtures and ast.dump(old_fixtures[name]) != ast.dump(fixture):
-            yield Weakening(path, fixture.lineno, f"the fixture {name} is changed")
+            old_line = old_fixtures[name].lineno
+            yield Weakening(path, fixture.lineno, f"the fixture {name} is changed", old_line=old_line)
         elif name not in old_fixtures and _is_autouse(fixture):
             yield Weakening(path, fixture.lineno, f"the fixture {name} reaches every test")
     yield from _compare_constants(path, before, after)
@@ -92,7 +121,7 @@ def _compare_tests(path: str, name: str, before: _Function, after: _Function) ->
         if number >= len(added):
             yield Weakening(path, one.lineno, f"{name}: an assertion is removed", was_deleted=True)
         elif not _is_tighter(one, added[number]):
-            yield Weakening(path, added[number].lineno, f"{name}: an assertion is changed")
+            yield Weakening(path, added[number].lineno, f"{name}: an assertion is changed", old_line=one.lineno)
     for handler in _swallowing(after, before):
         yield Weakening(path, handler.lineno, f"{name}: a failure is caught")
     first = _early_return(after)
@@ -109,9 +138,12 @@ def _compare_marks(path: str, name: str, before: Iterable[ast.expr], after: Iter
         elif "parametrize" in words:
             same = next((one for one in old if "parametrize" in _words(one) and _first(one) == _first(mark)), None)
             if same is not None and _lost_cases(same, mark):
-                yield Weakening(path, mark.lineno, f"{name}: cases are taken out or changed")
-        elif any(_words(one) == words for one in old):
-            yield Weakening(path, mark.lineno, f"{name}: a limit or mark is changed")
+                what = f"{name}: cases are taken out or changed"
+                yield Weakening(path, mark.lineno, what, old_line=same.lineno)
+        else:
+            same = next((one for one in old if _words(one) == words), None)
+            if same is not None:
+                yield Weakening(path, mark.lineno, f"{name}: a limit or mark is changed", old_line=same.lineno)
 
 
 def _compare_classes(path: str, before: ast.Module, after: ast.Module) -> Iterator[Weakening]:
@@ -125,7 +157,7 @@ def _compare_constants(path: str, before: ast.Module, after: ast.Module) -> Iter
     old = _constants(before)
     for name, node in _constants(after).items():
         if name in old and ast.dump(old[name]) != ast.dump(node):
-            yield Weakening(path, node.lineno, f"{name} is changed")
+            yield Weakening(path, node.lineno, f"{name} is changed", old_line=old[name].lineno)
 
 
 def _parse(text: str | None) -> ast.Module | None:
