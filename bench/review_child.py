@@ -14,6 +14,7 @@ import scenes
 from bench.histories import history
 from selftest_core.review.changes.inputs import Request
 from selftest_tui.app.app import FleetApp
+from selftest_tui.review.lines import ReviewGroup
 from selftest_tui.review.screen import ReviewScreen
 from simulated.watch import StillWatch
 
@@ -51,7 +52,7 @@ async def decisions(made: History, count: int) -> dict[str, Any]:
             await _painted(screen)
             now = screen.table.row
             assert now is not None
-            key = "d" if now.decision.value != "revert" and number % 2 else "y" if now.decision.value != "keep" else "d"
+            key = "x" if now.decision.value != "revert" and number % 2 else "y" if now.decision.value != "keep" else "x"
             times = await _decided(app, screen, now, key)
             shown.append(times[0])
             laid.append(times[1])
@@ -66,12 +67,19 @@ async def _decided(app: FleetApp, screen: ReviewScreen, row: ReviewRow, key: str
     state = screen.state
     began = time.perf_counter()
     app.post_message(events.Key(key, key))
-    await _until(lambda: screen.table.row is not None and screen.table.row.decision is not row.decision)
+    await _until(lambda: _row(screen, row.oid).decision is not row.decision)
     await _painted(screen)
     shown = (time.perf_counter() - began) * 1000
     await _until(lambda: screen.state is not state and screen.is_settled)
     await _painted(screen)
     return shown, (time.perf_counter() - began) * 1000
+
+
+def _row(screen: ReviewScreen, oid: str) -> ReviewRow:
+    """The change as the table shows it: after a decision the cursor is on the next one."""
+    line = screen.table.shown.lines[screen.table.shown.places[oid]]
+    assert not isinstance(line, ReviewGroup)
+    return line
 
 
 async def _opened(app: FleetApp) -> ReviewScreen:

@@ -39,7 +39,7 @@ def test_a_conflict_is_resolved_in_an_editor_on_a_copy() -> None:
         editor = world.script("edit", EDITOR)
         names = [name for name, *_ in AGENTS]
         with in_terminal(world, "--base", "main", *names, EDITOR=str(editor)) as session:
-            session.wait_for("3 of 6 decided")
+            session.wait_for("0 of 6 decided")
             session.wait_for("1 in conflict")
             session.type_text("/")
             session.wait_for("⏎ keep")
@@ -74,7 +74,7 @@ def test_how_it_ends() -> None:
     with a_world() as world:
         make_desk(world.repository)
         with in_terminal(world, "--base", "main", "ada") as session:
-            session.wait_for("1 of 2 decided")
+            session.wait_for("0 of 2 decided")
             session.type_text("q")
             assert session.wait_for_end() == 1, "a change is left undecided"
         with in_terminal(world, "--base", "main", "nobody") as session:

@@ -80,7 +80,7 @@ def test_three_agents_are_reviewed_through_a_kill_to_a_published_branch() -> Non
             session.send_keys("Home")
             session.type_text("y")
             session.wait_for("1 of 3 decided")
-            session.type_text("jx")
+            session.type_text("x")  # the cursor went on to the next one
             session.wait_for("2 of 3 decided")
             session.type_text("z")
             session.wait_for("1 of 3 decided")

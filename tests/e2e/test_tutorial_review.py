@@ -60,19 +60,21 @@ def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World,
     with screen.open(environment=world.environment, cwd=desk.folder, columns=120) as session:
         session.wait_for("Mend b")
         (log,) = desk.folder.glob(".selftest/runs/review-*/review.jsonl")
-        # One after the other, each fix is kept; what is laid together is kept already.
+        # The group of tests is kept with one key, then one fix after the other: the cursor goes on by itself.
+        session.send_keys("Home")
+        session.send_keys("y")
+        eventually(lambda: log.read_text().count('"event":"decided"') == 1, "the tests are decided")
         session.send_keys("Tab")
         session.send_keys("y")
-        eventually(lambda: log.read_text().count('"event":"decided"') == 1, "one is decided")
-        session.send_keys("Tab")
+        eventually(lambda: log.read_text().count('"event":"decided"') == 2, "one fix is decided")
         session.send_keys("y")
-        eventually(lambda: log.read_text().count('"event":"decided"') == 2, "both are decided")
+        eventually(lambda: log.read_text().count('"event":"decided"') == 3, "both are decided")
         # The log has it before the line for it is laid, and an act that is under way holds up a plain q.
         session.wait_until(lambda screen: "4 of 4 decided" in screen and not SETTLING.search(screen), "the line")
         session.send_keys("q")
         assert session.wait_for_end() == 0
     decided = json.loads(log.with_name("decisions.json").read_text())["items"]
-    assert decided == {desk.git("rev-parse", name): "keep" for name in ("ada", "bob")}
+    assert decided == {desk.git("rev-parse", name): "keep" for name in ("ada", "ada~1", "bob", "bob~1")}
     found = summary(done(again, world, desk.folder).stdout)
     assert found["published"] == "refs/heads/kept"
     assert desk.git("rev-parse", "kept") == found["tip"]

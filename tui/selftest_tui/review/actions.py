@@ -421,7 +421,7 @@ class ReviewActions(ReviewMoves):
     def do_publish(self) -> None:
         """Ask for the name of the branch."""
         state = self._state
-        if state.publish_disabled_reason:
+        if state.publish_disabled_reason and not self._pending:
             raise RefusedError("Nothing can be published yet", state.publish_disabled_reason)
         name = state.published.ref.removeprefix("refs/heads/") if state.published is not None else _DEFAULT_BRANCH
         self.add_class("-asking")

@@ -122,7 +122,7 @@ def group_members(group: ReviewGroup) -> Content:
     pieces += [
         "\n",
         (
-            "y, x and u decide on all of them, but y keeps none that weakens a test; move to one to decide on it alone.",
+            "y, x and u decide on all of them, but y keeps none that weakens a test; move to one to decide on it.",
             MUTED,
         ),
     ]
