@@ -100,6 +100,12 @@ selftest-tui run --batch tests/test_tax.py --agent-command ./agent.sh > run.json
 # `selftest-tui` in this repository is back at it.
 selftest-tui run --max-running 1 --agent-command ./agent.sh
 
+# A claim is verified when it arrives, in a sandbox here: this agent says that its test passes, and it does not.
+selftest-tui run --batch tests/test_tax.py --agent-command ./liar.sh --verify-on-arrival > liar.jsonl || test $? = 1
+
+# Agents on this machine are verified anyway, those elsewhere only where it is set; this leaves it out.
+selftest-tui run --dry-run --json --agent-command ./agent.sh --no-verify-on-arrival > plan.json
+
 # The runs of this repository and of others, with what is open in each; and as JSON.
 selftest-tui runs
 selftest-tui runs --json > runs.json

@@ -95,6 +95,11 @@ CONFIG_KEYS = (
         choices=("auto", "require", "none"),
     ),
     Key("verify_network", "switch", False, "tests may use the network when changes are verified"),
+    Key(
+        "verify_on_arrival", "switch", True,
+        "a run verifies the claim of an agent when it arrives: its test, on its tree, on this machine; for agents on "
+        "other machines only where this is set",
+    ),
     Key("verify_all", "switch", False, "verify with the whole test suite, not only with the tests that changes own"),
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
@@ -183,6 +188,7 @@ class Config:
     verify_timeout: float = _default("verify_timeout")
     verify_isolation: Isolation = _default("verify_isolation")
     verify_network: bool = _default("verify_network")
+    verify_on_arrival: bool = _default("verify_on_arrival")
     verify_all: bool = _default("verify_all")
     agents: Mapping[str, Value] = field(default_factory=dict)
     """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""

@@ -126,6 +126,38 @@ def test_a_run(e2e: EndToEnd, shop: World) -> None:
     eventually(lambda: not any("selftest_recorder" in command(pid) for pid in shop.processes()), "the recorder's end")
 
 
+def test_a_claim_that_does_not_hold(e2e: EndToEnd, shop: World) -> None:
+    liar = AGENT.replace('echo "# rounded" >> shop/cart.py', "echo 'def test_tax(): assert 0' > tests/test_tax.py")
+    (shop.repository / "liar.sh").write_text(liar)
+    (shop.repository / "liar.sh").chmod(0o755)
+    block = e2e.write_tutorial_block("""
+        # A claim is verified when it arrives, in a sandbox here: this agent says that its test passes, and it does not.
+        selftest-tui run --batch tests/test_tax.py --agent-command ./liar.sh --verify-on-arrival > liar.jsonl || test $? = 1
+    """)  # noqa: E501 -- the block's own line
+    said = done(block, shop).stderr
+    summary = document(shop, "liar.jsonl")
+    assert (summary["outcomes"]["succeeded"], summary["outcomes"]["failed"]["red"]) == (0, 1)
+    assert summary["verified"] == {"failed": 1}
+    assert f"{TEST} was claimed green, and fails on its agent's tree" in said
+    lines = [json.loads(line) for line in (shop.repository / "liar.jsonl").read_text().splitlines()]
+    (verdict,) = [line for line in lines if line["event"] == "verified"]
+    assert (verdict["test"], verdict["result"]) == (TEST, "failed")
+    assert "assert 0" in verdict["text"]
+    # No slot is left over, and the person's files are theirs.
+    assert not list((shop.home / "cache").rglob("*-arrival"))
+    assert (shop.repository / "tests" / "test_tax.py").read_text() == FILES["tests/test_tax.py"]
+
+
+def test_a_run_that_verifies_nothing(e2e: EndToEnd, shop: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # Agents on this machine are verified anyway, those elsewhere only where it is set; this leaves it out.
+        selftest-tui run --dry-run --json --agent-command ./agent.sh --no-verify-on-arrival > plan.json
+    """)
+    done(block, shop)
+    plan = json.loads((shop.repository / "plan.json").read_text())
+    assert plan["verify_on_arrival"] == ""
+
+
 def command(pid: int) -> str:
     """The command line of a process, empty where it is gone."""
     try:

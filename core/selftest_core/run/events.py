@@ -37,7 +37,10 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
     metered       usage                             the agent's usage until now (`usage.as_fields`); the last one of an
                                                     attempt counts, written before its end and when it is stopped
     ended         end, stage, text, signature,      how the test ended, finally; its files are in place by then; the
-                  tip, commits                      signature of the evidence groups failures with one cause
+                  tip, commits, verifying           signature of the evidence groups failures with one cause;
+                                                    `verifying`: it is an agent's claim, which is verified now
+    verified      result, reason, text, signature   the verdict: passed, failed, flaky or unknown; failed makes the
+                                                    end `red`, with this text and signature
     stopped       says                              the agent is stopped; `says`: why it could not be
     retrying      reason, text                      this attempt is over, and another one follows
 """
@@ -73,6 +76,7 @@ class Event(StrEnum):
     LIMITED = "limited"
     METERED = "metered"
     ENDED = "ended"
+    VERIFIED = "verified"
     STOPPED = "stopped"
     RETRYING = "retrying"
 
@@ -113,6 +117,8 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.PULLING, Event.RETRYING): Phase.WAITING,
     (Phase.PULLING, Event.ENDED): Phase.STOPPING,
     (Phase.STOPPING, Event.STOPPED): Phase.ENDED,
+    (Phase.STOPPING, Event.VERIFIED): Phase.STOPPING,
+    (Phase.ENDED, Event.VERIFIED): Phase.ENDED,
     (Phase.ENDED, Event.RETRYING): Phase.WAITING,
 }
 """The next phase by phase and event; other pairs change nothing."""

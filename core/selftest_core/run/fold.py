@@ -18,6 +18,7 @@ from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
 from selftest_core.run.clock import Moment
 from selftest_core.run.events import NEXT, RUNNING, Event, Phase
+from selftest_core.run.outcome.claims import ClaimResult
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.smoke import apply_smoke
 from selftest_core.usage.tokens import from_fields
@@ -76,7 +77,8 @@ class RunRow:
     `began`: when the agent's time started. `is_whole`: the outcome of the last failed fetch is complete.
     `attention`: why the agent needs a person, `asks`: the kind of that (`condition.Kind`); `limited`: the rate limit
     on its screen. `says`: why the agent could not be stopped. `setup`: seconds that the setup of its copy took.
-    `usage`: of this attempt only.
+    `usage`: of this attempt only. `is_verifying`: its claim is being verified; `verified`: the verdict, empty without
+    one (`claims.ClaimResult`), and `verified_reason` why it did not pass.
     """
 
     planned: PlannedTest
@@ -108,6 +110,9 @@ class RunRow:
     says: str = ""
     setup: float | None = None
     usage: Usage | None = None
+    is_verifying: bool = False
+    verified: str = ""
+    verified_reason: str = ""
     retries: tuple[Retry, ...] = ()
 
     @property
@@ -161,8 +166,8 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """True when every test has ended and every agent was stopped."""
-        return all(row.phase is Phase.ENDED for row in self.rows.values())
+        """True when every test has ended, every agent was stopped, and no claim is being verified."""
+        return all(row.phase is Phase.ENDED and not row.is_verifying for row in self.rows.values())
 
     @property
     def running(self) -> int:
@@ -188,6 +193,12 @@ def end_of(row: RunRow) -> End:
     if row.end is not None:
         return row.end
     return End.NOT_STARTED if row.phase is Phase.WAITING and not row.retries else End.STOPPED
+
+
+def claim_counts(run: Run) -> dict[ClaimResult, int]:
+    """Count the verified claims by their verdict."""
+    counted = Counter(row.verified for row in run.rows.values())
+    return {result: counted[result] for result in ClaimResult}
 
 
 def begin(plan: RunPlan) -> Run:
@@ -328,8 +339,15 @@ def _change_row(row: _Draft, event: Event, entry: Entry) -> None:
             row.stage, row.text, row.tip = _text(fields, "stage"), _text(fields, "text"), _text(fields, "tip")
             row.signature = _text(fields, "signature") if "signature" in fields else signature(row.text)
             row.commits = _count(fields, "commits")
+            row.is_verifying = fields.get("verifying") is True
             row.attention = row.asks = row.limited = ""
             row.noticed_at = row.limited_at = None
+        case Event.VERIFIED:
+            row.is_verifying = False
+            row.verified, row.verified_reason = _text(fields, "result"), _text(fields, "reason")
+            if row.verified == ClaimResult.FAILED:
+                row.end, row.stage = End.RED, "verify"
+                row.text, row.signature = _text(fields, "text"), _text(fields, "signature")
         case Event.STOPPED:
             row.says = _text(fields, "says")
         case Event.RETRYING:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.run.events import Event, Phase
-from selftest_core.run.fold import end_of
+from selftest_core.run.fold import claim_counts, end_of
+from selftest_core.run.outcome.claims import ClaimResult
 from selftest_core.run.plan.estimates import dollars
 from selftest_core.run.spending import spending
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Run, RunRow
 
 _LONGEST = 160
+_VERIFIED: dict[str, str] = {
+    ClaimResult.PASSED: "is verified: it passes on its agent's tree",
+    ClaimResult.FAILED: "was claimed green, and fails on its agent's tree",
+    ClaimResult.FLAKY: "was claimed green, and is flaky on its agent's tree",
+    ClaimResult.UNKNOWN: "was claimed green, and cannot be verified",
+}
 
 
 def log_line(run: Run, entry: Entry) -> str:
@@ -37,6 +44,10 @@ def summary_lines(run: Run) -> list[str]:
     head = f"run {run.plan.run}: {_plural(len(run.rows), 'test')}"
     lines = [f"{head}, {open_} not ended yet" if open_ else head]
     lines += [f"  {count:>5}  {end.replace('_', ' ')}" for end, count in ends.items() if count]
+    claims = claim_counts(run)
+    if any(claims.values()):
+        told = ", ".join(f"{count} {result}" for result, count in claims.items() if count)
+        lines.append(f"claims verified when they arrived: {told}")
     spent = spending(run)
     if spent.usage is not None:
         money = ", ".join(f"{dollars(usd)} {label}" for label, usd in spent.by_label.items())
@@ -111,6 +122,9 @@ def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
         case Event.ENDED:
             why = f": {_last_line(row.text)}" if row.end is not None and row.end.group.is_open and row.text else ""
             return f"[{_ended(run)}/{len(run.rows)}] {test} {end_of(row).sentence}{why}"
+        case Event.VERIFIED:
+            why = f": {_text(entry, 'reason')}" if _text(entry, "reason") else ""
+            return f"{test} {_VERIFIED.get(row.verified, 'cannot be verified')}{why}"
         case Event.STOPPED if _text(entry, "says"):
             return f"{test}: the agent could not be stopped: {_text(entry, 'says')}"
         case _:

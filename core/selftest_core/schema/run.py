@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, create_model
 
 from selftest_core.run.conduct.circuit_breaker import run_clusters
 from selftest_core.run.events import RUNNING, Phase
-from selftest_core.run.fold import end_of
+from selftest_core.run.fold import claim_counts, end_of
 from selftest_core.run.outcome.ends import End, Group
 from selftest_core.run.spending import spending
 from selftest_core.schema.model import EPOCH, Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
@@ -60,7 +60,9 @@ class RunLine(Line):
     `launching` (agent_id, name), `made` (host_id, provider, says), `prompting` (says), `launched` (host_id, provider,
     adopted, unsure; empty where the prompt certainly arrived), `pulling`, `missed` (says), `reminding`,
     `reminded`, `noticed` (reason; empty: no longer), `limited` (reason; empty: no longer), `metered` (usage),
-    `ended` (end, stage, text, signature, tip, commits), `stopped` (says), `retrying` (reason, text) are about one test;
+    `ended` (end, stage, text, signature, tip, commits, verifying), `verified` (result: passed, failed, flaky or
+    unknown; reason, text, signature; failed makes the end `red`), `stopped` (says), `retrying` (reason, text) are about
+    one test;
     `conducting` (pid), `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: no longer), `called`
     (reason, says), `declined` (wish, says), `error` (step, says), `smoking` (place, type, name), `smoked` (place, ok,
     seconds, says), `halted`, `left` (why) about the run.
@@ -104,6 +106,9 @@ class RunSummary(Line):
     event: Literal["summary"] = "summary"
     tests: int
     outcomes: OutcomeCounts
+    verified: dict[Literal["passed", "failed", "flaky", "unknown"], int] = Field(
+        {}, description="Claims that were verified when they arrived, by verdict; each failed one counts as `red`."
+    )
     clusters: list[ClusterItem]
     line: ReviewDocument | None = Field(
         None, description="The review of the agents' changes, null while there is none. "
@@ -172,6 +177,7 @@ def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocume
         run=run.plan.run,
         tests=len(run.rows),
         outcomes=outcome_counts(run.ends()),
+        verified={result.value: count for result, count in claim_counts(run).items() if count},
         clusters=cluster_items(run_clusters(run)),
         line=line,
         smoke=[_smoke_item(one) for one in run.smoke],

@@ -93,6 +93,10 @@ class OfferDocument(Shape):
     )
     smoke: list[OfferedSmokeItem] = Field(description="Agents with a tiny prompt that run before all others.")
     withheld: list[Text] = Field(description="Variables of this machine that are hidden from agents.")
+    verify_on_arrival: Literal["", "bubblewrap", "none"] = Field(
+        "",
+        description="How tests of claims that are verified here when they arrive are isolated; empty: not verified.",
+    )
     max_running: int
     launch_rate: float
     timeout: float
@@ -109,6 +113,9 @@ class OfferLine(Line, OfferDocument):
     """`selftest-tui run --dry-run --batch`. `run` is null: no run was started."""
 
     event: Literal["summary"] = "summary"
+
+
+_ISOLATION: dict[str, Literal["bubblewrap", "none"]] = {"bubblewrap": "bubblewrap", "none": "none"}
 
 
 def offer_document(offer: Offer) -> OfferDocument:
@@ -134,6 +141,7 @@ def offer_document(offer: Offer) -> OfferDocument:
         setup_command=plan.setup_command,
         smoke=[OfferedSmokeItem(provider=place, type=plan.agent_type) for place in plan.smoke],
         withheld=list(offer.withheld),
+        verify_on_arrival=_ISOLATION.get(plan.verify_on_arrival, ""),
         max_running=plan.max_running,
         launch_rate=plan.launch_rate,
         timeout=plan.timeout,

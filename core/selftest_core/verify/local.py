@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,15 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.config import Config
     from selftest_core.git.command import Git
     from selftest_core.verify.runner import Testing
     from selftest_core.verify.schedule import Job
 
 
-class LocalVerifier:
-    """Test processes side by side in slots below `folder`. Close it: the slots are removed."""
+def jobs_of(config: Config, wanted: int | None = None) -> int:
+    """Return the number of test processes at once: what is asked for, else the setting, else half the cores."""
+    return wanted or config.verify_jobs or max(1, (os.cpu_count() or 2) // 2)
 
-    def __init__(self, folder: Path, git: Git, testing: Testing, jobs: int) -> None:
+
+class LocalVerifier:
+    """Test processes side by side in slots below `folder`. Close it: the slots are removed, unless they are kept."""
+
+    def __init__(self, folder: Path, git: Git, testing: Testing, jobs: int, *, is_kept: bool = False) -> None:
+        """`is_kept`: leave the slots for the next verifier with this folder, which then only lays what differs."""
+        self._is_kept = is_kept
         self._folder = folder
         self._testing = testing
         self._slots: queue.Queue[Slot] = queue.Queue()
@@ -47,10 +56,11 @@ class LocalVerifier:
         self.close()
 
     def close(self) -> None:
-        """End what runs, and remove the slots."""
+        """End what runs."""
         self._is_stopped.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        remove_tree(self._folder)
+        if not self._is_kept:
+            remove_tree(self._folder)
 
     @property
     def is_stopped(self) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import threading
 from typing import TYPE_CHECKING, Self
 
@@ -21,12 +20,11 @@ from selftest_core.paths import cache_folder
 from selftest_core.review.apply_decisions import only_what_is_kept
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.verify.environment import find_environment
-from selftest_core.verify.line import ReviewLine
-from selftest_core.verify.local import LocalVerifier
+from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.results import Results
 from selftest_core.verify.runner import Testing
 from selftest_core.verify.sandbox import choose_isolation
-from selftest_core.verify.verification import verify_line
+from selftest_core.verify.verification import ReviewLine, verify_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -76,7 +74,7 @@ class ReviewVerifier:
         environment = find_environment(top, command, config.env, isolation, environ)
         testing = Testing(environment, isolation, config.verify_timeout, config.verify_network)
         slots = cache_folder(environ) / "verify" / f"{home.name}-{home.stat().st_ino}"
-        jobs = jobs or config.verify_jobs or max(1, (os.cpu_count() or 2) // 2)
+        jobs = jobs_of(config, jobs)
         with contextlib.ExitStack() as resources:
             resources.enter_context(_locked(slots, home.name))
             results = resources.enter_context(contextlib.closing(Results.open(own_folder(top), environment.digest)))

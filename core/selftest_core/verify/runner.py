@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from selftest_core.verify.sandbox import Isolation
     from selftest_core.verify.slots import Slot
 
+UNIMPORTABLE = "its file cannot be imported"
 _PLUGIN = "selftest_testing_plugin"
 _TICK = 0.02
 _START = 120.0
@@ -333,7 +334,7 @@ class _Process:
                 line = {"result": "error", "output": self._errors[file], "absent": self._absent_in_files.get(file)}
                 reason = self._why_absent(line)
                 result = Result.NOT_RUN if reason else Result.ERROR
-                found[test] = Execution(result, None, self._errors[file], reason or "its file cannot be imported")
+                found[test] = Execution(result, None, self._errors[file], reason or UNIMPORTABLE)
             elif test not in self._collected:
                 found[test] = Execution(Result.MISSING, None, "", "not collected on this tree")
         if self._begun in self._tests and self._begun not in found and not self._should_stop():

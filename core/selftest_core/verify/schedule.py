@@ -302,6 +302,21 @@ def _judged(tree: str, tests: Sequence[str], memory: _Memory) -> Generator[list[
     return dict(zip(tests, verdicts, strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A test on one tree: its verdict and all of its runs."""
+
+    verdict: Verdict
+    runs: tuple[Execution, ...]
+
+
+def judge_tests(tree: str, tests: Sequence[str], purpose: str) -> Generator[list[Job], Answers, dict[str, Judged]]:
+    """Judge tests on one tree: red ones are repeated, as `verify` does."""
+    memory: _Memory = {}
+    verdicts = yield from _together([_judge(tree, test, purpose) for test in tests], memory)
+    return {test: Judged(verdict, _runs(memory, tree, test)) for test, verdict in zip(tests, verdicts, strict=True)}
+
+
 type _Memory = dict[tuple[str, str, int], Execution]
 
 

@@ -75,7 +75,9 @@ class Progress:
 class Driver:
     """Answer the schedule's jobs: from kept results where there are some, else by the verifier."""
 
-    def __init__(self, verifier: Verifier, results: Results, on_progress: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, verifier: Verifier, results: Results, on_progress: Callable[[Progress], None] = lambda _: None
+    ) -> None:
         self._verifier, self._results, self._on_progress = verifier, results, on_progress
         self._lock = threading.Lock()
         self.executions = self.from_cache = self._known = 0

@@ -118,7 +118,7 @@ class RunRecorder:
             self._record(member)
         if label:
             self._order(do="mark", name=_name(member), label=label, at=entry.at)
-        if entry.event == Event.STOPPED or row.phase is Phase.ENDED:
+        if row.phase is Phase.ENDED and entry.event in (Event.STOPPED, Event.ENDED):
             self._finish(member)
 
     def provision(self, member: Member, work_dir: PurePosixPath) -> Provision:

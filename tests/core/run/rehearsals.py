@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from selftest_core.run.conduct.notifier import Notifier
     from selftest_core.run.meter import RunMeter
+    from selftest_core.run.outcome.claims import ClaimVerifier
 
 RUN = "20261121-0931-7f3a"
 TIMEOUT = 220.0
@@ -105,6 +106,7 @@ class Rehearsal:
     is_full: bool = False
     notifier: Notifier | None = None
     meter: RunMeter | None = None
+    claims: ClaimVerifier | None = None
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     crew: type[SimulatedCrew] = SimulatedCrew
     bundles: type[SimulatedBundles] = SimulatedBundles
@@ -132,7 +134,7 @@ class Rehearsal:
             conductor = Conductor(
                 self.plan, self.ledger, crew, self.folder, self.bundles(),
                 clock=clock, policy=self.policy, on_change=on_change, notifier=self.notifier,
-                meter=self.meter,
+                meter=self.meter, claims=self.claims,
             )  # fmt: skip
             conducting = asyncio.ensure_future(conductor.run())
             try:

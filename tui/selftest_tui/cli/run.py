@@ -90,6 +90,10 @@ def add_run(add_command: AddCommand) -> None:
         "--no-smoke", dest="smoke", action="store_false", default=None,
         help="do not try one agent with a tiny prompt first on each provider",
     )  # fmt: skip
+    command.add_argument(
+        "--verify-on-arrival", action=argparse.BooleanOptionalAction, default=None,
+        help="verify each claim when it arrives: agents' code runs here; default: for agents on this machine",
+    )  # fmt: skip
     command.add_argument("--dry-run", action="store_true", help="show the plan, start nothing")
     command.add_argument("--json", action="store_true", help="with --dry-run: print one JSON document")
     command.set_defaults(run=run)
@@ -131,7 +135,9 @@ def _variable(text: str) -> str:
 
 def run(call: Call) -> int:
     """Show the plan, ask on the screen, or start at once with `--batch`."""
+    from selftest_core.run.outcome.claims import NOT_ISOLATED
     from selftest_core.run.plan.preparation import begin, prepare
+    from selftest_core.verify.on_arrival import isolation_of_claims
 
     arguments, environ = call.arguments, call.environ
     if arguments.json and not arguments.dry_run:
@@ -139,7 +145,7 @@ def run(call: Call) -> int:
     has_screen = not arguments.batch and not arguments.dry_run
     if has_screen:
         require_terminal("`selftest-tui run --batch` needs none; `selftest-tui run --dry-run` shows the plan.")
-    prepared = asyncio.run(prepare(_options(arguments), call.config, environ, call.cwd, tell))
+    prepared = asyncio.run(prepare(_options(arguments), call.config, environ, call.cwd, tell, isolation_of_claims))
     if arguments.dry_run:
         return _show_plan(prepared.offer, call)
     if has_screen:
@@ -151,6 +157,8 @@ def run(call: Call) -> int:
         tell(f"! {warning}")
     for broken in prepared.uncollected:
         tell(f"! {broken.path} cannot be collected: {broken.message}")
+    if prepared.plan.verify_on_arrival not in ("", NOT_ISOLATED):
+        tell("claims are verified when they arrive: agents' code runs on this machine, in a sandbox")
     tell("making the private clone")
     return conduct_in_batch(begin(prepared, environ), environ)
 
@@ -173,6 +181,7 @@ def _options(arguments: argparse.Namespace) -> RunOptions:
         budget_usd=arguments.budget_usd,
         on_cluster=arguments.on_cluster,
         is_smoke=arguments.smoke,
+        is_verify_on_arrival=arguments.verify_on_arrival,
         affected_by=arguments.affected_by,
         tutorial=arguments.tutorial,
     )

@@ -1,8 +1,9 @@
-"""Entry of conductors that record: the core's conductor with the recorder plugged in.
+"""Entry of conductors: the core's conductor with the recorder and the verifier of claims plugged in.
 
     python -P -m selftest_tui.run.conducting FOLDER --from FIFO       # started in tmux by `start_conductor`
 
-The core does not import the recorder, so the two are joined here. Must not import Textual: conductors do not need it.
+The core does not import the recorder, nor a run the verification of tests, so they are joined here. Must not import
+Textual: conductors do not need it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,23 @@ from selftest_recorder.capture.text_masking import make_mask
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from selftest_core.config import Config
     from selftest_core.journal import Entry
     from selftest_core.run.conduct.conductor_session import ConductorSession
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
+    from selftest_core.run.outcome.claims import ClaimVerifier
+    from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
 _PROGRAM = "selftest_tui.run.conducting"
+
+
+def make_claim_verifier(plan: RunPlan, config: Config, environ: Mapping[str, str]) -> ClaimVerifier:
+    """Make what verifies claims when they arrive."""
+    from selftest_core.verify.on_arrival import ArrivalVerifier  # not needed by runs without
+
+    return ArrivalVerifier(plan, config, environ)
 
 
 async def conduct(
@@ -35,8 +46,9 @@ async def conduct(
 ) -> str:
     """Conduct a run in this process and record its agents. Returns why it ended."""
     return await conductor_process.conduct(
-        folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask
-    )
+        folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask,
+        make_claim_verifier=make_claim_verifier,
+    )  # fmt: skip
 
 
 def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Policy | None = None) -> ConductorSession:
@@ -45,4 +57,4 @@ def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Po
 
 
 if __name__ == "__main__":
-    sys.exit(conductor_process.main(make_recorder=make_recorder, make_mask=make_mask))
+    sys.exit(conductor_process.main(None, make_recorder, make_mask, make_claim_verifier))

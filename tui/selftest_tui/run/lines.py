@@ -14,7 +14,8 @@ from selftest_core.frozen import dataclass
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows
 from selftest_core.run.events import Phase
 from selftest_core.run.fold import RunRow
-from selftest_core.run.outcome.ends import End, Group
+from selftest_core.run.outcome.claims import ClaimResult
+from selftest_core.run.outcome.ends import CLAIMED_GREEN, End, Group
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts, hyphenated
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 type RunLine = RunGroup | RunRow
 
 _TAIL = 8_000
+_VERIFIED: dict[str, str] = {
+    ClaimResult.PASSED: "verified",
+    ClaimResult.FLAKY: "verified as flaky",
+    ClaimResult.UNKNOWN: "not verified",
+}
 _OF_STATE: dict[Phase | Group, run_words.Look] = {
     Phase.WORKING: run_words.look_of(Phase.WORKING),
     Phase.WAITING: run_words.look_of(Phase.WAITING),
@@ -67,7 +73,9 @@ def key_of(line: RunLine) -> str:
 
 FILTER = Language(
     states=tuple(
-        dict.fromkeys(map(hyphenated, ("needs you", "limited", "failed", *run_words.WORDS.values(), *End, *Phase)))
+        dict.fromkeys(
+            map(hyphenated, ("needs you", "limited", "failed", CLAIMED_GREEN, *run_words.WORDS.values(), *End, *Phase))
+        )
     ),
     fields=("test", "file", "agent", "host", "provider", "text"),
 )
@@ -80,6 +88,7 @@ def facts_of(row: RunRow) -> Facts:
     states: list[str] = [how, run_words.WORDS[how], row.phase]
     states += ["failed"] if isinstance(how, End) and how.is_failure else []
     states += ["needs you"] if row.attention and row.end is None else []
+    states += [CLAIMED_GREEN] if row.verified == ClaimResult.FAILED else []
     states += ["limited"] if row.limited and row.end is None else []
     member, text = row.member, row.text[:400]
     agent = member.name if member is not None else row.name
@@ -169,9 +178,12 @@ def how_of(row: RunRow) -> End | Phase:
 
 def state_word(row: RunRow) -> str:
     """Return the state of a test in one or two words."""
+    word = CLAIMED_GREEN if row.verified == ClaimResult.FAILED else run_words.WORDS[how_of(row)]
+    if row.is_verifying:
+        return f"{word}, verifying"
     if row.end is not None and row.phase is Phase.STOPPING:
-        return f"{run_words.WORDS[row.end]}, stopping"
-    return run_words.WORDS[how_of(row)]
+        return f"{word}, stopping"
+    return f"{word}, {_VERIFIED[row.verified]}" if row.verified in _VERIFIED else word
 
 
 def said_of(row: RunRow) -> str:
@@ -191,7 +203,8 @@ def outcome_of(row: RunRow) -> str:
 def _gist(row: RunRow) -> str:
     """Return the line of a failure that its cluster is named after, else the number of commits."""
     if row.end is not None and not row.end.group.is_open:
-        return present.plural(row.commits, "commit") if row.commits else ""
+        doubt = row.verified_reason if row.verified in (ClaimResult.FLAKY, ClaimResult.UNKNOWN) else ""
+        return doubt or (present.plural(row.commits, "commit") if row.commits else "")
     return _significant(row.text[-_TAIL:])
 
 

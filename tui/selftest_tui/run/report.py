@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.run.cluster_view import ClusterKind
 from selftest_core.run.events import Phase
+from selftest_core.run.outcome.claims import ClaimResult
 from selftest_core.run.outcome.outcome import verdict
 from selftest_tui.fleet.pane.details import Fact, when
 from selftest_tui.run import words as run_words
@@ -103,7 +104,7 @@ def _nothing_yet(row: RunRow) -> str:
 def _reported(row: RunRow, outcome: Outcome) -> list[str]:
     said = verdict(outcome, row.commits > 0)
     facts = [
-        f"claims **{said}**, not verified",
+        f"claims **{said}**, {_verified(row)}",
         f"test before: {_passing(outcome.tests_passing_before)}, after: {_passing(outcome.tests_passing_after)}",
         present.plural(row.commits, "commit"),
     ]
@@ -134,6 +135,22 @@ def _reported(row: RunRow, outcome: Outcome) -> list[str]:
         names = ", ".join(inline(name) for name in list(outcome.more)[:_MOST_ITEMS])
         parts += ["### Unknown fields", names]
     return parts
+
+
+_HOW_VERIFIED: dict[str, str] = {
+    ClaimResult.PASSED: "verified: its test passes on its tree",
+    ClaimResult.FAILED: "**verified: its test fails on its own tree**",
+    ClaimResult.FLAKY: "verified: its test is flaky on its tree",
+}
+
+
+def _verified(row: RunRow) -> str:
+    if row.is_verifying:
+        return "being verified"
+    if not row.verified:
+        return "not verified"
+    how = _HOW_VERIFIED.get(row.verified, "cannot be verified")
+    return f"{how} ({inline(row.verified_reason)})" if row.verified_reason else how
 
 
 def _escalated(outcome: Outcome, number: int) -> str:

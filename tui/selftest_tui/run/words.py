@@ -106,6 +106,7 @@ _STAGES = {
     "setup": "at setup",
     "work": "at work",
     "pull": "at collecting results",
+    "verify": "when its claim was verified",
     "blocked": "",
     "waiting": "",
     "limited": "",

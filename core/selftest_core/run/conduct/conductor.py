@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fetch.bundles import Bundles
     from selftest_core.run.fold import Member, Run, RunRow
     from selftest_core.run.meter import RunMeter
+    from selftest_core.run.outcome.claims import ClaimVerifier
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
@@ -79,11 +80,12 @@ class Conductor:
         on_change: Callable[[Run, Entry], None] | None = None,
         notifier: Notifier | None = None,
         meter: RunMeter | None = None,
+        claims: ClaimVerifier | None = None,
     ) -> None:
         """`on_change` is called in the event loop after each journal line, with the run after it.
 
         `notifier`: notifies a person when the run pauses by itself and when an agent needs a person. `meter`: reads the
-        agents' usage; without one nothing is metered.
+        agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is.
         """
         self._on_change = on_change
         self._clock = clock or WallClock()
@@ -94,7 +96,7 @@ class Conductor:
         self._tasks = context.tasks
         self._stopper = Stopper(crew, self._policy, self._clock, context.meter_rows)
         self._observer = Observer(context, self._stopper)
-        self._finisher = Finisher(context)
+        self._finisher = Finisher(context, claims)
         self._launcher = Launcher(context, self._finisher)
         self._smoke_agents = SmokeAgents(context)
         self._errors = UnexpectedErrors(context, self._give_up)
@@ -152,6 +154,7 @@ class Conductor:
                     self._errors.attempt("deciding the next step", partial(self._consider, row), row.name)
             self._errors.attempt("launching", self._launcher.launch)
             self._errors.attempt("stopping agents", self._stop_agents)
+            self._errors.attempt("verifying claims", self._finisher.verify_claims)
             self._errors.attempt(METERING, self._meter_agents)
             why = self._reason_to_leave()
             if why:
@@ -171,7 +174,7 @@ class Conductor:
             return "" if self._stopper.is_busy else "stopped" if run.is_halted else "done"
         if run.running or self._tasks.busy or self._stopper.is_busy or not run.paused:
             return ""
-        if any(row.phase is Phase.STOPPING for row in run.rows.values()):
+        if any(row.phase is Phase.STOPPING or row.is_verifying for row in run.rows.values()):
             return ""
         if run.paused_by == "budget":
             return "budget"

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from selftest_core.run.crew.recording import Recorder, RecorderMaker
     from selftest_core.run.fetch.conversations import MaskMaker
     from selftest_core.run.fold import Run
+    from selftest_core.run.outcome.claims import ClaimVerifier, ClaimVerifierMaker
     from selftest_core.run.plan.plan import RunPlan
 
 INTERRUPTED = "interrupted"
@@ -66,12 +67,14 @@ async def conduct(
     on_begin: Callable[[Run], None] | None = None,
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
+    make_claim_verifier: ClaimVerifierMaker | None = None,
 ) -> str:
     """Conduct the run until it is over or pauses for good; return why the conductor left.
 
     `on_change` is called after each journal line with the run after it, `on_begin` once this conductor has the lock.
     `make_recorder` makes the recorder of the agents' terminals, unless the setting `record` is off.
-    `make_mask` makes the mask of conversations; without it none is kept.
+    `make_mask` makes the mask of conversations; without it none is kept. `make_claim_verifier` makes what verifies
+    claims when they arrive, where the plan says so.
     Raises RefusedError where another conductor has the run, UsageError where a variable that its agents need is not
     set, ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError where nothing can be
     written (a full disk). The run can be resumed after each of them.
@@ -97,11 +100,14 @@ async def conduct(
         await asyncio.to_thread(make_clone, repository, plan.base, folder.clone, environ)
         recorder = make_recorder(folder, config, environ) if make_recorder is not None and config.record else None
         mask = make_mask(folder, config, environ) if make_mask is not None else None
+        claims: ClaimVerifier | None = None
+        if make_claim_verifier is not None and plan.verify_on_arrival:
+            claims = make_claim_verifier(plan, config, environ)
         conductor = Conductor(
             plan, journal, MngrCrew(plan, mngr, folder, WallClock(), recorder, mask), folder, GitBundles(plan, environ),
             policy=policy, on_change=_with_recorder(on_change, recorder),
             notifier=CommandNotifier(plan.run, repository, config.on_pause_command, environ),
-            meter=RunMeter(environ, config.prices),
+            meter=RunMeter(environ, config.prices), claims=claims,
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)
@@ -110,6 +116,8 @@ async def conduct(
         try:
             return await _until_signalled(conductor)
         finally:
+            if claims is not None:
+                await claims.close()
             if recorder is not None:
                 await recorder.leave(is_over=conductor.run_now.is_over)
             if conductor.run_now.is_over:
@@ -202,6 +210,7 @@ def main(
     argv: Sequence[str] | None = None,
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
+    make_claim_verifier: ClaimVerifierMaker | None = None,
 ) -> int:
     """Run the conductor's own process: its pane shows the journal, and its starter learns whether it began."""
     parser = argparse.ArgumentParser(description="Conduct one run. Started by selftest-tui.")
@@ -216,7 +225,7 @@ def main(
         why = asyncio.run(
             conduct(
                 folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.answer({"ok": True}),
-                make_recorder=make_recorder, make_mask=make_mask,
+                make_recorder=make_recorder, make_mask=make_mask, make_claim_verifier=make_claim_verifier,
             )
         )  # fmt: skip
     except SelftestError as error:

@@ -1,4 +1,4 @@
-"""The finisher: fetches results, ends tests by their outcome or by giving up, and pauses the run for a shared cause.
+"""The finisher: fetches results, ends tests by outcome or by giving up, verifies claims, pauses for a shared cause.
 
 An end is written once, after its files are in place, with the signature that groups failures by cause.
 """
@@ -8,28 +8,33 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import describe_unexpected
 from selftest_core.fleet.clusters import signature, where_failed, without_shell
 from selftest_core.run.conduct.circuit_breaker import find_shared_cause
 from selftest_core.run.conduct.context import LONGEST_TEXT, shorten
 from selftest_core.run.conduct.policy import fetch_backoff
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import Fetched, fetch
-from selftest_core.run.outcome.ends import End
-from selftest_core.run.outcome.outcome import evidence, verdict
+from selftest_core.run.outcome.claims import ClaimResult, ClaimVerdict, claims_green
+from selftest_core.run.outcome.ends import CLAIMED_GREEN, End
+from selftest_core.run.outcome.outcome import NO_COMMIT, evidence, verdict
 
 if TYPE_CHECKING:
     from selftest_core.run.conduct.context import Context
     from selftest_core.run.conduct.policy import Advice
     from selftest_core.run.crew.crew import Seen
     from selftest_core.run.fold import Member, RunRow
+    from selftest_core.run.outcome.claims import ClaimVerifier
     from selftest_core.run.outcome.outcome import Outcome
 
 
 class Finisher:
     """Fetches and ends. Counts the fetches of each ended agent that brought no usable outcome."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, claims: ClaimVerifier | None = None) -> None:
         self._context = context
+        self._claims = claims
+        self._verifying: dict[tuple[str, int], asyncio.Task[ClaimVerdict]] = {}  # by test and attempt
         self._fetching = asyncio.Semaphore(context.policy.pulls_at_once)
         self._misses_after_end: dict[str, int] = {}  # by agent id
 
@@ -74,16 +79,62 @@ class Finisher:
             self.end(row, end, stage, text)
 
     def end(
-        self, row: RunRow, end: End, stage: str, text: str, fetched: Fetched | None = None, *, evidence: str = ""
-    ) -> None:
-        """Write how the test ended, and pause the run where many of the last tests share a cause."""
+        self, row: RunRow, end: End, stage: str, text: str, fetched: Fetched | None = None, *, evidence: str = "",
+        is_claim: bool = False,
+    ) -> None:  # fmt: skip
+        """Write how the test ended; pause the run where many of the last tests share a cause. `is_claim`: verify it."""
         row = self._context.note_usage(row)
         tip, commits = (fetched.taken.tip, fetched.taken.commits) if fetched is not None else ("", 0)
         self._context.note_row(
             Event.ENDED, row, end=end, stage=stage, text=shorten(text), signature=signature(evidence or text),
-            tip=tip, commits=commits,
+            tip=tip, commits=commits, **({"verifying": True} if is_claim else {}),
         )  # fmt: skip
         self.pause_on_shared_cause()
+
+    def verify_claims(self) -> None:
+        """Verify the claims that have arrived, those of an earlier conductor too; end that where the run is stopped."""
+        rows = [row for row in self._context.run.rows.values() if row.is_verifying]
+        for row in rows:
+            key = (row.name, row.attempt)
+            if self._claims is None or (self._context.run.is_halted and key not in self._verifying):
+                reason = "the run was stopped" if self._claims is not None else "claims are not verified here"
+                self._note_verdict(row, ClaimVerdict(ClaimResult.UNKNOWN, reason))
+            elif self._context.run.is_halted:
+                self._verifying[key].cancel()
+            elif key not in self._verifying:
+                commit = row.tip or self._context.plan.base
+                task = self._verifying[key] = asyncio.ensure_future(self._claims.verify(row.planned.node_id, commit))
+                self._context.tasks.start(self._verify(row, key, task), "verifying its claim")
+
+    async def _verify(self, row: RunRow, key: tuple[str, int], task: asyncio.Task[ClaimVerdict]) -> None:
+        try:
+            found = await task
+        except asyncio.CancelledError:
+            if not self._context.run.is_halted:
+                task.cancel()
+                raise  # the conductor ends: the next one verifies it
+            found = ClaimVerdict(ClaimResult.UNKNOWN, "the run was stopped")
+        except Exception as error:
+            found = ClaimVerdict(ClaimResult.UNKNOWN, describe_unexpected(error))
+        finally:
+            self._verifying.pop(key, None)
+        self._note_verdict(row, found)
+
+    def _note_verdict(self, row: RunRow, found: ClaimVerdict) -> None:
+        """Write a verdict, unless the test was tried again meanwhile."""
+        now = self._context.run.rows[row.name]
+        if now.attempt != row.attempt or not now.is_verifying:
+            return
+        lines = "\n".join(
+            part for part in (found.output[-LONGEST_TEXT // 2 :], f"{CLAIMED_GREEN}: {found.reason}") if part
+        )
+        is_false = found.result is ClaimResult.FAILED
+        self._context.note_row(
+            Event.VERIFIED, now, result=str(found.result), reason=shorten(found.reason),
+            text=shorten(lines) if is_false else "", signature=signature(found.reason) if is_false else "",
+        )  # fmt: skip
+        if is_false:
+            self.pause_on_shared_cause()
 
     def pause_on_shared_cause(self) -> None:
         """Pause the run where many of its last tests failed with the same error."""
@@ -92,17 +143,19 @@ class Finisher:
             self._context.note(Event.PAUSED, reason=cause.text, by="cluster", signature=cause.key)
 
     def _end_by_outcome(self, row: RunRow, outcome: Outcome, fetched: Fetched) -> None:
-        end = verdict(outcome, fetched.taken.commits > 0)
-        reported = evidence(outcome, end)
+        has_commits = fetched.taken.commits > 0
+        end = verdict(outcome, has_commits)
+        reported = evidence(outcome, end, has_commits=has_commits)
         stage = "work"
         if end is End.BLOCKED:
             stage = "blocked"
         elif end is End.RED and not outcome.errored:
             stage = where_failed(reported)
-            stage = "test" if stage == "work" else stage
+            stage = "test" if stage == "work" and reported != NO_COMMIT else stage
         is_all = reported == outcome.summary or not reported
         text = reported if is_all else f"{reported}\n\n{outcome.summary}".rstrip()
-        self.end(row, end, stage, text[:LONGEST_TEXT], fetched, evidence=reported)
+        is_claim = self._claims is not None and claims_green(outcome, end)
+        self.end(row, end, stage, text[:LONGEST_TEXT], fetched, evidence=reported, is_claim=is_claim)
 
     def _note_miss(self, row: RunRow, fetched: Fetched) -> None:
         """Note a fetch without a usable outcome, and pause the test before the next fetch."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+CLAIMED_GREEN = "claimed green"
+"""The label of a test that is red though its agent says that it passes."""
+
 
 class Group(StrEnum):
     """Ends that are counted and shown together, the gravest first."""

@@ -142,7 +142,7 @@ def _read(folder: Path, path: Path) -> ForeignTest | Joining | None:
     except UnreadableOutcomeError as error:
         return _unreadable(folder, path, error.detail, fields or {})
     test, agent = _names(folder, path, outcome.more)
-    return ForeignTest(test, agent, path, verdict(outcome, has_commits=False), outcome)
+    return ForeignTest(test, agent, path, verdict(outcome, has_commits=None), outcome)
 
 
 def _content(path: Path) -> bytes:

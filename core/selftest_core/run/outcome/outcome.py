@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+NO_COMMIT = "claims a fix of the product (FIX_IMPL), and its branch has no commit"
+
+
 class ChangeKind(StrEnum):
     """The known kinds of change. Only FIX_IMPL is a fix of the product."""
 
@@ -104,26 +107,40 @@ class Outcome:
     more: Mapping[str, Any]
 
 
-def verdict(outcome: Outcome, has_commits: bool) -> End:
-    """Decide the end that an outcome claims. `has_commits`: the agent's branch has commits beyond its base.
+def verdict(outcome: Outcome, has_commits: bool | None) -> End:
+    """Decide the end that an outcome claims. `has_commits`: the agent's branch has commits; None where unknown.
 
-    Blocked comes before red: the prompt tells a blocked agent to leave its test red.
+    Blocked comes before red: the prompt tells a blocked agent to leave its test red. A fix of the product without a
+    commit is red: there is nothing that could make the test pass.
     """
     statuses = {change.status.strip().upper() for change in outcome.changes}
     if ChangeStatus.BLOCKED in statuses or any(_is_block(escalation) for escalation in outcome.escalations):
         return End.BLOCKED
     if outcome.errored or outcome.tests_passing_after is False or ChangeStatus.FAILED in statuses:
         return End.RED
+    if lacks_its_commit(outcome, has_commits=has_commits):
+        return End.RED
     return End.SUCCEEDED if outcome.changes or has_commits else End.UNCHANGED
 
 
-def evidence(outcome: Outcome, end: End) -> str:
+def lacks_its_commit(outcome: Outcome, *, has_commits: bool | None) -> bool:
+    """True where an agent claims a fix of the product, and its branch has no commit."""
+    return has_commits is False and any(
+        _is(change.kind, ChangeKind.FIX_IMPL) and _is(change.status, ChangeStatus.SUCCEEDED)
+        for change in outcome.changes
+    )
+
+
+def evidence(outcome: Outcome, end: End, *, has_commits: bool = True) -> str:
     """Return the part of a report that tells why its test is blocked or red; clusters compare it."""
     if end is End.BLOCKED:
         told = [one.title or one.detail for one in outcome.escalations if _is_block(one)]
         told += [one.summary for one in outcome.changes if _is(one.status, ChangeStatus.BLOCKED)]
     elif end is End.RED:
         told = [one.summary for one in outcome.changes if _is(one.status, ChangeStatus.FAILED)]
+        is_own_word = outcome.errored or outcome.tests_passing_after is False
+        if not told and not is_own_word and lacks_its_commit(outcome, has_commits=has_commits):
+            told = [NO_COMMIT]
     else:
         told = []
     return next((text for text in told if text.strip()), outcome.summary)

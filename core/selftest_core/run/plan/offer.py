@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from selftest_core.agent_types.profiles import meanings
 from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.frozen import dataclass
+from selftest_core.run.outcome.claims import NOT_ISOLATED
 from selftest_core.run.plan.estimates import dollars, span
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
         *([Part("smoke", tuple(_smoke(plan)))] if plan.smoke else []),
         Part("tests", tuple(_tests(offer))),
         Part("agents", tuple(_agents(plan))),
+        *([Part("verify", tuple(_verification(plan)))] if plan.verify_on_arrival else []),
         Part("limits", tuple(_limits(plan))),
         Part("time", (f"about {span(estimates.seconds)}, {span(estimates.longest)} at most", estimates.time_basis)),
         Part("cost", tuple(_money(offer))),
@@ -147,6 +149,18 @@ def _smoke(plan: RunPlan) -> list[str]:
     return [
         f"{_counted(len(plan.smoke), 'smoke agent')} ({plan.agent_type}) on {where}: a tiny prompt, one file to write",
         "if it fails, nothing else starts there (--no-smoke skips it)",
+    ]
+
+
+def _verification(plan: RunPlan) -> list[str]:
+    where = (
+        "with all your rights: it can reach your files (setting verify_isolation)"
+        if plan.verify_on_arrival == NOT_ISOLATED
+        else "in a sandbox: it reaches neither your home, nor your checkout, nor the network"
+    )
+    return [
+        "an agent's claim that its test passes is verified when it arrives (--no-verify-on-arrival leaves it out)",
+        f"so agents' code runs on this machine, {where}",
     ]
 
 

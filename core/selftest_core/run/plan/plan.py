@@ -63,6 +63,8 @@ class RunPlan:
     agent, such as a shallow history. `agent_env`: `NAME=value`, further variables of every agent. `agent_settings`:
     `KEY=value`, settings of mngr for these agents only. `setup_command`: a shell command that runs in each copy before
     its agent starts, empty for none. `smoke`: the places where a smoke agent runs before the others.
+    `verify_on_arrival`: how the tests of claims are isolated that are verified here when they arrive (`bubblewrap`,
+    `none`); empty: they are not verified.
     """
 
     run: str
@@ -91,6 +93,7 @@ class RunPlan:
     agent_settings: tuple[str, ...] = ()
     setup_command: str = ""
     smoke: tuple[str, ...] = ()
+    verify_on_arrival: str = ""
 
 
 def plan_json(plan: RunPlan) -> dict[str, Any]:
@@ -249,7 +252,15 @@ def _test(value: object, where: str) -> PlannedTest:
     return PlannedTest(**_values(value, _TEST_FIELDS, f"{where}."))
 
 
-_OPTIONAL = ("prompt_template", "warnings", "agent_env", "agent_settings", "setup_command", "smoke")
+_OPTIONAL = (
+    "prompt_template",
+    "warnings",
+    "agent_env",
+    "agent_settings",
+    "setup_command",
+    "smoke",
+    "verify_on_arrival",
+)
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
     "node_id": _filled,
@@ -284,4 +295,5 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "agent_settings": _list_of(_matching(_ASSIGNMENT, "KEY=value")),
     "setup_command": _text,
     "smoke": _list_of(_filled),
+    "verify_on_arrival": _text,
 }

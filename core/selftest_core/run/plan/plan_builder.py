@@ -57,6 +57,7 @@ class Choices:
     agent_settings: tuple[str, ...] = ()
     setup_command: str = ""
     is_smoke: bool = False
+    verify_on_arrival: str = ""
 
 
 def run_id(at: float, random_hex: Callable[[int], str]) -> str:
@@ -125,6 +126,7 @@ def make_plan(
         agent_settings=choices.agent_settings,
         setup_command=choices.setup_command,
         smoke=_smoke_places(choices),
+        verify_on_arrival=choices.verify_on_arrival,
     )
     try:
         check_plan(plan)

@@ -26,6 +26,7 @@ from selftest_core.paths import runs_registry
 from selftest_core.run.crew.env_filter import inherited_from, withheld
 from selftest_core.run.crew.mngr_commands import files_to_upload
 from selftest_core.run.events import Event
+from selftest_core.run.outcome.claims import NOT_ISOLATED, ChosenIsolation
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.plan.copy_setup import ENVIRONMENT, Setup, choose_setup
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from selftest_core.agents import Agent
     from selftest_core.config import Config, OnCluster, Transfer
+    from selftest_core.run.outcome.claims import IsolationChooser
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
@@ -76,6 +78,7 @@ class RunOptions:
     budget_usd: float | None = None
     on_cluster: OnCluster | None = None
     is_smoke: bool | None = None
+    is_verify_on_arrival: bool | None = None
     affected_by: str | None = None
     tutorial: str = TUTORIAL
 
@@ -95,9 +98,14 @@ class Prepared:
 
 
 async def prepare(
-    wanted: RunOptions, config: Config, environ: Mapping[str, str], cwd: Path, say: Callable[[str], None]
+    wanted: RunOptions,
+    config: Config,
+    environ: Mapping[str, str],
+    cwd: Path,
+    say: Callable[[str], None],
+    choose_isolation: IsolationChooser | None = None,
 ) -> Prepared:
-    """Prepare a run. `say` gets progress messages.
+    """Prepare a run. `say` gets progress messages. `choose_isolation`: of tests; without it no claim is verified here.
 
     Raises UsageError, ConfigError, RefusedError or ToolError for what cannot work.
     """
@@ -108,7 +116,10 @@ async def prepare(
     is_local = providers_of(provider) == (LOCAL_PROVIDER,)
     setup = choose_setup(config.setup_command, source, environ, is_local=is_local)
     pytest = pytest_commands(config.pytest_command, source, environ, is_local=is_local, has_own=setup.has_own)
-    choices = _choices(wanted, config, source, environ, cwd, provider, pytest, setup)
+    arrival = ChosenIsolation("")
+    if choose_isolation is not None and _is_verified_on_arrival(wanted, config, is_local=is_local):
+        arrival = await asyncio.to_thread(choose_isolation, config, environ)
+    choices = _choices(wanted, config, source, environ, cwd, provider, pytest, setup, arrival)
     check_choices(choices, environ)
     refuse_missing_tools(choices, environ)
     mngr = Mngr(find_mngr(environ), environ, source.place.top)
@@ -127,7 +138,11 @@ async def prepare(
         asking.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await asking
-    notes = (*pytest.notes, *warnings_of(choices, environ), *chosen.notes)
+    rights = f"claims are verified with all your rights, so agents' code can reach your files: {arrival.reason}"
+    notes = (
+        *pytest.notes, *warnings_of(choices, environ), *chosen.notes,
+        *((rights,) if arrival.kind == NOT_ISOLATED else ()),
+    )  # fmt: skip
     return await asyncio.to_thread(_prepared, wanted, choices, source, chosen, agents, notes, environ)
 
 
@@ -156,9 +171,16 @@ def _end_uncollected(prepared: Prepared, folder: RunFolder) -> None:
             )  # fmt: skip
 
 
+def _is_verified_on_arrival(wanted: RunOptions, config: Config, *, is_local: bool) -> bool:
+    """Decide by the flag, else the setting; agents on other machines: only where somebody set it."""
+    if wanted.is_verify_on_arrival is not None:
+        return wanted.is_verify_on_arrival
+    return config.verify_on_arrival and (is_local or "verify_on_arrival" in config.sources)
+
+
 def _choices(
     wanted: RunOptions, config: Config, source: Source, environ: Mapping[str, str], cwd: Path, provider: str,
-    pytest: PytestCommands, setup: Setup,
+    pytest: PytestCommands, setup: Setup, arrival: ChosenIsolation,
 ) -> Choices:  # fmt: skip
     named = wanted.agent_command
     # A command without a type means a command agent.
@@ -188,6 +210,7 @@ def _choices(
         create_args=config.create_args,
         on_cluster=wanted.on_cluster or config.on_cluster,
         is_smoke=config.smoke if wanted.is_smoke is None else wanted.is_smoke,
+        verify_on_arrival=arrival.kind,
         pytest_args=wanted.pytest_args,
         prompt_template=_template(config.prompt),
     )

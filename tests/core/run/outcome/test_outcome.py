@@ -173,6 +173,9 @@ def change(status: str) -> dict[str, Any]:
         ({"tests_passing_after": None}, False, "unchanged"),
         ({"tests_passing_after": True}, True, "succeeded"),
         ({"changes": change("SUCCEEDED")}, False, "succeeded"),
+        ({"tests_passing_after": True, "changes": {"FIX_IMPL": {"status": "SUCCEEDED"}}}, False, "red"),
+        ({"tests_passing_after": True, "changes": {"FIX_IMPL": {"status": "SUCCEEDED"}}}, True, "succeeded"),
+        ({"changes": {"FIX_IMPL": {"status": "BLOCKED"}}}, False, "blocked"),
         ({"changes": change("PONDERED")}, False, "succeeded"),
     ],
 )

@@ -1,0 +1,163 @@
+"""Verification of an agent's claim as it arrives in a run: its own test, on its own tree, in a slot, in the background.
+
+It implements the run's port `ClaimVerifier`. Runs are kept like all others, so that the review finds them there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError, describe_error, describe_unexpected
+from selftest_core.git.command import Git, find_place
+from selftest_core.git.object_store import ObjectStore
+from selftest_core.paths import cache_folder
+from selftest_core.review.changes.inputs import own_folder
+from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, ClaimVerdict
+from selftest_core.verify.environment import find_environment
+from selftest_core.verify.local import LocalVerifier, jobs_of
+from selftest_core.verify.results import Results
+from selftest_core.verify.runner import UNIMPORTABLE, Testing
+from selftest_core.verify.sandbox import choose_isolation
+from selftest_core.verify.schedule import judge_tests
+from selftest_core.verify.slots import remove_tree
+from selftest_core.verify.verdicts import Result, Verdict
+from selftest_core.verify.verifier import Driver, StoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.config import Config
+    from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.verify.schedule import Judged
+
+_STOPPED = ClaimVerdict(ClaimResult.UNKNOWN, "the verification was stopped")
+
+
+def isolation_of_claims(config: Config, environ: Mapping[str, str]) -> ChosenIsolation:
+    """Try how tests can be isolated. Raises RefusedError where the setting requires what does not work."""
+    isolation = choose_isolation(config.verify_isolation, environ)
+    return ChosenIsolation(isolation.kind, isolation.reason)
+
+
+class ArrivalVerifier:
+    """Verifies claims of one run, a few at once; implements `ClaimVerifier`. Its methods are for one event loop."""
+
+    def __init__(self, plan: RunPlan, config: Config, environ: Mapping[str, str]) -> None:
+        self._plan, self._config, self._environ = plan, config, environ
+        self._home = cache_folder(environ) / "verify" / f"{plan.run}-arrival"
+        jobs = jobs_of(config)
+        self._free = list(range(jobs))
+        self._may_run = asyncio.Semaphore(jobs)
+        self._first = threading.Lock()
+        self._threads: set[asyncio.Future[ClaimVerdict]] = set()
+
+    async def verify(self, test: str, commit: str) -> ClaimVerdict:
+        """Verify one claim, when a slot is free."""
+        async with self._may_run:
+            number = self._free.pop()
+            is_stopped = threading.Event()
+            thread = asyncio.ensure_future(asyncio.to_thread(self._verify, number, test, commit, is_stopped))
+            self._threads.add(thread)
+            thread.add_done_callback(self._threads.discard)
+            try:
+                return await asyncio.shield(thread)
+            except asyncio.CancelledError:
+                is_stopped.set()
+                await asyncio.wait((thread,))  # the processes end at once
+                raise
+            finally:
+                self._free.append(number)
+
+    async def close(self) -> None:
+        """Remove the slots."""
+        if self._threads:
+            await asyncio.wait(self._threads)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        if self._home.exists():
+            self._store.close()
+            remove_tree(self._home)
+
+    def _verify(self, number: int, test: str, commit: str, is_stopped: threading.Event) -> ClaimVerdict:
+        try:
+            with self._first:  # each is made once
+                git, testing, project, top = self._store.git, self._testing, self._project, self._top
+            with (
+                closing(Results.open(own_folder(top), project)) as results,
+                LocalVerifier(self._home / str(number), git, testing, 1, is_kept=True) as verifier,
+            ):
+                verifier.begin(is_stopped)
+                return self._judge(Driver(verifier, results), git, test, commit, results)
+        except StoppedError:
+            return _STOPPED
+        except SelftestError as error:
+            return ClaimVerdict(ClaimResult.UNKNOWN, describe_error(error))
+        except Exception as error:
+            return ClaimVerdict(ClaimResult.UNKNOWN, describe_unexpected(error))
+
+    def _judge(self, driver: Driver, git: Git, test: str, commit: str, results: Results) -> ClaimVerdict:
+        tree = self._tree(git, commit)
+        found = driver.drive(judge_tests(tree, (test,), "claim"))[test]
+        results.purge(((test, tree),) if found.verdict is Verdict.FLAKY else ())
+        if found.verdict is Verdict.RED and found.runs[0].reason == UNIMPORTABLE:
+            # Where no tree's test can be imported, it is the environment here that lacks something.
+            base = self._tree(git, self._plan.base)
+            before = driver.drive(judge_tests(base, (test,), "base"))[test]
+            if before.runs[0].reason == UNIMPORTABLE:
+                reason = "its file cannot be imported here, nor that of the base: see `verify_command`"
+                return ClaimVerdict(ClaimResult.UNKNOWN, reason, found.runs[0].output)
+        return verdict_on_claim(found)
+
+    def _tree(self, git: Git, commit: str) -> str:
+        return git.ask("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}").strip()
+
+    @cached_property
+    def _top(self) -> Path:
+        return find_place(Path(self._plan.repository), self._environ).top
+
+    @cached_property
+    def _store(self) -> ObjectStore:
+        """A store that borrows the user's objects: their configuration, hooks and index play no part."""
+        place = find_place(Path(self._plan.repository), self._environ)
+        remove_tree(self._home)  # of a conductor that was killed
+        self._home.mkdir(parents=True)
+        return ObjectStore.open(self._home / "engine.git", place.git_dir, self._environ)
+
+    @cached_property
+    def _testing(self) -> Testing:
+        # What the user was told before the run holds: a sandbox that does not work now is no reason to go without.
+        wanted = "none" if self._plan.verify_on_arrival == "none" else "require"
+        isolation = choose_isolation(wanted, self._environ)
+        words = self._config.verify_command or self._config.pytest_command
+        environment = find_environment(self._top, words, self._config.env, isolation, self._environ)
+        return Testing(environment, isolation, self._config.verify_timeout, self._config.verify_network)
+
+    @cached_property
+    def _project(self) -> str:
+        return self._testing.environment.digest
+
+
+def verdict_on_claim(found: Judged) -> ClaimVerdict:
+    """Judge the claim that a test passes by its runs."""
+    last = found.runs[-1]
+    match found.verdict:
+        case Verdict.GREEN:
+            return ClaimVerdict(ClaimResult.PASSED)
+        case Verdict.RED if all(run.result is Result.TIMEOUT for run in found.runs):
+            # It may hang, or this machine may be busy.
+            return ClaimVerdict(ClaimResult.UNKNOWN, last.reason, last.output)
+        case Verdict.RED:
+            times = f"{len(found.runs)} times" if len(found.runs) > 1 else "once"
+            why = f" ({last.reason})" if last.reason else ""
+            return ClaimVerdict(ClaimResult.FAILED, f"it fails on its agent's own tree, {times}{why}", last.output)
+        case Verdict.FLAKY:
+            reds = sum(run.result.is_red for run in found.runs)
+            return ClaimVerdict(ClaimResult.FLAKY, f"it failed in {reds} of {len(found.runs)} runs", last.output)
+        case _:
+            return ClaimVerdict(ClaimResult.UNKNOWN, last.reason or f"the test is {last.result}", last.output)
