@@ -32,9 +32,9 @@ def test_the_plan_is_shown_in_words_and_nothing_begins(shop: World, columns: int
 
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= columns
-    words = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    words = [line.split()[0] for line in lines if line and not line.startswith((" ", "note"))]
     assert words == [
-        "from", "tests", "agents", "limits", "time", "cost", "disk", "sent", "env", "broken", "Nothing",
+        "from", "tests", "agents", "verify", "limits", "time", "cost", "disk", "sent", "env", "broken", "Nothing",
     ]  # fmt: skip
     assert f"{len(TESTS)} tests" in done.stdout
     assert str(shop.repository / "agents" / "fix.sh") in done.stdout.replace("\n" + " " * 10, "")
