@@ -15,7 +15,7 @@ import fcntl
 import threading
 from typing import TYPE_CHECKING, Self
 
-from selftest_core.errors import RefusedError
+from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.paths import cache_folder
 from selftest_core.review.apply_decisions import only_what_is_kept
 from selftest_core.review.changes.inputs import own_folder
@@ -128,9 +128,14 @@ class ReviewVerifier:
 
 @contextlib.contextmanager
 def _locked(folder: Path, name: str) -> Iterator[None]:
-    """Have the slots of a review to ourselves. Raises RefusedError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as file:
+    """Have the slots of a review to ourselves. Raises RefusedError, ToolFailedError where they cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = folder.with_suffix(".lock").open("w")
+    except OSError as error:
+        hint = "Tests run in the cache folder, on copies: XDG_CACHE_HOME names another place for it."
+        raise ToolFailedError("The cache folder cannot be written", str(error), hint) from error
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

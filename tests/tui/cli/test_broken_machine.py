@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from core.run.shop import commit
 from worlds import BIN, a_world
 
 if TYPE_CHECKING:
@@ -77,3 +78,17 @@ def test_a_home_that_cannot_be_written_is_named_by_list_and_doctor(read_only_hom
     agents = next(check for check in json.loads(told.stdout)["checks"] if check["name"] == "agents")
     assert agents["status"] == "failed"
     assert "MNGR_HOST_DIR" in agents["hint"]
+
+
+@pytest.mark.parametrize("words", [("review", "--batch", "main..fix"), ("verify", "main..fix")])
+def test_a_file_in_the_place_of_our_folder_is_named(world: World, words: tuple[str, ...]) -> None:
+    folder = world.make_repository()
+    world.run(["git", "checkout", "-q", "-b", "fix"])
+    (folder / "test_it.py").write_text("def test_it(): pass\n")
+    commit(world, "A test")
+    world.run(["git", "checkout", "-q", "main"])
+    (folder / ".selftest").touch()
+    done = world.run([PROGRAM, *words], check=False)
+    assert done.returncode == 2
+    assert f"{folder / '.selftest'} cannot be used" in done.stderr
+    assert "inside selftest-tui" not in done.stderr

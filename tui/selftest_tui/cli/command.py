@@ -9,6 +9,7 @@ traceback. Texts of agents and programs are made harmless.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -225,6 +226,12 @@ class Progress:
 
 # errors
 
+_OF_THE_MACHINE = {
+    errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOSPC,
+    errno.ENOTDIR, errno.EPERM, errno.EROFS,
+}  # fmt: skip
+"""Errors of files that say how the machine is, not that something is wrong inside this program."""
+
 
 def show_error(error: Exception, environ: Mapping[str, str], *, is_batch: bool) -> int:
     """Print an error, and return its exit status."""
@@ -249,6 +256,11 @@ def show_error(error: Exception, environ: Mapping[str, str], *, is_batch: bool) 
 
 
 def _defect(error: Exception) -> SelftestError:
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes) and error.errno in _OF_THE_MACHINE:
+        title = f"{os.fsdecode(error.filename)} cannot be used"
+        made = SelftestError(title, error.strerror or str(error), "Move it, or allow to write there, then try again.")
+        made.__cause__ = error
+        return made
     detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     made = SelftestError(
         "Something went wrong inside selftest-tui",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _MARKS = {Verified.PASSED: "✓", Verified.FAILED: "✗", Verified.FLAKY: "~", Verified.UNKNOWN: "?"}
 _CLEAR = "\r\x1b[K"
 _INDENT = " " * 28
+_NARROWEST = 20
+_REASON_LINES = 6
 
 
 def add_verify(add_command: AddCommand) -> None:
@@ -123,8 +126,8 @@ def _table(answer: Answer, width: int) -> list[str]:
         mark = f"{_MARKS[verdict.verified]} {verdict.verified}"
         lines.append(f"{claims[verdict.claimed]:<7} {mark:<9} {clean(change.oid[:9])} {clean(change.subject)}"[:width])
         reasons = ", ".join([*verdict.marks, *([verdict.reason] if verdict.reason else [])])
-        if reasons:
-            lines.append(f"{_INDENT}{clean(reasons)}"[:width])
+        wrapped = textwrap.wrap(clean(reasons), max(width - len(_INDENT), _NARROWEST))
+        lines += [_INDENT + line for line in wrapped[:_REASON_LINES]]
     return lines
 
 
