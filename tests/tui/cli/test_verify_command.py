@@ -22,7 +22,7 @@ pytestmark = pytest.mark.real
 def verify(world: World, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Verify the branch ada of a shop."""
     repository = make_shop(folder / "shop")
-    argv = [BIN / "selftest-tui", "verify", "--base", "main", "ada", *arguments]
+    argv = [str(BIN / "selftest-tui"), "verify", "--base", "main", "ada", *arguments]
     return world.run(argv, cwd=repository.folder, check=False)
 
 

@@ -190,9 +190,9 @@ class RunActions(FilteredScreen):
         if not self.situation().is_live:
             await self._take_up()
         elif run.paused:
-            await self._request("The run goes on", RunRequest(RequestKind.GO))
+            await self._request("Launching resumes", RunRequest(RequestKind.GO))
         else:
-            await self._request("Launching rests soon; what runs goes on", RunRequest(RequestKind.PAUSE))
+            await self._request("Launching pauses soon; running agents continue", RunRequest(RequestKind.PAUSE))
 
     async def _take_up(self) -> None:
         """Start a conductor, which goes on where the last one left."""
@@ -207,7 +207,7 @@ class RunActions(FilteredScreen):
             self.is_starting = False
             self.hurry()
             self.show_state()
-        self.say(f"It lives in the tmux session {session.name}: leaving this screen does not end it.", "Taken up")
+        self.say(f"Its conductor runs in the tmux session {session.name}: it continues when you leave.", "Resumed")
 
     async def do_end_run(self) -> None:
         """Stop all agents and launch no more."""

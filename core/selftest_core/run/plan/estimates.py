@@ -196,15 +196,15 @@ def _disk(plan: RunPlan, size: Size, count: int) -> tuple[int | None, int | None
         return (
             clone + count * size.checkout,
             None,
-            f"a private clone, and {_counted(count, 'work tree')} of {size.files:,} files",
+            f"a private clone, and {_counted(count, 'work tree')} of {_counted(size.files, 'file')}",
         )
     if size.history is None:
         return None, None, "unknown: the history takes too long to count"
     copy = size.checkout + size.history
     if plan.provider == LOCAL_PROVIDER:
-        basis = f"a private clone and {_counted(count, 'copy')} of {size.files:,} files with their history"
+        basis = f"a private clone and {_counted(count, 'copy')} of {_counted(size.files, 'file')} with their history"
         return copy * (count + 1), None, basis
-    return copy, copy, f"a private clone here; each host has {size.files:,} files with their history"
+    return copy, copy, f"a private clone here; each host has {_counted(size.files, 'file')} with their history"
 
 
 def _counted(count: int, noun: str) -> str:
