@@ -108,6 +108,15 @@ def test_a_wrong_setting_names_its_file_and_line(shared_world: World, tmp_path: 
     assert (line["event"], line["exit_status"], line["hint"]) == ("error", 2, "Did you mean poll_local?")
 
 
+@pytest.mark.parametrize("words", ["", "review", "replay x.cast"])
+def test_a_terminal_without_a_screen_is_told_from_one_with(world: World, words: str) -> None:
+    (world.make_repository() / "x.cast").write_text('{"version": 2, "width": 80, "height": 24}\n')
+    with shell_in(world, f"exec {PROGRAM} {words}", TERM="dumb") as terminal:
+        assert terminal.leader.wait(PATIENCE) == 2
+        terminal.wait_for("TERM is dumb")
+        assert "\x1b[?1049h" not in terminal.shown.decode()
+
+
 def test_a_traceback_is_shown_on_request_alone(shared_world: World) -> None:
     assert "Traceback" in ours(shared_world, "lst", env={"SELFTEST_TUI_DEBUG": "1"}).stderr
 
