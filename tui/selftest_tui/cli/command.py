@@ -191,7 +191,9 @@ def require_terminal(advice: str) -> None:
     if not has_terminal():
         raise UsageError("There is no terminal to show the screen on", "", advice)
     if os.environ.get("TERM") == "dumb":
-        raise UsageError("No screen can be shown, as TERM is dumb", "", f"Set TERM to the name of your terminal. {advice}")
+        raise UsageError(
+            "No screen can be shown, as TERM is dumb", "", f"Set TERM to the name of your terminal. {advice}"
+        )
 
 
 class Progress:
