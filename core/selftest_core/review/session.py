@@ -127,6 +127,11 @@ class ReviewSession:
         """Open another engine on the same objects, for another thread; the caller closes it."""
         return Engine.open(self._home / "engine.git", self._inputs.place.git_dir, self._environ)
 
+    @property
+    def top(self) -> Path:
+        """The user's work tree."""
+        return self._inputs.place.top
+
     def _start(self) -> None:
         if self._log.subject is None:
             subject = repository.subject_of(self._inputs)
@@ -283,6 +288,7 @@ class ReviewSession:
             published=upstream.published(applied.kept),
             stat=upstream.stat(self._engine, reviewed.plan.base, applied.kept.tree),
             evidence=self._inputs.evidence,
+            branches=self._subject.branches,
             is_live=self._inputs.is_live,
         )
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.candidate_branch import Line
-    from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.changes.collect_changes import Branch, Change
     from selftest_core.review.changes.inputs import Inputs
     from selftest_core.review.changes.plan import Plan
     from selftest_core.review.decisions import Decisions
@@ -59,12 +59,12 @@ class ReviewState:
     """A review at one moment.
 
     `name` is its id, `home` the folder with its log and its decisions file. `reviewed` has the order, the line and the
-    decision on each change. `new`: changes that arrived after the review was opened and are not decided. `undo_text`,
-    `redo_text`: descriptions of the acts, empty where there is none. `total` = `decided` + undecided changes that are
-    not empty; `held` (in conflict) and `open` count changes, `kept` those of the branch that would be published, and
-    `stat` its lines added and removed. `main`: the branch that the line may be rebased on, empty where there is none;
-    `main_moved`: how many commits it is ahead. `publish_disabled_reason` is empty where publishing is possible.
-    `similar`: nearly equal changes, by oid.
+    decision on each change; `kept_line` is what would be published; `branches`: those of the agents. `new`: changes
+    that arrived after the review was opened and are not decided. `undo_text`, `redo_text`: descriptions of the acts,
+    empty where there is none. `total` = `decided` + undecided changes that are not empty; `held` (in conflict) and
+    `open` count changes, `kept` those of the branch that would be published, and `stat` its lines added and removed.
+    `main`: the branch that the line may be rebased on, empty where there is none; `main_moved`: how many commits it is
+    ahead. `publish_disabled_reason` is empty where publishing is possible. `similar`: nearly equal changes, by oid.
     `hot`: by path, how many agents changed it. `evidence` by agent. `missing`: decided commits that do not exist any
     more. `is_live`: more may arrive.
     """
@@ -74,6 +74,8 @@ class ReviewState:
     plan: Plan
     decisions: Decisions
     reviewed: Reviewed
+    kept_line: Line
+    branches: tuple[Branch, ...] = ()
     new: frozenset[str] = frozenset()
     notes: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     undo_text: str = ""
@@ -162,6 +164,7 @@ class StateBuilder:
             plan=reviewed.plan,
             decisions=reviewed.decisions,
             reviewed=reviewed,
+            kept_line=applied.kept,
             new=frozenset(arrived - {oid_of[oid] for oid in reviewed.decisions.items}),
             notes={oid_of[oid]: text for oid, text in reviewed.decisions.notes.items()},
             undo_text=log.undo_text,
@@ -183,7 +186,7 @@ class Applied:
     """Decisions applied: everything not reverted, the branch of what is kept, and decided commits that are missing."""
 
     reviewed: Reviewed
-    kept: Line
+    kept_line: Line
     missing: tuple[str, ...]
 
 

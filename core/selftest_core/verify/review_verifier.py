@@ -27,7 +27,7 @@ from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.verification import ReviewLine, verify_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.config import Config
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
     from selftest_core.verify.sandbox import Isolation
+    from selftest_core.verify.verdicts import Execution
     from selftest_core.verify.verification import Verification
     from selftest_core.verify.verifier import Progress
 
@@ -103,13 +104,17 @@ class ReviewVerifier:
         is_kept_only: bool = False,
         tests: Sequence[str] = (),
         is_whole_suite: bool = False,
+        first: Collection[str] = (),
+        on_owned: Callable[[Mapping[str, tuple[str, ...]]], None] = lambda _: None,
+        on_kept: Callable[[str, str, Execution], None] = lambda _tree, _test, _run: None,
     ) -> Verification:
         """Verify the candidate branch, or only what is kept: exactly the tree that would be published. Blocking.
 
         `evidence`: what each agent says. `branches`: the agents' own, on which their claims are judged. `on_progress`
         is called from threads of its own, one at a time. `is_stopped`, once set by any thread, ends the test processes;
-        what was run is kept. `tests`: node ids or files to restrict it to. Raises StoppedError, ToolError, and
-        RefusedError where the tree that was built to be tested is not the branch's.
+        what was run is kept. `tests`: node ids or files to restrict it to. `first`, `on_owned`, `on_kept`: as
+        `verify_line` has them. Raises StoppedError, ToolError, and RefusedError where the tree that was built to be
+        tested is not the branch's.
         """
         self._verifier.begin(is_stopped or threading.Event())
         if is_kept_only:
@@ -122,7 +127,7 @@ class ReviewVerifier:
             raise RefusedError("The tree to be tested is not the branch's", detail, "Please report this.")
         return verify_line(
             self._engine, reviewed, line, evidence, self._verifier, self._results,
-            on_progress, only=tests, is_whole_suite=is_whole_suite,
+            on_progress, only=tests, is_whole_suite=is_whole_suite, first=first, on_owned=on_owned, on_kept=on_kept,
         )  # fmt: skip
 
 

@@ -116,11 +116,11 @@ type _Task[T] = Generator[_Ask, Execution, T]
 
 
 def verify(
-    line: Line, suite: Sequence[str] = (), doubted: Collection[str] = ()
+    line: Line, suite: Sequence[str] = (), doubted: Collection[str] = (), urgent: Collection[str] = ()
 ) -> Generator[list[Job], Answers, Report]:
     """Verify a line; `suite`: tests that no change owns but that are to hold too.
 
-    `doubted`: tests that were flaky before, for which one green is not enough.
+    `doubted`: tests that were flaky before, for which one green is not enough. `urgent`: tests to run first.
     Yields waves of jobs, is sent for each job the run of each of its tests, and returns the report.
     """
     owners: dict[str, list[int]] = defaultdict(list)
@@ -131,7 +131,7 @@ def verify(
         owners.setdefault(test, [])
     memory: _Memory = {}
     candidate = line.prefix(len(line.items))
-    tests = list(owners)
+    tests = sorted(owners, key=lambda test: test not in urgent)
 
     firsts = yield from _together([_once(candidate, test, "candidate") for test in tests], memory)
     red = [test for test, run in zip(tests, firsts, strict=True) if run.result.is_red]

@@ -24,7 +24,7 @@ from selftest_core.verify.verdicts import Effect, Verdict
 from selftest_core.verify.verifier import Driver, stopped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.collect_changes import Change
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from selftest_core.review.evidence import Evidence
     from selftest_core.verify.results import Results
     from selftest_core.verify.schedule import Report
+    from selftest_core.verify.verdicts import Execution
     from selftest_core.verify.verifier import Progress, Verifier
 
 
@@ -173,10 +174,14 @@ def verify_line(
     *,
     only: Sequence[str] = (),
     is_whole_suite: bool = False,
+    first: Collection[str] = (),
+    on_owned: Callable[[Mapping[str, tuple[str, ...]]], None] = lambda _: None,
+    on_kept: Callable[[str, str, Execution], None] = lambda _tree, _test, _run: None,
 ) -> Verification:
     """Verify the candidate of a review. `only`: node ids or files to restrict it to. Blocking.
 
-    Raises StoppedError, ToolError.
+    `first`: changes whose tests are run before the others. `on_owned` is called once with the tests of each change;
+    `on_kept` with each result of earlier, by tree and test. Raises StoppedError, ToolError.
     """
     tree = line.prefix(len(line.changes))
     processes, checkouts = verifier.processes, verifier.checkouts
@@ -195,8 +200,10 @@ def verify_line(
             for one in line.items
         )
         suite = [test for test in suite if _is_named(test, keeps)]
-    driver = Driver(verifier, results, on_progress)
-    report = driver.drive(schedule.verify(line, suite, results.flakes()))
+    on_owned({item.id: item.tests or owned[item.id].affected for item in line.items})
+    urgent = {test for item in line.items if item.id in first for test in item.tests}
+    driver = Driver(verifier, results, on_progress, on_kept)
+    report = driver.drive(schedule.verify(line, suite, results.flakes(), urgent))
     results.purge((one.test, tree) for one in report.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
     return Verification(
         tree=tree,

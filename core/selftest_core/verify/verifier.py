@@ -76,9 +76,13 @@ class Driver:
     """Answer the schedule's jobs: from kept results where there are some, else by the verifier."""
 
     def __init__(
-        self, verifier: Verifier, results: Results, on_progress: Callable[[Progress], None] = lambda _: None
+        self,
+        verifier: Verifier,
+        results: Results,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_kept: Callable[[str, str, Execution], None] = lambda _tree, _test, _run: None,
     ) -> None:
-        self._verifier, self._results, self._on_progress = verifier, results, on_progress
+        self._verifier, self._results, self._on_progress, self._on_kept = verifier, results, on_progress, on_kept
         self._lock = threading.Lock()
         self.executions = self.from_cache = self._known = 0
 
@@ -102,6 +106,8 @@ class Driver:
             known = {test: run for test, number in job.runs if (run := self._results.find(job.tree, test, number))}
             answers[job] = known
             self.from_cache += len(known)
+            for test, run in known.items():
+                self._on_kept(job.tree, test, run)
             left = [test for test, _ in job.runs if test not in known]
             self._known += len(left)
             if left:

@@ -1,0 +1,1 @@
+"""Verification of an open review in the background, while decisions are made."""
