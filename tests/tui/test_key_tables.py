@@ -22,7 +22,8 @@ EXCEPTIONS = {
     **dict.fromkeys(("left", "right", "shift+left", "shift+right", "h", "l", "pageup", "pagedown"), PLAYER),
     **dict.fromkeys(("comma", "full_stop", "less_than_sign", "greater_than_sign"), PLAYER),
     **dict.fromkeys(("left_square_bracket", "right_square_bracket"), PLAYER),
-    **dict.fromkeys("12345", "choose a tab; in the player, a tenth of the recording"),
+    "v": "opens the review; in the review, verifies it",
+    **dict.fromkeys("123456", "choose a tab; in the player, a tenth of the recording"),
 }
 """Keys with several meanings, and the reason."""
 CHANGES = {

@@ -186,7 +186,7 @@ class Applied:
     """Decisions applied: everything not reverted, the branch of what is kept, and decided commits that are missing."""
 
     reviewed: Reviewed
-    kept_line: Line
+    kept: Line
     missing: tuple[str, ...]
 
 

@@ -51,7 +51,7 @@ class Open:
         self.seen.append(self.verifier.state)
 
     def want(self, state: ReviewState) -> None:
-        self.verifier.want(Wanted(state.reviewed, state.kept, LIE, state.branches))
+        self.verifier.want(Wanted(state.reviewed, state.kept_line, LIE, state.branches))
 
     def decide(self, agent: str, decision: Decision) -> None:
         self.want(self.session.decide([self.oid(agent)], decision))
@@ -65,6 +65,9 @@ class Open:
 
     def until(self, condition: Callable[[VerificationState], object], what: str) -> None:
         eventually(lambda: condition(self.verifier.state), what)
+
+    def is_settled(self) -> bool:
+        return self.verifier.state.is_settled
 
     def until_done(self) -> None:
         self.until(lambda one: one.phase in (Phase.DONE, Phase.FAILED) and one.is_settled, "done")
@@ -97,7 +100,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 def test_it_follows_the_decisions_and_undo_costs_nothing(shop: Shop) -> None:
     with shop.reviewing("ada", "cat", "eve") as one:
         assert one.verifier.started is None
-        assert one.verifier.state.phase == Phase.OFF
+        assert one.verifier.state.phase is Phase.OFF
         one.verifier.start(TOLD)
         one.until_done()
         first = next(state for state in one.seen if state.items)
@@ -108,17 +111,17 @@ def test_it_follows_the_decisions_and_undo_costs_nothing(shop: Shop) -> None:
         assert set(one.verifier.state.finished) == {one.session.state.reviewed.line.tree}
 
         one.decide("eve", Decision.REVERT)
-        assert not one.verifier.state.is_settled, "the verdicts are of another line"
+        assert not one.is_settled(), "the verdicts are of another line"
         one.until_done()
         assert one.verdict("eve")[0] is Verified.UNKNOWN
         one.want(one.session.undo())
-        assert one.verifier.state.is_settled
+        assert one.is_settled()
         assert one.verdict("eve") == (Verified.FAILED, (Mark.CULPRIT,))
         one.want(one.session.redo())
         one.decide("cat", Decision.REVERT)
         one.decide("ada", Decision.KEEP)
         one.until_done()
-        kept = one.verifier.state.finished[one.session.state.kept.tree]
+        kept = one.verifier.state.finished[one.session.state.kept_line.tree]
         assert kept.verified is Verified.PASSED
 
 
@@ -153,7 +156,7 @@ def test_what_is_kept_is_verified_when_it_is_asked_for(shop: Shop) -> None:
     with shop.reviewing("ada", "bob") as one:
         one.decide("ada", Decision.KEEP)
         one.verifier.start(Started(SANDBOX.kind, network=False, with_kept=True))
-        tree = one.session.state.kept.tree
+        tree = one.session.state.kept_line.tree
         assert tree != one.session.state.reviewed.line.tree
         one.until(lambda state: tree in state.finished, "the kept line")
         assert one.verifier.state.finished[tree].verified is Verified.PASSED

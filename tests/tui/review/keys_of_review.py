@@ -241,11 +241,12 @@ async def _(one: Reviewing, key: str) -> None:
     assert one.table.line.is_folded
 
 
-@does("show_diff", "show_members", "show_evidence", "show_needs", "show_alternatives")
+@does("show_diff", "show_members", "show_evidence", "show_needs", "show_alternatives", "show_tests")
 async def _(one: Reviewing, key: str) -> None:
     words = {"2": "3 commits of 3 agents", "3": "Nothing but the commits", "4": "It needs no other", "5": "similar"}
+    words["6"] = "v runs its tests"
     await one.press("3", key)
-    tab = ("diff", "members", "evidence", "needs", "alternatives")[int(key) - 1]
+    tab = ("diff", "members", "evidence", "needs", "alternatives", "tests")[int(key) - 1]
     assert one.pane.tab == tab
     assert words.get(key, "") in one.pane.text_of(tab)
 
@@ -253,7 +254,7 @@ async def _(one: Reviewing, key: str) -> None:
 @does("next_tab", "previous_tab")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert one.pane.tab == ("members" if key == "right_square_bracket" else "alternatives")
+    assert one.pane.tab == ("members" if key == "right_square_bracket" else "tests")
 
 
 @does("replay")

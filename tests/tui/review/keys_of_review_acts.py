@@ -150,13 +150,29 @@ async def _(one: Reviewing, key: str) -> None:
     await one.press("y", key)
     assert one.screen.prompt.is_open
     await one.press("enter")
-    question = await asked(one, Question)
-    assert question is not None
+    question = await asked(one, Options)
+    assert "not verified" in question.listed[0] or "were not run" in question.listed[0]
     await one.press("y")
     await one.until(lambda: "refs/heads/reviewed" in one.toasts, "published")
     tip = one.repository.git("rev-parse", "reviewed")
     assert one.repository.git("show", f"{tip}:src/cart.py").count("return 0") == 1
     await one.until(lambda: "published as reviewed" in one.head, "told at the top")
+
+
+@does("verify")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    question = await asked(one, Question)
+    assert question is not None
+    await one.press("n")
+    await one.until(lambda: one.top is one.screen, "nothing was begun")
+    assert one.screen.feed.verifier.started is None
+
+
+@does("pause", "culprit")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert ("Nothing is being verified" if key == "H" else "No test of this change is red") in one.toasts
 
 
 @does("pull_request")

@@ -159,7 +159,7 @@ async def reviewing(
     finally:
         # The screen waits some seconds for its threads. Who opens the same review next must find it closed.
         for thread in threading.enumerate():
-            if thread not in before and thread.name in ("review", "diffs", "colours"):
+            if thread not in before and thread.name in ("review", "diffs", "colours", "verification"):
                 await asyncio.to_thread(thread.join, PATIENCE)
 
 

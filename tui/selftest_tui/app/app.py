@@ -54,8 +54,10 @@ class FleetApp(KeyedApp):
         review: Request | None = None,
         notify: Notify = "off",
         notify_command: str = "",
+        config: Config | None = None,
     ) -> None:
         super().__init__(environ, theme)
+        self._config = config
         self.review_error: SelftestError | None = None
         self.way_back = ""
         """The command that opens the left screen again, as a sentence for the shell; empty where none is needed."""
@@ -117,7 +119,9 @@ class FleetApp(KeyedApp):
 
         screen = self._reviews.get(request)
         if screen is None:
-            screen = self._reviews[request] = ReviewScreen(request, self.fleet, clock=self.fleet.clock)
+            screen = self._reviews[request] = ReviewScreen(
+                request, self.fleet, clock=self.fleet.clock, config=self._config
+            )
             self.install_screen(screen, f"review {len(self._reviews)}")
         if screen not in self.screen_stack:
             self.push_screen(screen)
@@ -285,5 +289,5 @@ def _make(
 
     return FleetApp(
         make_watch, environ, folder=folder, theme=config.theme, run=run, start=start, review=review,
-        notify=config.notify, notify_command=config.notify_command,
+        notify=config.notify, notify_command=config.notify_command, config=config,
     )  # fmt: skip

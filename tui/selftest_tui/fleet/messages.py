@@ -95,6 +95,14 @@ class ReviewSaid(Message):
         self.text = text
 
 
+class VerificationSeen(Message):
+    """The verification of the review has news: `ReviewFeed.verification`."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Merge with a pending message of the same kind."""
+        return isinstance(message, VerificationSeen)
+
+
 class ReviewWanted(Message):
     """A request to open a review."""
 

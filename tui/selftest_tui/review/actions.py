@@ -18,12 +18,13 @@ from selftest_core.actions.agent_actions import target_of
 from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
 from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.verify.background.background_verifier import Phase
 from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.review import words as review_words
 from selftest_tui.review.keys import ReviewSituation
 from selftest_tui.review.lines import ReviewGroup, ReviewRow, scopes, subject_of
-from selftest_tui.review.moves import ReviewMoves
+from selftest_tui.review.verifying import ReviewVerifying, has_red, related
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.dialogs.composer import Composer
@@ -54,7 +55,7 @@ def _listed(row: ReviewRow) -> str:
     return f"{row.number or '':>3}  {mark}{subject_of(row.change)}"
 
 
-class ReviewActions(ReviewMoves):
+class ReviewActions(ReviewVerifying):
     """The part of a review's screen that keys reach; `ReviewScreen` shows the rest."""
 
     def __init__(self, request: Request, fleet: FleetScreen, clock: Callable[[], float]) -> None:
@@ -99,7 +100,7 @@ class ReviewActions(ReviewMoves):
 
     def situation(self) -> ReviewSituation:
         """The state that decides which keys are disabled."""
-        row, state = self.table.row, self.state
+        row, state, verification = self.table.row, self.state, self.feed.verification
         evidence = state.evidence if state is not None else {}
         # Keys before this one may have begun a decision, an undo or a redo, which will be done by then.
         will_undo = "a decision" if self._pending or REDOING in self._under_way.values() else ""
@@ -127,6 +128,8 @@ class ReviewActions(ReviewMoves):
             pane_is_open=self.pane_is_open,
             shows_diff=self.pane.tab == "diff",
             is_filtered=bool(self.query_text or self.only_open),
+            verification=verification.phase if verification is not None else Phase.OFF,
+            can_jump=row is not None and (bool(related(row, self.rows)) or has_red(row)),
         )
 
     @property
@@ -447,8 +450,7 @@ class ReviewActions(ReviewMoves):
         )
         says += f"\n{left[:1].upper()}{left[1:]}." if left else "\nNothing is left out."
         lines = [_listed(row) for row in kept]
-        question = Question(f"Publish as {branch}?", says, lines, yes="Publish")
-        if await self.app.push_screen_wait(question) is not True:
+        if not await self.may_publish(branch, says, lines):
             return
         published: list[Published] = []
 

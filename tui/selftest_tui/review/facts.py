@@ -47,15 +47,33 @@ def headline(row: ReviewRow) -> Content:
     claimed = review_words.claim(row)
     tests = present.plural(row.tests, "test")
     said = f"claimed {claimed} {tests}" if claimed else "no tests claimed"
-    pieces: Pieces = [
-        (place, MUTED), present.clean(row.why) or "in the order of the branch", "\n",
-        said, (" · not verified", MUTED),
-    ]  # fmt: skip
+    pieces: Pieces = [(place, MUTED), present.clean(row.why) or "in the order of the branch", "\n", said]
+    pieces += verdict_pieces(row)
     cautions = row.change.cautions
     for words in cautions[:1]:
         more = f" (and {len(cautions) - 1} more: 2 shows them)" if len(cautions) > 1 else ""
         pieces += ["\n", (f"check: {present.clean(words)}{more}", "$text-warning")]
     return Content.assemble(*pieces)
+
+
+def verdict_pieces(row: ReviewRow) -> Pieces:
+    """Return our verdict in words, with its marks and its reason."""
+    if row.verdict is None or row.decision is Decision.REVERT:
+        return [(" · being verified" if row.is_verifying else " · not verified", MUTED)]
+    verdict = row.verdict
+    style = {"success": "$text-success", "error": "$text-error", "warning": "$text-warning"}.get(
+        review_words.VERIFIED_STYLES[verdict.verified], MUTED
+    )
+    final = "" if row.is_settled else ", not final"
+    pieces: Pieces = [
+        (" · verified ", MUTED),
+        (f"{review_words.VERIFIED[verdict.verified]} {verdict.verified}{final}", style),
+    ]
+    if verdict.marks:
+        pieces.append((f" · {', '.join(verdict.marks)}", "$text-warning"))
+    if verdict.reason:
+        pieces += ["\n", present.clean(verdict.reason)]
+    return pieces
 
 
 def ordinal(number: int) -> str:
@@ -147,7 +165,7 @@ def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content
             pieces.append(f"importance {present.clean(one.importance)}{why}\n")
         for test, passes in one.tests[:MOST_LISTED]:
             sign = {True: review_words.CLAIMED, False: review_words.CLAIMED_RED, None: "·"}[passes]
-            pieces += [f"{sign} {present.clean(test)}", (" claimed, not verified\n", MUTED)]
+            pieces += [f"{sign} {present.clean(test)}", (" claimed\n", MUTED)]
         if one.words:
             pieces += [block(one.words.strip(), _MOST_OF_A_MESSAGE), "\n"]
         files = (("outcome", one.outcome), ("transcript", one.transcript), ("conversation", one.conversation))

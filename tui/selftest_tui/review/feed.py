@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
 from selftest_core.journal import unwritten
-from selftest_tui.fleet.messages import ReviewSaid
+from selftest_tui.fleet.messages import ReviewSaid, VerificationSeen
 from selftest_tui.shared.loading import keep_what_is_there
 from selftest_tui.shared.worker import Worker
 
@@ -22,18 +22,23 @@ if TYPE_CHECKING:
 
     from textual.message import Message
 
+    from selftest_core.config import Config
     from selftest_core.git.diffs import FileDiff
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.engine import Engine
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
+    from selftest_core.verify.background.background_verifier import BackgroundVerifier, VerificationState
+    from selftest_core.verify.sandbox import Isolation
 
 MOST_DIFFS = 24
 """Number of cached diffs."""
 MOST_LINES = 60_000
 """Lines of all cached diffs together."""
 
+SECONDS_TO_END_TESTS = 10.0
+"""Processes of tests are killed, and their folders are removed."""
 SECONDS_TO_CLOSE = 60.0
 """Closing moves the candidate's ref to the branch. All decisions are in the log already."""
 
@@ -42,12 +47,19 @@ class ReviewFeed:
     """Opens a review and does acts on it. `post` must be safe to call from any thread."""
 
     def __init__(
-        self, request: Request, folder: Path, environ: Mapping[str, str], post: Callable[[Message], object]
+        self,
+        request: Request,
+        folder: Path,
+        environ: Mapping[str, str],
+        post: Callable[[Message], object],
+        config: Config | None = None,
     ) -> None:
         self._request = request
         self._folder = folder
         self._environ = environ
         self._post = post
+        self._config = config
+        self._verifier: BackgroundVerifier | None = None
         self._acts = Worker("review")
         self._reads = Worker("diffs")
         self._session: ReviewSession | None = None
@@ -68,10 +80,44 @@ class ReviewFeed:
             with _raising_readable_errors():
                 self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
             self._session.is_awaited = lambda: self._acts.is_awaited
+            self._verifier = self._make_verifier(self._session)
             keep_what_is_there()  # with the commits of hundreds of agents a search takes longer than a decision
             return self._session.state
 
         return await self._acts.submit(job)
+
+    def _make_verifier(self, session: ReviewSession) -> BackgroundVerifier:
+        from selftest_core.config import load_config
+        from selftest_core.verify.background.background_verifier import BackgroundVerifier
+
+        self._config = self._config or load_config(self._folder, self._environ)
+        return BackgroundVerifier(
+            session.open_reader, session.top, session.state.home, self._config, self._environ,
+            lambda: self._post(VerificationSeen()),
+        )  # fmt: skip
+
+    @property
+    def verifier(self) -> BackgroundVerifier:
+        """Verifies this review in the background, once it is open."""
+        assert self._verifier is not None, "the screen verifies a review that is open"
+        return self._verifier
+
+    @property
+    def verification(self) -> VerificationState | None:
+        """The newest verdicts, None before the review is open."""
+        return None if self._verifier is None else self._verifier.state
+
+    async def isolation(self) -> tuple[Isolation, bool]:
+        """Find what tests would be isolated by, and whether they may use the network. Raises RefusedError."""
+
+        def find() -> tuple[Isolation, bool]:
+            from selftest_core.verify.sandbox import choose_isolation
+
+            assert self._config is not None, "it was loaded when the review was opened"
+            isolation = choose_isolation(self._config.verify_isolation, self._environ)
+            return isolation, self._config.verify_network
+
+        return await self._reads.submit(find)
 
     async def act[T](self, do: Callable[[ReviewSession], T]) -> T:
         """Run `do` with the session, after the acts before it."""
@@ -135,6 +181,8 @@ class ReviewFeed:
 
     def stop(self) -> None:
         """Close the review, after the pending acts."""
+        if self._verifier is not None:
+            self._verifier.close(SECONDS_TO_END_TESTS)
 
         def close_reader() -> None:
             if self._reader is not None:

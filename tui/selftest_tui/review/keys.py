@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.verify.background.background_verifier import Phase
 from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class ReviewSituation:
     `changes`: all of the review; `shown`: those that pass the filter; `opens`: those that need a person. `undo_text`,
     `redo_text`: the action that would be undone or redone. `main_moved`: new commits of the base. `hunks`: those of the
     shown diff. `authors`: agents of the change that the fleet knows. `editor`: the command of the editor, or "".
+    `can_jump`: a test of the change is red, or it breaks one.
     """
 
     row: ReviewRow | None = None
@@ -45,6 +47,8 @@ class ReviewSituation:
     pane_is_open: bool = True
     shows_diff: bool = True
     is_filtered: bool = False
+    verification: Phase = Phase.OFF
+    can_jump: bool = False
 
 
 def change_disabled_reason(now: ReviewSituation) -> str | None:
@@ -167,6 +171,26 @@ def replay_disabled_reason(now: ReviewSituation) -> str | None:
     return change_disabled_reason(now) or (None if now.recordings else "No agent that made it was recorded.")
 
 
+def verify_disabled_reason(now: ReviewSituation) -> str | None:
+    """There must be a change."""
+    return _none_shown(now) if not now.changes or now.is_opening else None
+
+
+def pause_disabled_reason(now: ReviewSituation) -> str | None:
+    """A verification must have been started."""
+    if now.verification in (Phase.OFF, Phase.FAILED):
+        return "Nothing is being verified: v starts it."
+    return "All is verified." if now.verification is Phase.DONE else None
+
+
+def culprit_disabled_reason(now: ReviewSituation) -> str | None:
+    """A test of the change must be red, or it must break one."""
+    why = change_disabled_reason(now)
+    if why is not None:
+        return why
+    return None if now.can_jump else "No test of this change is red, as far as it is verified, and it breaks none."
+
+
 def publish_disabled_reason(now: ReviewSituation) -> str | None:
     """There must be a change."""
     return _none_shown(now) if not now.changes or now.is_opening else None
@@ -186,6 +210,7 @@ def hunk_disabled_reason(now: ReviewSituation) -> str | None:
 
 _DECIDE = "Decide on the change under the cursor, or on its whole group when the cursor is on the title"
 _BRANCH = "The branch"
+_VERIFY = "Verify"
 _DIFF = "The diff"
 
 MOVE = (
@@ -239,9 +264,20 @@ BRANCH = (
         disabled_reason=message_disabled_reason, opens=True),
 )  # fmt: skip
 
+VERIFY = (
+    Key(("v",), "v", "verify", "verify", "run the tests of the branch in the background, after a yes: agents' code "
+        "runs here; again: whole suite, exactly what is kept, cancel", _VERIFY, line=6,
+        disabled_reason=verify_disabled_reason, opens=True),
+    Key(("H",), "H", "pause", "pause", "pause the verification, or go on; results are kept", _VERIFY,
+        disabled_reason=pause_disabled_reason),
+    Key(("ctrl+g",), "^g", "culprit", "culprit", "to the change that breaks a test of this one, or whose test it "
+        "breaks; else to its red test", _VERIFY, disabled_reason=culprit_disabled_reason),
+)  # fmt: skip
+
 FIND = (
     Key(("slash",), "/", "filter", "filter", "show only changes that match: words, is:undecided is:conflict is:new "
-        "is:empty kind:test agent:NAME file:PATH, /REGEX/; ! inverts", Topic.FIND, line=7),
+        "is:empty is:liar is:culprit is:flaky is:unverified kind:test agent:NAME file:PATH, /REGEX/; ! inverts",
+        Topic.FIND, line=7),
     Key(("F",), "F", "filter_by", "filter by", "choose a filter from a list", Topic.FIND,
         disabled_reason=targets_disabled_reason,
         opens=True),
@@ -278,6 +314,7 @@ LOOK = (
     Key(("4",), "4", "show_needs", "needs", "what it needs, what needs it, and what it is in conflict with",
         Topic.LOOK),
     Key(("5",), "5", "show_alternatives", "similar", "other changes that are nearly the same", Topic.LOOK),
+    Key(("6",), "6", "show_tests", "tests", "its tests before and after, their runs and output", Topic.LOOK),
     Key(("right_square_bracket",), "]", "next_tab", "next tab", "to the next of these", Topic.LOOK),
     Key(("left_square_bracket",), "[", "previous_tab", "previous tab", "to the previous one", Topic.LOOK),
 )  # fmt: skip
@@ -289,4 +326,4 @@ GO = (
     Key(("R",), "R", "refresh", "refresh", "look for new commits and moved branches, now", Topic.PROGRAM),
 )  # fmt: skip
 
-REVIEW = KeyTable("Review", MOVE + DECIDE + BRANCH + FIND + DIFF + LOOK + GO, SPLIT)
+REVIEW = KeyTable("Review", MOVE + DECIDE + BRANCH + VERIFY + FIND + DIFF + LOOK + GO, SPLIT)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.verify.verification import Mark, Verified
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts
 
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.state import ReviewState
+    from selftest_core.verify.background.background_verifier import VerificationState
+    from selftest_core.verify.verification import ItemVerdict
     from selftest_tui.shared.filter import Facts
 
 _TAG = re.compile(r"\[[A-Za-z]+_?[A-Za-z]*\]\s*")
-JOINT, NEW = "joint", "new"
+JOINT, NEW, FIRST = "joint", "new", "first"
+_ALARMING = frozenset({Mark.LIAR, Mark.CULPRIT, Mark.OWN_JUDGE})
 _NO_PLACES: Mapping[str, int] = MappingProxyType({})
 
 
@@ -34,7 +38,9 @@ class ReviewRow:
 
     `is_settling`: the decision is pending, so `status` is still the one before. `needed_by`: number of later changes
     that need it; `alternatives`: number of similar changes; `hot`: the most agents that changed one of its files, its
-    own included. `tests`: number of tests that its agents named; `passing`: those claimed to pass.
+    own included. `tests`: number of tests that its agents named; `passing`: those claimed to pass. `verdict`: ours,
+    None before there is one; where not `is_settled`, it is not final, or of an earlier branch. `is_verifying`: it will
+    be renewed.
     """
 
     change: Change
@@ -50,6 +56,9 @@ class ReviewRow:
     passing: int = 0
     is_new: bool = False
     has_note: bool = False
+    verdict: ItemVerdict | None = None
+    is_settled: bool = False
+    is_verifying: bool = False
 
     @property
     def oid(self) -> str:
@@ -67,6 +76,16 @@ class ReviewRow:
         if self.decision is Decision.REVERT or self.status is Status.VOID:
             return False
         return self.decision is Decision.UNDECIDED or self.status is Status.HELD
+
+    @property
+    def is_alarming(self) -> bool:
+        """True while a person must decide about a liar, a culprit, or a change of its own judge."""
+        return self.is_open and self.verdict is not None and not _ALARMING.isdisjoint(self.verdict.marks)
+
+    @property
+    def verified(self) -> Verified:
+        """Our final verdict, unknown where there is none."""
+        return self.verdict.verified if self.verdict is not None and self.is_settled else Verified.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +146,14 @@ class RowMaker:
         self._facts: dict[str, _Facts] = {}
         self._known_from: tuple[object, ...] = ()
 
-    def all_rows(self, state: ReviewState, pending: Mapping[str, Decision]) -> tuple[ReviewRow, ...]:
+    def all_rows(
+        self, state: ReviewState, pending: Mapping[str, Decision], verification: VerificationState | None = None
+    ) -> tuple[ReviewRow, ...]:
         """Return a row for each change, in the order of the branch."""
         reviewed, known = state.reviewed, self._look_up(state)
+        verdicts = verification.items if verification is not None else {}
+        is_settled = verification is not None and verification.is_settled
+        is_verifying = verification is not None and verification.is_active and not is_settled
         placed = {one.item.oid: one.status for one in reviewed.line.items}
         needed_by = reviewed.dependents.needed_by
         rows = []
@@ -145,17 +169,20 @@ class RowMaker:
             status, needs, is_new, has_note = (
                 placed[oid], len(needed_by.get(oid, ())), oid in state.new, bool(state.notes.get(oid)),
             )  # fmt: skip
-            row = known.get(oid)
+            row, verdict = known.get(oid), verdicts.get(oid)
             if (
                 row is None or row.decision is not decision or row.status is not status or row.number != place
                 or row.is_settling is not (decision is not decided) or row.needed_by != needs
                 or row.is_new is not is_new or row.has_note is not has_note or row.change is not change
+                or row.verdict is not verdict or row.is_settled is not is_settled
+                or row.is_verifying is not is_verifying
             ):  # fmt: skip
                 facts = self._facts[oid]
                 row = known[oid] = ReviewRow(
                     change=change, number=place, why=facts.why, decision=decision, status=status,
                     is_settling=decision is not decided, needed_by=needs, alternatives=facts.alternatives,
                     hot=facts.hot, tests=facts.tests, passing=facts.passing, is_new=is_new, has_note=has_note,
+                    verdict=verdict, is_settled=is_settled, is_verifying=is_verifying,
                 )  # fmt: skip
             rows.append(row)
         return tuple(rows)
@@ -194,8 +221,9 @@ def lay_out(
     shown = tuple(
         row for row in everything if (not only_open or row.is_open) and (matching is None or row.oid in matching)
     )
-    joint = [row for row in shown if row.number == 0 and not row.is_new]
-    new = [row for row in shown if row.is_new]
+    alarming = [row for row in shown if row.is_alarming]
+    joint = [row for row in shown if row.number == 0 and not row.is_new and not row.is_alarming]
+    new = [row for row in shown if row.is_new and not row.is_alarming]
     lines: list[ReviewLine] = []
     group_of: dict[str, str] = {}
     # Matches of a filter are never hidden in a folded group.
@@ -210,8 +238,9 @@ def lay_out(
         if not is_folded:
             lines.extend(members)
 
+    put(FIRST, "look first: liars, culprits, changes of their own judge", alarming, len(alarming))
     put(JOINT, "tests, docs and build files: one commit", joint, sum(row.number == 0 for row in everything))
-    lines.extend(row for row in shown if row.number and not row.is_new)
+    lines.extend(row for row in shown if row.number and not row.is_new and not row.is_alarming)
     put(NEW, "new since the review was opened", new, sum(row.is_new for row in everything))
     places = {key_of(line): place for place, line in enumerate(lines)}
     return ReviewLines(tuple(lines), places, shown, group_of)
@@ -223,11 +252,15 @@ def lay_out(
 FILTER = Language(
     states=(
         "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed", "weakens",
+        "liar", "culprit", "own-judge", "flaky", "unverified", "passed", "failed",
         *(state for state in (*Decision, *Status) if state not in ("undecided",)),
     ),
     fields=("kind", "agent", "file", "commit"),
 )  # fmt: skip
-"""The filter of a review: states are decisions, statuses and marks, as shown and as the journal has them."""
+"""The filter of a review: states are decisions, statuses, marks and verdicts, as shown and as the journal has them."""
+
+MARKS = {Mark.LIAR: "liar", Mark.CULPRIT: "culprit", Mark.OWN_JUDGE: "own judge"}
+"""Marks of verdicts, as the table and the filter name them."""
 
 _SHOWN_STATES = {
     Decision.KEEP: "kept", Decision.REVERT: "reverted", Status.LAID: "applied", Status.HELD: "conflict",
@@ -243,6 +276,8 @@ def facts_of(row: ReviewRow) -> Facts:
     marks = {"new": row.is_new, "open": row.is_open, "noted": row.has_note, "needed": bool(row.needed_by)}
     marks["weakens"] = row.weakens
     states += [word for word, has in marks.items() if has]
+    states += [word for mark, word in MARKS.items() if row.verdict is not None and mark in row.verdict.marks]
+    states.append("unverified" if row.verified is Verified.UNKNOWN else row.verified)
     fields = _fields_of(change)
     parts = (change.subject, *fields["agent"], *fields["file"], *fields["commit"])
     return facts(parts, states, fields)
@@ -266,6 +301,10 @@ def filters_for(row: ReviewRow | None) -> list[tuple[str, str]]:
         ("is:reverted", "reverted changes"),
         ("is:noted", "changes with a note"),
         ("is:weakens", "changes that weaken a test"),
+        ("is:liar", "liars: the agent says that its test passes, and it fails on the agent's own tree"),
+        ("is:culprit", "culprits: they break the tests of others"),
+        ("is:flaky", "changes whose tests are flaky"),
+        ("is:unverified", "changes without a verdict"),
         ("kind:impl", "implementation fixes"),
         ("kind:test", "tests"),
         ("kind:docs", "docs"),

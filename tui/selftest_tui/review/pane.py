@@ -17,6 +17,7 @@ from textual.widgets import ContentSwitcher, Static
 from selftest_core.errors import SelftestError
 from selftest_core.review.candidate_branch import Status
 from selftest_tui.review import facts as review_facts
+from selftest_tui.review import verdict_facts
 from selftest_tui.review import words as review_words
 from selftest_tui.review.diff.diff_view import DiffView
 from selftest_tui.review.facts import Conflicts
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 SECONDS_OF_REST = 0.05
 """The cursor must rest this long before the pane follows it."""
 
-type ReviewTab = Literal["diff", "members", "evidence", "needs", "alternatives"]
+type ReviewTab = Literal["diff", "members", "evidence", "needs", "alternatives", "tests"]
 TABS: tuple[ReviewTab, ...] = get_args(ReviewTab.__value__)
 _CAPTIONS: dict[ReviewTab, str] = {"members": "commits", "alternatives": "similar"}
 """Captions of tabs that are not their names."""
@@ -146,7 +147,7 @@ class ReviewPane(Vertical, can_focus=False):
 
     def _show_nothing(self) -> None:
         self._show_title("")
-        for part in ("headline", "members", "evidence", "needs", "alternatives"):
+        for part in ("headline", *TABS[1:]):
             self._show_text(part, Content(""))
         self._show_diff(None)
 
@@ -161,7 +162,7 @@ class ReviewPane(Vertical, can_focus=False):
         self._show_text("headline", Content.styled(hint, "$foreground-muted"))
         self._show_text("members", review_facts.group_members(group))
         one = Content.styled("This is a group: move to one of its changes.", "$foreground-muted")
-        for part in ("evidence", "needs", "alternatives"):
+        for part in ("evidence", "needs", "alternatives", "tests"):
             self._show_text(part, one)
         oid = state.reviewed.line.joint_commit if group.key == JOINT else ""
         if oid:
@@ -180,6 +181,8 @@ class ReviewPane(Vertical, can_focus=False):
         self._show_text("evidence", review_facts.evidence(row, state.evidence, state.notes.get(row.oid, "")))
         others = [by_oid[oid] for oid in state.similar.get(row.oid, ()) if oid in by_oid]
         self._show_text("alternatives", review_facts.alternatives(row, others))
+        if self.tab == "tests":
+            self._show_tests(row)
         self._show_needs(row)
         self._show_diff(row.oid, read=partial(self._source.feed.diff, row.oid))
 
@@ -201,6 +204,11 @@ class ReviewPane(Vertical, can_focus=False):
         self._show_text("needs", review_facts.needs(row, state, by_oid, known))
         if row.status is Status.HELD and known is None and self.tab == "needs":
             self.run_worker(partial(self._read_conflicts, row, key), group="conflicts", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
+
+    def _show_tests(self, row: ReviewRow) -> None:
+        # Output of tests is long: it is laid out when it is looked at.
+        by_oid = {one.oid: one for one in self._source.rows}
+        self._show_text("tests", verdict_facts.tests(row, by_oid, self._source.feed.verification))
 
     async def _read_conflicts(self, row: ReviewRow, key: tuple[str, object]) -> None:
         try:
@@ -266,6 +274,8 @@ class ReviewPane(Vertical, can_focus=False):
     def show_tab(self, tab: ReviewTab) -> None:
         """Switch to a tab."""
         self.tab = tab
+        if tab == "tests" and self._row is not None:
+            self._show_tests(self._row)
         self._lay_out(tab)
         self._switcher.current = tab
         self._tabs.show(tab)

@@ -14,7 +14,7 @@ from textual.containers import Container, Horizontal
 from textual.content import Content
 
 from selftest_core.errors import SelftestError
-from selftest_tui.fleet.messages import ReviewFailed, ReviewSaid
+from selftest_tui.fleet.messages import ReviewFailed, ReviewSaid, VerificationSeen
 from selftest_tui.review import words as review_words
 from selftest_tui.review.actions import ReviewActions
 from selftest_tui.review.bar import ReviewBar
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from selftest_core.config import Config
     from selftest_core.fleet.view import Problem
     from selftest_core.review.candidate_branch import Decision
     from selftest_core.review.changes.inputs import Request
@@ -63,13 +64,21 @@ class ReviewScreen(ReviewActions):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(REVIEW.of(Where.SCREEN))]
     AUTO_FOCUS = "LineTable"
 
-    def __init__(self, request: Request, fleet: FleetScreen, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        request: Request,
+        fleet: FleetScreen,
+        *,
+        clock: Callable[[], float] = time.time,
+        config: Config | None = None,
+    ) -> None:
         super().__init__(request, fleet, clock)
-        self.feed = ReviewFeed(request, fleet.folder, fleet.environ, self.post_message)
+        self.feed = ReviewFeed(request, fleet.folder, fleet.environ, self.post_message, config)
         self._acts = 0
         self._said_of: set[int] = set()
         self._frame_words = ("", "")
         self._own_problems: tuple[Problem, ...] = ()
+        self._verify_problems: tuple[Problem, ...] = ()
         self._drawn_from: object = None
         self._made = RowMaker()
         self._finder: Finder[str, ReviewRow] = Finder(facts_of, FILTER)
@@ -112,11 +121,20 @@ class ReviewScreen(ReviewActions):
             self.app.post_message(ReviewFailed(self.request, error))
             return
         self.take(state)
+        self.perform(self.go_on_verifying)
 
     def on_review_said(self, event: ReviewSaid) -> None:
         """Show the progress of opening."""
         if self.state is None:
             self.table.show_placeholder(("Opening the review …", "", present.clean(event.text)))
+
+    def on_verification_seen(self, event: VerificationSeen) -> None:
+        """Show newer verdicts, and the progress towards the next."""
+        failure = self.feed.verification.error if self.feed.verification is not None else None
+        self._verify_problems = () if failure is None else (problems.lasting("verification", failure),)
+        self.rearrange()
+        if self.pane.tab == "tests" and self.pane.is_at_rest and self.state is not None:
+            self.pane.show_line()
 
     # acts
 
@@ -176,6 +194,8 @@ class ReviewScreen(ReviewActions):
         """Show a newer state, or drop decisions that are no longer pending."""
         is_same, self.state = state is self.state, state
         self.rearrange()
+        if state is not None and not is_same:
+            self.want_verified(state)
         if state is not None and not is_same and not state.reviewed.dependents.is_whole:
             self.set_timer(SECONDS_TO_THE_REST, self._look)
 
@@ -213,7 +233,7 @@ class ReviewScreen(ReviewActions):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The problems of the review right now."""
-        return (*self._own_problems, *review_problems(self.state))
+        return (*self._own_problems, *self._verify_problems, *review_problems(self.state))
 
     @property
     def is_at_rest(self) -> bool:
@@ -237,12 +257,17 @@ class ReviewScreen(ReviewActions):
         # A check may end while this screen is being removed, when parts of it are gone.
         if state is None or not self.is_mounted or not self.display:
             return
-        drawn_from = (state, dict(self._pending), self.folded, self.query_text, self.only_open)
+        verification = self.feed.verification
+        drawn_from = (
+            state, dict(self._pending), self.folded, self.query_text, self.only_open,
+            None if verification is None else (verification.items, verification.is_settled, verification.is_active),
+        )  # fmt: skip
         if self._drawn_from is not None and drawn_from == self._drawn_from:
             self._show_around()
             return
         self._drawn_from = drawn_from
-        self.rows = self._made.all_rows(state, {oid: decision for oid, (_, decision) in self._pending.items()})
+        pending = {oid: decision for oid, (_, decision) in self._pending.items()}
+        self.rows = self._made.all_rows(state, pending, verification)
         matching = self._finder.find(((row.oid, row) for row in self.rows), self.query_text)
         lines = lay_out(self.rows, folded=self.folded, matching=matching, only_open=self.only_open)
         self.table.show_placeholder(instead_of_lines(state, len(self.rows), self.query_text, only_open=self.only_open))
@@ -263,7 +288,7 @@ class ReviewScreen(ReviewActions):
         """Update the header, the frame, the keys and the banner."""
         opens = sum(row.is_open for row in self.rows)
         says = next((self._under_way[number] for number in sorted(self._said_of)), "")
-        self._bar.show(self.state, opens, says)
+        self._bar.show(self.state, opens, says, self.feed.verification)
         self._banner.show(self.problems)
         self.show_frame()
 

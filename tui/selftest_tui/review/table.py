@@ -102,6 +102,14 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         ]
         return Strip(segments).adjust_cell_length(width, base)
 
+    def _tests(self, row: ReviewRow, cell: str, base: Style) -> list[Segment]:
+        """Draw claim and verdict, each in its own colour."""
+        claim = "error" if row.passing < row.tests else "muted"
+        verdict = "muted"
+        if row.verdict is not None and row.is_settled:
+            verdict = review_words.VERIFIED_STYLES[row.verdict.verified]
+        return [Segment(cell[:2], base + self.style_of(claim)), Segment(cell[2:], base + self.style_of(verdict))]
+
     def _change(self, row: ReviewRow, base: Style, width: int) -> Strip:
         decision, muted = row.decision, base + self.style_of("muted")
         status = " " if row.decision is Decision.REVERT else review_words.STATUSES[row.status]
@@ -112,8 +120,8 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         is_out = decision is Decision.REVERT or row.status is Status.VOID
         text = muted + Style(strike=True) if decision is Decision.REVERT else muted if is_out else base
         styles = {"what": text + Style(bold=True) if row.is_open else text, "marks": base + self.style_of("warning")}
-        if row.tests and row.passing < row.tests:
-            styles["tests"] = base + self.style_of("error")
+        if row.is_alarming:
+            styles["marks"] = base + self.style_of("error")
         segments = [
             Segment(
                 f" {review_words.DECISIONS[decision]}", base + self.style_of(review_words.DECISION_STYLES[decision])
@@ -123,6 +131,9 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         ]
         for one in self.columns.place(width):
             cell = one.column.cell(row, 0.0, one.width)
-            segments.append(Segment(cell, styles.get(one.column.name, muted)))
+            if one.column is review_columns.TESTS:
+                segments += self._tests(row, cell, base)
+            else:
+                segments.append(Segment(cell, styles.get(one.column.name, muted)))
             segments.append(Segment(" " * one.gap, base))
         return Strip(segments).adjust_cell_length(width, base)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from selftest_core.fleet.view import Problem
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.kinds import Kind
+from selftest_core.verify.verification import Mark, Verified
+from selftest_tui.review.lines import MARKS
 from selftest_tui.shared import present
 
 if TYPE_CHECKING:
@@ -20,7 +22,12 @@ STATUSES = {Status.LAID: " ", Status.HELD: "↯", Status.VOID: "∅", Status.DRO
 STATUS_STYLES = {Status.LAID: "muted", Status.HELD: "warning", Status.VOID: "muted", Status.DROPPED: "muted"}
 SETTLING = "…"
 NEEDED_BY, NOTE, NEW, ALIKE, HOT, WEAKENS = "↧", "✎", "new", "≈", "⊛", "▼"
-CLAIMED, CLAIMED_RED, UNVERIFIED = "✔", "✘", "?"
+CLAIMED, CLAIMED_RED, NOT_CLAIMED = "✔", "✘", "·"
+VERIFIED = {Verified.PASSED: "✓", Verified.FAILED: "✗", Verified.FLAKY: "~", Verified.UNKNOWN: "?"}
+VERIFIED_STYLES = {
+    Verified.PASSED: "success", Verified.FAILED: "error", Verified.FLAKY: "warning", Verified.UNKNOWN: "muted",
+}  # fmt: skip
+NOT_FINAL = "…"
 KINDS = {Kind.IMPLEMENTATION: "impl", Kind.TEST: "test", Kind.DOCS: "docs", Kind.BUILD: "build", Kind.MIXED: "mixed"}
 HOT_FROM = 3
 """Number of agents that changed a file from which the change gets a mark."""
@@ -41,14 +48,24 @@ MEANINGS = (
     (f"{HOT}9", "nine agents changed one of its files"),
     (NOTE, "it has a note"),
     (NEW, "it arrived after the review was opened"),
-    (CLAIMED, "claimed: its agents report that all tests which they name pass; not verified"),
+    (CLAIMED, "tests, first mark: claimed: its agents report that all tests which they name pass"),
     (CLAIMED_RED, "claimed: an agent reports that one of them fails"),
+    (NOT_CLAIMED, "its agents claim nothing"),
+    (VERIFIED[Verified.PASSED], "tests, second mark: verified: its tests pass on the branch; we ran them"),
+    (VERIFIED[Verified.FAILED], "verified: a test fails, or it breaks the test of another; the pane says which"),
+    (VERIFIED[Verified.FLAKY], "verified: a test passes and fails on the same tree"),
+    (VERIFIED[Verified.UNKNOWN], "not verified (v), or unknown: the pane says why"),
+    (f"{VERIFIED[Verified.PASSED]}{NOT_FINAL}", "not final: it is being verified, or the branch has changed since"),
+    (MARKS[Mark.LIAR], "its agent says that a test passes; it fails on the agent's own tree"),
+    (MARKS[Mark.CULPRIT], "it breaks a test that passes without it"),
+    (MARKS[Mark.OWN_JUDGE], "it changes how its own tests are judged: conftest.py, settings of pytest"),
 )
 
 
 def marks(row: ReviewRow) -> str:
     """Return the marks of a change in few cells, the gravest first."""
     said = [
+        *(word for mark, word in MARKS.items() if row.verdict is not None and mark in row.verdict.marks),
         status_words(row),
         WEAKENS if row.weakens else "",
         f"{NEEDED_BY}{row.needed_by}" if row.needed_by else "",
@@ -65,6 +82,25 @@ def claim(row: ReviewRow) -> str:
     if not row.tests:
         return ""
     return CLAIMED if row.passing == row.tests else f"{CLAIMED_RED} {row.passing}/{row.tests}"
+
+
+def claim_mark(row: ReviewRow) -> str:
+    """Return the claim as one mark."""
+    return claim(row)[:1] or NOT_CLAIMED
+
+
+def verified_mark(row: ReviewRow) -> str:
+    """Return our verdict as a mark, with a second one where it is not final; "" for what is not on the branch."""
+    if row.decision is Decision.REVERT or row.status is Status.VOID:
+        return ""
+    if row.verdict is None:
+        return NOT_FINAL if row.is_verifying else VERIFIED[Verified.UNKNOWN]
+    return VERIFIED[row.verdict.verified] + ("" if row.is_settled else NOT_FINAL)
+
+
+def tests(row: ReviewRow) -> str:
+    """Return claim and verdict side by side, in at most four cells."""
+    return f"{claim_mark(row)} {verified_mark(row)}".rstrip()
 
 
 def status_words(row: ReviewRow) -> str:

@@ -85,6 +85,11 @@ class VerificationState:
     is_whole_suite: bool = False
     error: SelftestError | None = None
 
+    @property
+    def is_active(self) -> bool:
+        """True while something is verified, or will be soon."""
+        return self.phase in (Phase.RUNNING, Phase.WAITING)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
