@@ -34,7 +34,7 @@ async def test_a_live_run_with_its_evidence_and_what_arrives(tmp_path: Path) -> 
         await one.press("3")
         said = one.pane.text_of("evidence")
         assert str(run_scenes.FIXED["summary_markdown"]).splitlines()[0] in said
-        assert "claimed, not verified" in said
+        assert "test_redirect claimed" in said
         assert "recording (r plays it)" in said
         assert "claimed ✔ 1 test" in one.pane.text_of("headline")
         await one.press("y", "r")

@@ -52,7 +52,11 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
 
     def show(self, lines: ReviewLines) -> None:
         """Show newer lines, with the widths that their subjects need."""
-        if self.columns.measure(((row.oid, row) for row in lines.rows), 0.0):
+        is_wider = self.columns.measure(((row.oid, row) for row in lines.rows), 0.0)
+        # These marks must not be dropped where it is narrow; nothing else on the line says it.
+        if any(row.is_alarming or row.weakens for row in lines.rows):
+            is_wider = self.columns.prefer("marks") or is_wider
+        if is_wider:
             self.columns_moved()
         super().show(lines)
 
