@@ -159,9 +159,7 @@ class ReviewVerifying(ReviewMoves):
         if found is None:
             ways.insert(0, Way("v", "Verify exactly this first; P publishes then"))
         says = f"▲ {word[:1].upper()}{word[1:]}.\n{says}"
-        chosen = await self.app.push_screen_wait(
-            Options(f"Publish as {branch}?", says, [*warnings, "", *lines], ways)
-        )
+        chosen = await self.app.push_screen_wait(Options(f"Publish as {branch}?", says, [*warnings, "", *lines], ways))
         if chosen == "v":
             started = self.feed.verifier.started
             await self._start(whole=started is not None and started.is_whole_suite, kept=True)
