@@ -2,11 +2,13 @@
 
 Isolated, the tree appears at the path of the user's checkout, and their virtual environment is mounted read-only
 below it: an editable installation then imports the tested tree, not the user's files. Without isolation the tree
-stays in its slot, and a module that comes from the checkout makes a result unknown.
+stays in its slot, and a module that comes from the checkout makes a result unknown. Where the project has a set-up,
+each slot has an environment of its own instead.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +20,10 @@ from typing import TYPE_CHECKING
 from selftest_core.collect.collection import default_pytest_command
 from selftest_core.errors import ToolFailedError, ToolMissingError
 from selftest_core.frozen import dataclass
+from selftest_core.paths import cache_folder
+from selftest_core.run.plan.copy_setup import OWN_PYTHON
 from selftest_core.tools.process import run
+from selftest_core.verify.commands.setup import Setup, choose_command, find_uv, packages_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
 _ABOUT = (
     "import json,sys,sysconfig;"
-    "print(json.dumps([sys.prefix,sys.base_prefix,sys.version,sysconfig.get_platform(),sys.implementation.cache_tag]))"
+    "print(json.dumps([sys.prefix,sys.base_prefix,getattr(sys,'_base_executable',sys.executable),sys.version,sysconfig.get_platform(),sys.implementation.cache_tag]))"
 )
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 _HINT = "Set `verify_command`, or `pytest_command`, to the interpreter that has the project's tests."
@@ -37,7 +42,9 @@ _HINT = "Set `verify_command`, or `pytest_command`, to the interpreter that has 
 class Environment:
     """The interpreter and variables of tests of one project. `digest` names it in kept results.
 
-    `readable`: folders outside of the tree that the interpreter needs. `checkout`: the user's work tree.
+    `command`: its first word may be a path relative to the tree. `readable`: folders outside of the tree that the
+    interpreter needs. `checkout`: the user's work tree. `setup`: makes an environment in each slot; None: the user's is
+    used, read-only.
     """
 
     command: tuple[str, ...]
@@ -45,29 +52,84 @@ class Environment:
     readable: tuple[Path, ...]
     checkout: Path
     variables: tuple[tuple[str, str], ...]
+    setup: Setup | None = None
+
+    def words_at(self, place: Path) -> tuple[str, ...]:
+        """Return the command for a tree that appears at `place`."""
+        program, *rest = self.command
+        return (str(place / program) if os.sep in program else program, *rest)
 
 
 def find_environment(
-    checkout: Path, command: Sequence[str], names: Sequence[str], isolation: Isolation, environ: Mapping[str, str]
+    checkout: Path,
+    command: Sequence[str],
+    names: Sequence[str],
+    isolation: Isolation,
+    environ: Mapping[str, str],
+    setup_command: str = "",
 ) -> Environment:
     """Find what runs the project's tests. `command`: pytest as settings give it, empty for the project's own.
 
-    `names`: variables that tests get. Raises ToolMissingError, ToolFailedError.
+    `names`: variables that tests get. `setup_command`: as the setting. Raises ToolMissingError, ToolFailedError.
     """
+    setup = choose_command(setup_command, checkout, environ)
+    if setup:
+        return _set_up_environment(checkout, command, names, isolation, environ, setup)
     words = tuple(command) or default_pytest_command(checkout, environ)
     program = str(checkout / words[0]) if os.sep in words[0] else shutil.which(words[0], path=environ.get("PATH"))
     if program is None or not os.access(program, os.X_OK):
         raise ToolMissingError(f"{words[0]} is not installed", "It is to run the tests.", _HINT)
     words = (program, *words[1:])
-    done = run([*_interpreter(Path(program)), "-c", _ABOUT], timeout=60, cwd=checkout, env=dict(environ))
-    try:
-        prefix, base_prefix, *about = json.loads(done.stdout)
-    except ValueError as error:
-        raise ToolFailedError(f"{program} is no Python that runs", done.stderr_end, _HINT, argv=done.argv) from error
-    variables = tuple((name, environ[name]) for name in dict.fromkeys((*_PASSED_ON, *names)) if name in environ)
+    prefix, base_prefix, _, *about = _ask(_interpreter(Path(program)), checkout, environ)
+    variables = _passed_on(names, environ)
     parts = [words, about, prefix, sorted(variables), isolation.kind, _installed(Path(prefix))]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     return Environment(words, digest, tuple(dict.fromkeys((Path(prefix), Path(base_prefix)))), checkout, variables)
+
+
+def _set_up_environment(
+    checkout: Path,
+    command: Sequence[str],
+    names: Sequence[str],
+    isolation: Isolation,
+    environ: Mapping[str, str],
+    setup_command: str,
+) -> Environment:
+    """The environment that a set-up makes in each slot, of the interpreter that the user's own is made of.
+
+    Kept results need no digest of lock and manifest beside this one: both are part of the tree that they are kept for.
+    """
+    words = list(command) or [OWN_PYTHON, "-m", "pytest"]
+    with contextlib.suppress(ValueError):
+        words[0] = str((checkout / words[0]).relative_to(checkout)) if os.sep in words[0] else words[0]
+    own = checkout / OWN_PYTHON
+    python = str(own) if own.exists() else shutil.which("python3", path=environ.get("PATH", ""))
+    if python is None:
+        raise ToolMissingError("python3 is not installed", f"`{setup_command}` is to make an environment of it.", _HINT)
+    _, base_prefix, program, *about = _ask([python], checkout, environ)
+    uv = find_uv(environ)
+    programs = () if uv is None else (uv.resolve(),)
+    setup = Setup(setup_command, packages_folder(cache_folder(environ), checkout), programs, program)
+    variables = _passed_on(names, environ)
+    parts = [words, about, base_prefix, sorted(variables), isolation.kind, setup_command]
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+    readable = tuple(dict.fromkeys((Path(base_prefix), *programs)))
+    return Environment(tuple(words), digest, readable, checkout, variables, setup)
+
+
+def _ask(python: Sequence[str], checkout: Path, environ: Mapping[str, str]) -> list[str]:
+    """Ask an interpreter for its prefix, the prefix and program of the one that it is made of, and its version."""
+    done = run([*python, "-c", _ABOUT], timeout=60, cwd=checkout, env=dict(environ))
+    try:
+        found: list[str] = json.loads(done.stdout)
+    except ValueError as error:
+        title = f"{python[0]} is no Python that runs"
+        raise ToolFailedError(title, done.stderr_end, _HINT, argv=done.argv) from error
+    return found
+
+
+def _passed_on(names: Sequence[str], environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, environ[name]) for name in dict.fromkeys((*_PASSED_ON, *names)) if name in environ)
 
 
 def _interpreter(program: Path) -> list[str]:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import SelftestError
+from selftest_core.verify.commands.setup import prepare
 from selftest_core.verify.runner import Collected, collect_tests, run_tests
 from selftest_core.verify.slots import Slot, remove_tree
 from selftest_core.verify.verdicts import Execution, Result
@@ -78,6 +79,9 @@ class LocalVerifier:
                 slot.lay(tree)
             except SelftestError as error:
                 return Collected((), {}, f"{error.title}: {error.detail}"), slot.tree_folder
+            failure = prepare(slot, self._testing, self._is_stopped.is_set)
+            if failure is not None:
+                return Collected((), {}, f"{failure.reason}\n{failure.output}"), slot.tree_folder
             self.checkouts += 1
             self.processes += 1
             return collect_tests(
@@ -103,6 +107,9 @@ class LocalVerifier:
         try:
             slot.lay(job.tree)
             self.checkouts += 1
+            failure = prepare(slot, self._testing, self._is_stopped.is_set)
+            if failure is not None:
+                return {test: Execution(Result.NOT_RUN, None, failure.output, failure.reason) for test in tests}
             ran = run_tests(
                 slot, tests, self._testing, lambda test, one: on_run(job, test, one), self._is_stopped.is_set
             )

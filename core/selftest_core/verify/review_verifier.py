@@ -72,7 +72,7 @@ class ReviewVerifier:
         """
         isolation = choose_isolation(config.verify_isolation, environ)
         command = config.verify_command or config.pytest_command
-        environment = find_environment(top, command, config.env, isolation, environ)
+        environment = find_environment(top, command, config.env, isolation, environ, config.setup_command)
         testing = Testing(environment, isolation, config.verify_timeout, config.verify_network)
         slots = cache_folder(environ) / "verify" / f"{home.name}-{home.stat().st_ino}"
         jobs = jobs_of(config, jobs)

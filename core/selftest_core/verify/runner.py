@@ -5,25 +5,32 @@ A test that ends the process, hangs, or fills the disk costs itself: the tests a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
 import shutil
-import signal
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import spawn
 from selftest_core.verify import testing_plugin
-from selftest_core.verify.sandbox import MAX_DISK, sandbox_argv
+from selftest_core.verify.commands.contained import (
+    DiskLimit,
+    Output,
+    contained_argv,
+    contained_variables,
+    end_orphans,
+    link_made,
+    place_of,
+)
+from selftest_core.verify.sandbox import MAX_DISK
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from selftest_core.tools.process import Running
     from selftest_core.verify.environment import Environment
@@ -35,7 +42,6 @@ _PLUGIN = "selftest_testing_plugin"
 _TICK = 0.02
 _START = 120.0
 """Seconds that pytest may take to start and to collect, where the timeout is shorter."""
-_KEPT_OUTPUT = 200_000
 _LONGEST_LINE = 1_000_000
 _LONGEST_RESULTS = 256 * 1024 * 1024
 
@@ -130,10 +136,9 @@ class _Process:
         self._foreign: list[str] = []
         self._canary = ""
         self._found: dict[str, Execution] = {}
-        self._output = _Tail()
+        self._output = Output()
         self._absent = slot.absent()
-        self._free = _free(slot.folder)
-        self._was_full = False
+        self._disk = DiskLimit(slot.folder, testing.disk)
 
     def hold(self) -> dict[str, Execution]:
         """Run it to its end. Returns at least one run, unless it was stopped."""
@@ -183,6 +188,7 @@ class _Process:
                 }
             )
         )
+        link_made(slot, self._testing)
         process = spawn(
             self._argv(plugins, orders, files), cwd=slot.tree_folder, env=self._variables(plugins, orders), pipe=True
         )
@@ -193,7 +199,7 @@ class _Process:
         finally:
             process.end(grace=0)
             if not self._testing.isolation.is_isolated:
-                _end_orphans(orders)
+                end_orphans(orders)
             reader.join(5)
         while self._offset < min(os.fstat(self._source).st_size, _LONGEST_RESULTS):
             self._read()
@@ -201,37 +207,20 @@ class _Process:
         return process, was_timeout
 
     def _argv(self, plugins: Path, orders: Path, files: Sequence[str]) -> list[str]:
-        environment = self._testing.environment
-        argv = [*environment.command, "-p", _PLUGIN, "-p", "no:cacheprovider", "--", *files]
-        argv = ["/bin/sh", "-c", 'exec "$@" 2>&1 </dev/null', "sh", *argv]
-        if not self._testing.isolation.is_isolated:
-            return argv
-        return sandbox_argv(
-            argv,
-            bindings={environment.checkout: self._slot.tree_folder},
-            writable=[self._slot.home, self._slot.exchange],
-            readable=[*environment.readable, plugins, orders],
-            cwd=environment.checkout,
-            home=Path.home(),
-            environment=self._variables(plugins, orders),
-            network=self._testing.network,
-            disk=self._testing.disk,
-        )
+        words = self._testing.environment.words_at(place_of(self._slot, self._testing))
+        return contained_argv(
+            [*words, "-p", _PLUGIN, "-p", "no:cacheprovider", "--", *files],
+            self._slot, self._testing, self._variables(plugins, orders),
+            readable=[plugins, orders], network=self._testing.network,
+        )  # fmt: skip
 
     def _variables(self, plugins: Path, orders: Path) -> dict[str, str]:
         return {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LANG": "C.UTF-8",
-            **dict(self._testing.environment.variables),
-            "HOME": str(self._slot.home),
+            **contained_variables(self._slot, self._testing),
             "PYTHONPATH": str(plugins),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONUNBUFFERED": "1",
             "PYTHONSAFEPATH": "",
             "PYTEST_ADDOPTS": "",
-            "TMPDIR": "/tmp" if self._testing.isolation.is_isolated else str(self._slot.exchange),
             testing_plugin.VARIABLE: str(orders),
-            "CI": "true",
         }
 
     def _follow(self, process: Running) -> bool:
@@ -243,22 +232,13 @@ class _Process:
                 last = time.monotonic()
             if ended or self._should_stop():
                 return False
-            if self._is_full():
-                self._was_full = True
+            if self._disk.is_passed():
                 return False
             # Until the first test runs, it starts and collects, which a busy machine may take long for.
             patience = self._testing.timeout if self._canary else max(self._testing.timeout, _START)
             if time.monotonic() - last > patience:
                 return True
             time.sleep(_TICK)  # results are lines in a file, and no event exists for those on every system
-
-    def _is_full(self) -> bool:
-        """True where this process has written more than it may: the disk is asked first, then the slot is measured."""
-        free = _free(self._slot.folder)
-        if self._free - free < self._testing.disk:
-            return False
-        self._free = free + self._testing.disk // 2  # others write too: measure again after more of it
-        return _size(self._slot.folder) > self._testing.disk
 
     def _read(self) -> bool:
         """Take in the whole lines that are new; True where a test has ended or begun."""
@@ -341,7 +321,7 @@ class _Process:
             result = Result.TIMEOUT if was_timeout else Result.CRASHED
             reason = (
                 f"did not end within {self._testing.timeout:g} s" if was_timeout
-                else f"it wrote more than {self._testing.disk // 2**20:,} MiB" if self._was_full
+                else self._disk.reason if self._disk.was_passed
                 else f"the process ended in it, with status {status}"
             )  # fmt: skip
             found[self._begun] = Execution(result, None, said, reason)
@@ -368,63 +348,3 @@ def _names(said: str, path: str) -> bool:
     return (
         f"{path}/" in said or f"/{path}" in said or ("/" in path and (path in said or path.replace("/", ".") in said))
     )
-
-
-def _free(folder: Path) -> int:
-    """Bytes that are free where a folder lies."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
-
-
-def _size(folder: Path) -> int:
-    """Bytes that the files below a folder take."""
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(parent, name)).st_blocks * 512  # noqa: PTH118 -- many of them
-    return total
-
-
-def _end_orphans(orders: Path) -> None:
-    """End what left the process group, by the variable that it inherited; a sandbox ends its own."""
-    mark = f"{testing_plugin.VARIABLE}={orders}".encode()
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
-                os.kill(int(path.parent.name), signal.SIGKILL)
-
-
-class _Tail:
-    """The first and the last of what a program prints, however much that is."""
-
-    def __init__(self) -> None:
-        self._head, self._tail, self._count = bytearray(), bytearray(), 0
-
-    def read(self, process: Running) -> None:
-        """Read to the end; what is in the middle is dropped."""
-        assert process.stdout is not None
-        fd = process.stdout.fileno()
-        while True:
-            try:
-                part = os.read(fd, 1 << 16)
-            except (OSError, ValueError):
-                return
-            if not part:
-                return
-            self._count += len(part)
-            room = _KEPT_OUTPUT // 2 - len(self._head)
-            self._head += part[: max(room, 0)]
-            self._tail += part[max(room, 0) :]
-            if len(self._tail) > 4 * _KEPT_OUTPUT:  # seldom: each time moves what is kept
-                self._cut()
-
-    def _cut(self) -> None:
-        del self._tail[: -_KEPT_OUTPUT // 2]
-
-    def text(self) -> str:
-        """Return the kept output as text. Once `read` has ended."""
-        self._cut()
-        left_out = self._count - len(self._head) - len(self._tail)
-        note = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
-        return bytes(self._head + note + self._tail).decode("utf-8", "replace")

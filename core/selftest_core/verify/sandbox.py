@@ -72,13 +72,15 @@ def sandbox_argv(
     home: Path,
     environment: Mapping[str, str],
     bindings: Mapping[Path, Path],
+    mounts: Mapping[Path, Path] | None = None,
     network: bool = False,
     disk: int = MAX_DISK,
 ) -> list[str]:
     """The command line that runs `argv` isolated.
 
     `writable`, `readable`: folders below home, /tmp or /run that stay visible. `home`: the user's home, hidden.
-    `bindings`: more writable folders, by where they appear. `disk`: bytes that /tmp may hold.
+    `bindings`: more writable folders, by where they appear; `mounts`: read-only ones, over all others. `disk`: bytes
+    that /tmp may hold.
     """
     made = [PROGRAM, "--unshare-all", "--die-with-parent", "--new-session"]
     made += ["--share-net"] if network else []
@@ -99,6 +101,8 @@ def sandbox_argv(
         made += ["--ro-bind", str(folder), str(folder)]
     for folder in writable:
         made += ["--bind", str(folder), str(folder)]
+    for place, source in (mounts or {}).items():
+        made += ["--ro-bind", str(source), str(place)]
     made += ["--chdir", str(cwd), "--clearenv"]
     for name, value in environment.items():
         made += ["--setenv", name, value]

@@ -15,6 +15,7 @@ from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.tools.process import run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from selftest_core.git.command import Git
@@ -24,16 +25,28 @@ _TIMEOUT = 300.0
 
 
 class Slot:
-    """One folder for one tree at a time; for one thread at a time. `folder` holds `tree/`, `home/`, `tmp/`."""
+    """One folder for one tree at a time; for one thread at a time.
+
+    `folder` holds `tree/`, `home/`, `exchange/` and `environment/`. `made`: paths that a set-up made in the tree, which
+    lie in `environment`; `made_for`: what they were made for. `laid`: the tree, "" for none.
+    """
 
     def __init__(self, folder: Path, git: Git) -> None:
         self.folder = folder
         self.tree_folder = folder / "tree"
         self.home = folder / "home"
         self.exchange = folder / "exchange"
+        self.environment = folder / "environment"
+        self.made: tuple[str, ...] = ()
+        self.made_for = ("", "")
         self._index = folder / "index"
         self.git = git
         self._laid = ""
+
+    @property
+    def laid(self) -> str:
+        """The tree that is laid out."""
+        return self._laid
 
     def lay(self, tree: str) -> None:
         """Lay out a tree, and nothing else, in `tree_folder`. Raises RefusedError where that cannot be."""
@@ -58,6 +71,33 @@ class Slot:
         if self._laid:
             self.lay(self._laid)
 
+    def entries(self) -> list[str]:
+        """List the files of the laid tree: mode, blob and stage, a tab, and the path."""
+        return [line for line in self._call("ls-files", "-s", "-z").stdout.split("\0") if line]
+
+    def untracked(self) -> list[str]:
+        """List what is in the tree folder beyond the tree, whole folders as one; bytecode of Python is left out."""
+        done = self._call("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal")
+        paths = [line[3:].rstrip("/") for line in done.stdout.split("\0") if line[:2] in ("??", "!!")]
+        return [path for path in paths if path.rpartition("/")[2] != "__pycache__"]
+
+    def keep_made(self, paths: Sequence[str], made_for: tuple[str, str]) -> None:
+        """Move what a set-up made out of the tree, and restore the tree."""
+        for path in paths:
+            target = self.environment / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (self.tree_folder / path).rename(target)
+        self.made, self.made_for = tuple(paths), made_for
+        self.restore()
+
+    def forget_made(self) -> None:
+        """Remove what a set-up made, and where it was mounted."""
+        for path in self.made:
+            with contextlib.suppress(OSError):
+                (self.tree_folder / path).rmdir()
+        self.made, self.made_for = (), ("", "")
+        remove_tree(self.environment)
+
     def absent(self) -> dict[str, str]:
         """Map each path whose content is not in the repository to the reason: submodules are empty, LFS files pointers.
 
@@ -65,8 +105,7 @@ class Slot:
         """
         found: dict[str, str] = {}
         if (self.tree_folder / ".gitmodules").is_file():
-            entries = self._call("ls-files", "-s", "-z").stdout.split("\0")
-            found |= {one.partition("\t")[2]: "a submodule" for one in entries if one.startswith("160000 ")}
+            found |= {one.partition("\t")[2]: "a submodule" for one in self.entries() if one.startswith("160000 ")}
         attributes = self.tree_folder / ".gitattributes"
         if attributes.is_file() and b"filter=lfs" in attributes.read_bytes():
             entries = self._call("ls-files", "-z", ":(attr:filter=lfs)", is_literal=False).stdout.split("\0")
@@ -104,6 +143,7 @@ class Slot:
 
     def _remove(self) -> None:
         self._laid = ""
+        self.made, self.made_for = (), ("", "")
         remove_tree(self.folder)
 
 

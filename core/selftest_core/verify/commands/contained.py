@@ -1,0 +1,218 @@
+"""Run a command of the project in a slot, contained as tests are: isolated, limited in time, disk and output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.tools.process import spawn
+from selftest_core.verify.sandbox import sandbox_argv
+from selftest_core.verify.testing_plugin import VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from selftest_core.tools.process import Running
+    from selftest_core.verify.runner import Testing
+    from selftest_core.verify.slots import Slot
+
+_TICK = 0.05
+_KEPT_OUTPUT = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command that ended. `reason`: why we ended it, empty where it ended by itself with `status`."""
+
+    status: int
+    output: str
+    reason: str = ""
+
+
+def place_of(slot: Slot, testing: Testing) -> Path:
+    """Return where the command sees the tested tree: isolated, where the user's checkout is."""
+    return testing.environment.checkout if testing.isolation.is_isolated else slot.tree_folder
+
+
+def contained_argv(
+    argv: Sequence[str],
+    slot: Slot,
+    testing: Testing,
+    variables: Mapping[str, str],
+    *,
+    readable: Sequence[Path] = (),
+    writable: Sequence[Path] = (),
+    network: bool = False,
+) -> list[str]:
+    """Return the command line that runs `argv` in the slot's tree; its errors go where its output goes."""
+    place = place_of(slot, testing)
+    argv = ["/bin/sh", "-c", 'exec "$@" 2>&1 </dev/null', "sh", *argv]
+    if not testing.isolation.is_isolated:
+        return argv
+    return sandbox_argv(
+        argv,
+        bindings={place: slot.tree_folder},
+        writable=[slot.home, slot.exchange, *writable],
+        readable=[*testing.environment.readable, *readable],
+        mounts={place / path: slot.environment / path for path in slot.made},
+        cwd=place,
+        home=Path.home(),
+        environment=variables,
+        network=network,
+        disk=testing.disk,
+    )
+
+
+def contained_variables(slot: Slot, testing: Testing) -> dict[str, str]:
+    """Return the variables that every command in a slot gets."""
+    path = os.environ.get("PATH", os.defpath)
+    setup = testing.environment.setup
+    if setup is not None:
+        own = place_of(slot, testing) / ".venv" / "bin"
+        programs = dict.fromkeys(str(one.parent) for one in (*setup.programs, Path(setup.python)))
+        path = os.pathsep.join((str(own), *programs, path))
+    return {
+        "PATH": path,
+        "LANG": "C.UTF-8",
+        **dict(testing.environment.variables),
+        "HOME": str(slot.home),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": "/tmp" if testing.isolation.is_isolated else str(slot.exchange),
+        "CI": "true",
+    }
+
+
+def run_in_slot(
+    slot: Slot,
+    testing: Testing,
+    argv: Sequence[str],
+    variables: Mapping[str, str],
+    *,
+    timeout: float,
+    should_stop: Callable[[], bool],
+    writable: Sequence[Path] = (),
+    network: bool = False,
+) -> Ended:
+    """Run a command in the slot's tree to its end, `timeout` seconds at most. Blocking."""
+    variables = {**variables, VARIABLE: str(slot.exchange)}
+    link_made(slot, testing)
+    whole = contained_argv(argv, slot, testing, variables, writable=writable, network=network)
+    disk = DiskLimit(slot.folder, testing.disk)
+    process = spawn(whole, cwd=slot.tree_folder, env=dict(variables), pipe=True)
+    output = Output()
+    reader = threading.Thread(target=output.read, args=(process,), daemon=True)
+    reader.start()
+    reason = ""
+    try:
+        deadline = time.monotonic() + timeout
+        while process.poll() is None and not reason:
+            if should_stop():
+                reason = "stopped"
+            elif time.monotonic() > deadline:
+                reason = f"did not end within {timeout:g} s"
+            elif disk.is_passed():
+                reason = disk.reason
+            else:
+                with contextlib.suppress(Exception):
+                    process.wait(_TICK)
+    finally:
+        process.end(grace=0)
+        if not testing.isolation.is_isolated:
+            end_orphans(slot.exchange)
+        reader.join(5)
+    return Ended(process.poll() or 0, output.text(), reason)
+
+
+def link_made(slot: Slot, testing: Testing) -> None:
+    """Put what the set-up made into the tree, by links; isolated, it is mounted read-only instead."""
+    if testing.isolation.is_isolated:
+        return
+    for path in slot.made:
+        place = slot.tree_folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.is_symlink():
+            place.symlink_to(slot.environment / path)
+
+
+def end_orphans(value: Path) -> None:
+    """End what left its process group, by the variable that it inherited; a sandbox ends its own."""
+    mark = f"{VARIABLE}={value}".encode()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+class DiskLimit:
+    """The bytes that one process may write below its slot: the disk is asked first, then the slot is measured."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder, self._limit = folder, limit
+        self._free = self._ask()
+        self.reason = f"it wrote more than {limit // 2**20:,} MiB"
+        self.was_passed = False
+
+    def is_passed(self) -> bool:
+        """True where it has written more than it may."""
+        free = self._ask()
+        if self._free - free < self._limit:
+            return False
+        self._free = free + self._limit // 2  # others write too: measure again after more of it
+        self.was_passed = _size(self._folder) > self._limit
+        return self.was_passed
+
+    def _ask(self) -> int:
+        found = os.statvfs(self._folder)
+        return found.f_bavail * found.f_frsize
+
+
+def _size(folder: Path) -> int:
+    """Bytes that the files below a folder take."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512  # noqa: PTH118 -- many of them
+    return total
+
+
+class Output:
+    """The first and the last of what a program prints, however much that is."""
+
+    def __init__(self) -> None:
+        self._head, self._tail, self._count = bytearray(), bytearray(), 0
+
+    def read(self, process: Running) -> None:
+        """Read to the end; what is in the middle is dropped."""
+        assert process.stdout is not None
+        fd = process.stdout.fileno()
+        while True:
+            try:
+                part = os.read(fd, 1 << 16)
+            except (OSError, ValueError):
+                return
+            if not part:
+                return
+            self._count += len(part)
+            room = _KEPT_OUTPUT // 2 - len(self._head)
+            self._head += part[: max(room, 0)]
+            self._tail += part[max(room, 0) :]
+            if len(self._tail) > 4 * _KEPT_OUTPUT:  # seldom: each time moves what is kept
+                self._cut()
+
+    def _cut(self) -> None:
+        del self._tail[: -_KEPT_OUTPUT // 2]
+
+    def text(self) -> str:
+        """Return the kept output as text. Once `read` has ended."""
+        self._cut()
+        left_out = self._count - len(self._head) - len(self._tail)
+        note = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
+        return bytes(self._head + note + self._tail).decode("utf-8", "replace")
