@@ -53,8 +53,8 @@ CONFIG_KEYS = (
     Key("create_args", "words", (), "passed to `mngr create` unchanged, such as -b and -t"),
     Key("pytest_command", "words", (), "command of the project's pytest; empty: its .venv, else the pytest on PATH"),
     Key(
-        "setup_command", "text", "auto", "runs in each agent's copy before the agent starts; empty: nothing; auto: "
-        "uv installs uv.lock, for agents on this machine, where both exist",
+        "setup_command", "text", "auto", "runs in each agent's copy before the agent starts, and where changes are "
+        "verified; empty: nothing; auto: uv installs uv.lock, on this machine, where both exist",
     ),
     Key("prompt", "path", "", "template of the prompt; empty: the program's own"),
     Key("max_running", "count", 20, "maximum of a run's agents at a time", 1),

@@ -14,6 +14,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,9 @@ from selftest_core.collect.collection import default_pytest_command
 from selftest_core.errors import ToolFailedError, ToolMissingError
 from selftest_core.frozen import dataclass
 from selftest_core.paths import cache_folder
-from selftest_core.run.plan.copy_setup import OWN_PYTHON
+from selftest_core.run.plan.copy_setup import AUTO, OWN_PYTHON, UV_SYNC
 from selftest_core.tools.process import run
-from selftest_core.verify.commands.setup import Setup, choose_command, find_uv, packages_folder
+from selftest_core.verify.sandbox import MAX_DISK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +37,19 @@ _ABOUT = (
 )
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 _HINT = "Set `verify_command`, or `pytest_command`, to the interpreter that has the project's tests."
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The set-up of a project. `command`: for a shell. `packages`: the folder of its own package caches.
+
+    `programs`: files that it needs outside of the tree, such as uv. `python`: the interpreter to make environments of.
+    """
+
+    command: str
+    packages: Path
+    programs: tuple[Path, ...]
+    python: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,39 @@ class Environment:
         """Return the command for a tree that appears at `place`."""
         program, *rest = self.command
         return (str(place / program) if os.sep in program else program, *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Testing:
+    """The way to run the tests of one project. `timeout`: seconds that a process may take without ending a test.
+
+    `disk`: bytes that a process may write below its slot, and the same again to /tmp where it is isolated.
+    """
+
+    environment: Environment
+    isolation: Isolation
+    timeout: float = 600.0
+    network: bool = False
+    disk: int = MAX_DISK
+
+
+def find_uv(environ: Mapping[str, str]) -> Path | None:
+    """Return uv: on PATH, else beside our own Python, where the set-up of this program puts it."""
+    found = shutil.which("uv", path=environ.get("PATH", ""))
+    beside = Path(sys.executable).with_name("uv")
+    return Path(found) if found is not None else beside if beside.is_file() else None
+
+
+def choose_command(configured: str, checkout: Path, environ: Mapping[str, str]) -> str:
+    """Return the command for the setting `setup_command`, "" for none. `auto`: uv, where it and uv.lock exist."""
+    if configured != AUTO:
+        return configured.strip()
+    return UV_SYNC if (checkout / "uv.lock").is_file() and find_uv(environ) is not None else ""
+
+
+def packages_folder(cache: Path, checkout: Path) -> Path:
+    """Return the folder for package caches of one project: agents' code writes to it, so it is never the user's."""
+    return cache / "verify-packages" / hashlib.sha256(str(checkout).encode()).hexdigest()[:16]
 
 
 def find_environment(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from selftest_core.config import Config
     from selftest_core.git.command import Git
-    from selftest_core.verify.runner import Testing
+    from selftest_core.verify.environment import Testing
     from selftest_core.verify.schedule import Job
 
 

@@ -18,10 +18,10 @@ from selftest_core.git.object_store import ObjectStore
 from selftest_core.paths import cache_folder
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, ClaimVerdict
-from selftest_core.verify.environment import find_environment
+from selftest_core.verify.environment import Testing, find_environment
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.results import Results
-from selftest_core.verify.runner import UNIMPORTABLE, Testing
+from selftest_core.verify.runner import UNIMPORTABLE
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import judge_tests
 from selftest_core.verify.slots import remove_tree
@@ -135,7 +135,9 @@ class ArrivalVerifier:
         wanted = "none" if self._plan.verify_on_arrival == "none" else "require"
         isolation = choose_isolation(wanted, self._environ)
         words = self._config.verify_command or self._config.pytest_command
-        environment = find_environment(self._top, words, self._config.env, isolation, self._environ)
+        environment = find_environment(
+            self._top, words, self._config.env, isolation, self._environ, self._config.setup_command
+        )
         return Testing(environment, isolation, self._config.verify_timeout, self._config.verify_network)
 
     @cached_property

@@ -19,10 +19,9 @@ from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.paths import cache_folder
 from selftest_core.review.apply_decisions import only_what_is_kept
 from selftest_core.review.changes.inputs import own_folder
-from selftest_core.verify.environment import find_environment
+from selftest_core.verify.environment import Testing, find_environment
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.results import Results
-from selftest_core.verify.runner import Testing
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.verification import ReviewLine, verify_line
 

@@ -25,7 +25,6 @@ from selftest_core.verify.commands.contained import (
     link_made,
     place_of,
 )
-from selftest_core.verify.sandbox import MAX_DISK
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.tools.process import Running
-    from selftest_core.verify.environment import Environment
-    from selftest_core.verify.sandbox import Isolation
+    from selftest_core.verify.environment import Testing
     from selftest_core.verify.slots import Slot
 
 UNIMPORTABLE = "its file cannot be imported"
@@ -44,20 +42,6 @@ _START = 120.0
 """Seconds that pytest may take to start and to collect, where the timeout is shorter."""
 _LONGEST_LINE = 1_000_000
 _LONGEST_RESULTS = 256 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Testing:
-    """The way to run the tests of one project. `timeout`: seconds that a process may take without ending a test.
-
-    `disk`: bytes that a process may write below its slot, and the same again to /tmp where it is isolated.
-    """
-
-    environment: Environment
-    isolation: Isolation
-    timeout: float = 600.0
-    network: bool = False
-    disk: int = MAX_DISK
 
 
 @dataclass(frozen=True, slots=True)

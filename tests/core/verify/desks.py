@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from core.review.repositories import Repository
-from selftest_core.verify.environment import Environment, find_environment
-from selftest_core.verify.runner import Testing
+from selftest_core.verify.environment import Environment, Testing, find_environment
 from selftest_core.verify.sandbox import Isolation, choose_isolation
 from selftest_core.verify.slots import Slot
 

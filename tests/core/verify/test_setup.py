@@ -14,9 +14,9 @@ import pytest
 from core.review.repositories import Repository
 from core.verify.desks import ISOLATIONS, NONE, laid, slot_of
 from selftest_core.git.object_store import ObjectStore
-from selftest_core.verify.commands.setup import find_uv, prepare
-from selftest_core.verify.environment import find_environment
-from selftest_core.verify.runner import Testing as Way
+from selftest_core.verify.commands.setup import prepare
+from selftest_core.verify.environment import Testing as Way
+from selftest_core.verify.environment import find_environment, find_uv
 from selftest_core.verify.runner import run_tests
 from selftest_core.verify.verdicts import Result
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from selftest_core.tools.process import Running
-    from selftest_core.verify.runner import Testing
+    from selftest_core.verify.environment import Testing
     from selftest_core.verify.slots import Slot
 
 _TICK = 0.05

@@ -10,19 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-import shutil
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.run.plan.copy_setup import AUTO, UV_SYNC
 from selftest_core.verify.commands.contained import contained_variables, run_in_slot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from selftest_core.verify.runner import Testing
+    from selftest_core.verify.environment import Setup, Testing
     from selftest_core.verify.slots import Slot
 
 TIMEOUT = 1800.0
@@ -40,43 +36,11 @@ _ENVIRONMENTS = frozenset({".venv", "venv", "node_modules", ".tox", ".nox"})
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
-    """The set-up of a project. `command`: for a shell. `packages`: the folder of its own package caches.
-
-    `programs`: files that it needs outside of the tree, such as uv. `python`: the interpreter to make environments of.
-    """
-
-    command: str
-    packages: Path
-    programs: tuple[Path, ...]
-    python: str
-
-
-@dataclass(frozen=True, slots=True)
 class SetupFailure:
     """A set-up that failed: nothing can be said of the tree. `output`: what it printed, not safe to show."""
 
     reason: str
     output: str = ""
-
-
-def find_uv(environ: Mapping[str, str]) -> Path | None:
-    """Return uv: on PATH, else beside our own Python, where the set-up of this program puts it."""
-    found = shutil.which("uv", path=environ.get("PATH", ""))
-    beside = Path(sys.executable).with_name("uv")
-    return Path(found) if found is not None else beside if beside.is_file() else None
-
-
-def choose_command(configured: str, checkout: Path, environ: Mapping[str, str]) -> str:
-    """Return the command for the setting `setup_command`, "" for none. `auto`: uv, where it and uv.lock exist."""
-    if configured != AUTO:
-        return configured.strip()
-    return UV_SYNC if (checkout / "uv.lock").is_file() and find_uv(environ) is not None else ""
-
-
-def packages_folder(cache: Path, checkout: Path) -> Path:
-    """Return the folder for package caches of one project: agents' code writes to it, so it is never the user's."""
-    return cache / "verify-packages" / hashlib.sha256(str(checkout).encode()).hexdigest()[:16]
 
 
 def prepare(slot: Slot, testing: Testing, should_stop: Callable[[], bool]) -> SetupFailure | None:
