@@ -1,25 +1,26 @@
-"""The review of a demo that nobody watches: its run is reviewed as a person would do it, and published.
+"""The review of a demo that nobody watches: its run is reviewed as a person would do it, verified, and published.
 
 Every fix is kept, a conflict is resolved by taking the newer change, and the rival that is no longer needed is
-reverted. Equal changes of three agents are one change. Then the tests that agents reported as passing are run on the
-published branch: a change whose test fails is reverted, and the branch is published again. Only the demo's own
+reverted. Equal changes of three agents are one change. Then `verify` runs the tests again: a change whose claim does
+not hold, or that breaks the test of another, is reverted, until exactly what is published passes. Only the demo's own
 repository changes.
 """
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import ToolFailedError, UsageError
+from selftest_core.config import load_config
+from selftest_core.errors import UsageError
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
 from selftest_core.review.publishing import own_ref
 from selftest_core.review.session import ReviewSession
-from selftest_core.run.store import temporary_prefix
-from selftest_core.tools.process import run
+from selftest_core.verify.review_verifier import ReviewVerifier
+from selftest_core.verify.verdicts import Verdict
+from selftest_core.verify.verification import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 BRANCH = "reviewed"
 """The branch that is published in the demo's repository."""
-_DEADLINE = 300.0
+_PLAIN_PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+"""The variable of the demo's world without which pytest loads plugins that the sample's tests do not need."""
 
 
 def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> ReviewDocument | None:
@@ -50,48 +52,33 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
                 session.note(change.oid, "One count decides: the announced one.")
                 session.decide(rivals, Decision.REVERT)
                 say(f"in conflict, resolved: {change.subject}")
+        _verify(session, folder, environ, say)
         published = session.publish(BRANCH)
         say(f"published as {BRANCH}")
-        tests = _claimed(folder)
-        red = _red(folder, list(tests), environ, say)
-        wrong = _changes_of(session, {tests[test] for test in red})
-        if wrong:
-            for oid in wrong:
-                session.note(oid, "Its test fails on the published branch.")
-            session.decide(wrong, Decision.REVERT)
-            say(f"reverted, since the test fails: {', '.join(red)}")
-            published = session.publish(BRANCH)
-            say(f"published as {BRANCH} again")
-            _red(folder, [test for test in tests if test not in red], environ, say)
         return review_document(session.state.reviewed, own_ref(folder.run, "candidate"), published.ref)
 
 
-def _claimed(folder: RunFolder) -> dict[str, str]:
-    """Return the tests that passed according to their agents, with the agents' names."""
-    rows = folder.read().rows.values()
-    ended_well = [row for row in rows if row.end is not None and not row.end.group.is_open]
-    return {row.planned.node_id: row.planned.agent_name for row in ended_well}
-
-
-def _changes_of(session: ReviewSession, agents: set[str]) -> list[str]:
-    """Return the changes that only these agents made."""
-    return [change.oid for change in session.state.reviewed.order if set(change.agents) <= agents]
-
-
-def _red(folder: RunFolder, tests: list[str], environ: Mapping[str, str], say: Callable[[str], None]) -> list[str]:
-    """Run these tests on a copy of the published branch, since reports prove nothing; return those that fail."""
-    plan = folder.plan()
-    with tempfile.TemporaryDirectory(prefix=temporary_prefix(folder.path)) as place:
-        argv = ["git", "clone", "-q", "--branch", BRANCH, "--", plan.repository, f"{place}/copy"]
-        copied = run(argv, timeout=_DEADLINE, cwd=Path(place), env=environ)
-        if not copied.ok:
-            raise ToolFailedError("The published branch cannot be cloned", copied.stderr_end)
-        argv = [*plan.pytest_command, "-q", "-rA", "-p", "no:cacheprovider", *tests]
-        done = run(argv, timeout=_DEADLINE, cwd=Path(place) / "copy", env=environ)
-    lines = done.stdout.splitlines()
-    red = [test for test in tests if f"PASSED {test}" not in lines]
-    say(f"on {BRANCH}, {len(tests) - len(red)} of {len(tests)} tests pass")
-    return red
+def _verify(session: ReviewSession, folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> None:
+    """Revert liars and culprits until the tests pass on what is kept."""
+    top = Path(folder.plan().repository)
+    config = load_config(top, environ, {"env": _PLAIN_PYTEST})
+    with (
+        session.open_reader() as engine,
+        ReviewVerifier.open(engine, top, folder.path, config, environ) as verifier,
+    ):
+        while True:
+            state = session.state
+            found = verifier.verify(state.reviewed, state.evidence, session.branches, is_kept_only=True)
+            green = sum(one.after is Verdict.GREEN for one in found.tests)
+            say(f"verified: {green} of {len(found.tests)} tests pass on {found.tree[:12]}")
+            wrong = [one for one in found.items.values() if {Mark.LIAR, Mark.CULPRIT} & set(one.marks)]
+            if not wrong:
+                return
+            for one in wrong:
+                session.note(one.oid, f"Verification: {one.reason}.")
+                subject = next(change.subject for change in state.reviewed.order if change.oid == one.oid)
+                say(f"reverted, {' and '.join(one.marks)}: {subject}: {one.reason}")
+            session.decide([one.oid for one in wrong], Decision.REVERT)
 
 
 def _rivals(session: ReviewSession, held: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 A step is a list: the verb (a method of `actor.Actor`), then its arguments. The edits repair real defects of the sample,
 so the results of pytest are real. The first role crashes on purpose, so that every demo has a failure. The fourteen
-roles cover every end that an agent can cause; three make the same change, and two make conflicting ones.
+roles cover every end that an agent can cause; three make the same change, two make conflicting ones, one claims what
+does not hold, and one breaks the test of another.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ _TEST: Step = ["test"]
 _REFUNDED = "        self.refunded += cents\n"
 _LOCKED = "        return self.failed.get(name, 0) > ATTEMPTS"
 _TAX = "        return self.total() * TAX_PERCENT // 100"
+_MONEY = '    return f"{cents // 100}.{cents % 100:02}"'
 _FIX_ROUNDING: tuple[Step, ...] = (
     _edit("shop/cart.py", _TAX, "        return (self.total() * TAX_PERCENT + 50) // 100"),
     _TEST,
@@ -246,6 +248,10 @@ CAST: tuple[Role, ...] = (
             _say("4.28 expected, 4.27 comes out. Rounded down, where the block says half up."),
             *_inspect("shop/cart.py"),
             *_FIX_ROUNDING,
+            _say("And `money` does by hand what a format does."),
+            _edit("shop/cart.py", _MONEY, '    return f"{cents / 100:g}"'),
+            _TEST,
+            _commit("Format money shortly", "Less arithmetic to read; the test is green."),
             _say("The test covers many of one item, but no mix of items."),
             _think(3.0),
             _edit(

@@ -41,13 +41,15 @@ ALONE = -1
 class Item:
     """One applied change. `tests`: the node ids that it owns; `claimed`: of these, what its agents said is green.
 
-    `own_tree`: the tree of the agent's own branch, None where there is none to judge the claim on.
+    `own_tree`: the tree of the agent's own branch, None where there is none to judge the claim on; `own_trees`: of
+    another agent that made the same change, by the test that is its own.
     """
 
     id: str
     tests: tuple[str, ...]
     claimed: frozenset[str] = frozenset()
     own_tree: str | None = None
+    own_trees: Mapping[str, str] = field(default_factory=dict)
 
 
 class Line(Protocol):
@@ -209,7 +211,7 @@ def _investigate(line: Line, test: str, owners: Sequence[int], hints: Sequence[i
         return _Cause(reason=f"{at_base} on the base too")
     failing: list[int] = []
     for place in owners:
-        tree = items[place].own_tree
+        tree = items[place].own_trees.get(test, items[place].own_tree)
         # A run that says nothing, such as one whose set-up failed, accuses nobody.
         if tree is not None and (yield from _once(tree, test, "agent's own tree")).result.is_red:
             failing.append(place)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,6 +103,13 @@ class ReviewLine:
         laid = {one.item.oid for one in reviewed.line.items if one.status is Status.LAID}
         self.changes = tuple(change for change in reviewed.order if change.oid in laid)
         self.items: Sequence[schedule.Item] = ()
+        made_by: dict[str, list[Change]] = {}
+        for change in reviewed.order:
+            for agent in change.agents:
+                made_by.setdefault(agent, []).append(change)
+        self._fewest = {agent: min(len(one.agents) for one in made) for agent, made in made_by.items()}
+        off = {one.item.oid for one in reviewed.line.items if one.status in (Status.HELD, Status.DROPPED)}
+        self._whole = {agent for agent, made in made_by.items() if all(one.oid not in off for one in made)}
         self._engine = engine
         self._own_trees = own_trees
         self._base = reviewed.plan.base
@@ -110,9 +117,30 @@ class ReviewLine:
         self._answers = answers_of(reviewed.decisions.resolutions.values())
         self._trees: dict[tuple[int, ...], str | None] = {}
 
-    def assign(self, owned: Mapping[str, Owned]) -> None:
-        """Take in which tests each change owns."""
-        self.items = tuple(_scheduled(change, owned[change.oid], self._own_trees) for change in self.changes)
+    def assign(self, owned: Mapping[str, Owned], evidence: Mapping[str, Evidence]) -> None:
+        """Take in which tests each change owns, and what agents say of them.
+
+        A claim is about the whole branch of its agent. It belongs to the changes that the fewest agents share, so that
+        those who made one of them too are not to blame for it; where part of the branch is not applied, what others
+        made too is judged by the tests of the others.
+        """
+        self.items = tuple(self._scheduled(change, owned[change.oid], evidence) for change in self.changes)
+
+    def _scheduled(self, change: Change, owned: Owned, evidence: Mapping[str, Evidence]) -> schedule.Item:
+        tests = {test: agent for agent in change.agents if agent in evidence for test, _ in evidence[agent].tests}
+        judged: Sequence[str] = owned.own
+        if any(agent in self._whole for agent in change.agents):
+            files = {one.path for one in change.paths}
+            void = {test for test, agent in tests.items() if agent not in self._whole}
+            judged = [test for test in owned.own if test not in void or test.partition("::")[0] in files]
+        claimed = frozenset(
+            test
+            for test, is_green in owned.claimed.items()
+            if is_green and (test not in tests or len(change.agents) == self._fewest[tests[test]])
+        )
+        own = [self._own_trees[agent] for agent in change.agents if agent in self._own_trees]
+        by_test = {test: self._own_trees[agent] for test, agent in tests.items() if agent in self._own_trees}
+        return schedule.Item(change.oid, tuple(judged), claimed, own[0] if own else None, by_test)
 
     def prefix(self, count: int) -> str:
         """Return the tree with the first `count` changes."""
@@ -157,12 +185,6 @@ def with_files_of(git: Git, tree: str, other: str, paths: set[str]) -> str:
         return own.ask("write-tree").strip()
 
 
-def _scheduled(change: Change, owned: Owned, own_trees: Mapping[str, str]) -> schedule.Item:
-    claimed = frozenset(test for test, is_green in owned.claimed.items() if is_green)
-    own = [own_trees[agent] for agent in change.agents if agent in own_trees]
-    return schedule.Item(change.oid, owned.own, claimed, own[0] if own else None)
-
-
 def verify_line(
     engine: Engine,
     reviewed: Reviewed,
@@ -190,14 +212,13 @@ def verify_line(
         raise stopped()
     if collected.reason:
         return _unknown(engine, reviewed, line, tree, collected.reason, is_whole_suite=is_whole_suite)
-    line.assign(owned)
+    line.assign(owned, evidence)
     affected = dict.fromkeys(test for one in owned.values() for test in one.affected)
     suite = list(collected.tests if is_whole_suite else affected)
     if only:
         keeps = tuple(only)
         line.items = tuple(
-            schedule.Item(one.id, tuple(t for t in one.tests if _is_named(t, keeps)), one.claimed, one.own_tree)
-            for one in line.items
+            replace(one, tests=tuple(test for test in one.tests if _is_named(test, keeps))) for one in line.items
         )
         suite = [test for test in suite if _is_named(test, keeps)]
     on_owned({item.id: item.tests or owned[item.id].affected for item in line.items})
@@ -321,12 +342,14 @@ def _judge(
 ) -> tuple[Verified, str]:
     """Judge one change, and give the reason for one that did not pass.
 
-    What is affected counts where nothing is owned; a test that others break, or that was red before, is not its fault.
+    What is affected counts where nothing is owned; a test that others break, or that was red before, is not its fault,
+    and neither is a test of which another change makes a false claim.
     """
     if any(oid in one.false_claims for one in own):
         return Verified.FAILED, "its agent says that the test passes; it fails on the agent's own tree"
     if broke:
         return Verified.FAILED, f"breaks {broke[0]}" + (f" and {len(broke) - 1} more" if len(broke) > 1 else "")
+    own = [one for one in own if not one.false_claims]
     tests = own or [one for one in affected if one.after is Verdict.GREEN]
     if not tests:
         return Verified.UNKNOWN, "the tests that it affects do not pass before or after" if affected else "no test"

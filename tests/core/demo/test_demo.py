@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -149,7 +150,7 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
 
 
 def check_review(line: dict[str, Any], says: str) -> None:
-    """Check the review of the demo's run: collapsed, resolved, reverted, published, and tested."""
+    """Check the review of the demo's run: collapsed, resolved, verified, reverted, and published."""
     by_subject = {item["subject"]: item for item in line["items"]}
     commits = sum(len(role.kinds) for role in CAST if role.ends == "succeeded")
     assert len(by_subject) == len(line["items"]) == commits - 2  # three agents made one change
@@ -160,18 +161,21 @@ def check_review(line: dict[str, Any], says: str) -> None:
         by_subject[f"[FIX_IMPL] Lock {how}"] for how in ("after five failures, not six", "when no attempt is left")
     ]
     assert sorted((one["status"], one["decision"]) for one in rivals) == [("dropped", "revert"), ("laid", "keep")]
-    wrong = by_subject["[FIX_IMPL] Let the sum follow the tax"]
-    assert (wrong["status"], wrong["decision"]) == ("dropped", "revert")
-    assert {item["decision"] for item in line["items"] if item not in [*rivals, wrong]} == {"keep"}
+    # One claims that its test passes, and it does not; another breaks a test that is not its own.
+    wrong = [by_subject[f"[FIX_IMPL] {what}"] for what in ("Let the sum follow the tax", "Format money shortly")]
+    assert {(one["status"], one["decision"]) for one in wrong} == {("dropped", "revert")}
+    assert {item["decision"] for item in line["items"] if item not in [*rivals, *wrong]} == {"keep"}
     assert (line["published"], line["left_out"]) == ("refs/heads/reviewed", [])
     assert says.count("in conflict, resolved: [FIX_IMPL] Lock ") == 1
-    well = sum(role.ends in ("succeeded", "unchanged") for role in CAST)
-    # One agent of the story says that its test passes, and it does not: what it alone made goes, and all others pass.
-    told = [words for words in says.splitlines() if words.startswith(("on reviewed, ", "reverted, "))]
-    assert told == [
-        f"on reviewed, {well - 1} of {well} tests pass",
-        "reverted, since the test fails: tests/test_receipt.py::test_receipt_adds_tax",
-        f"on reviewed, {well - 1} of {well - 1} tests pass",
+    told = [
+        re.sub(r" on [0-9a-f]{12}$", "", said) for said in says.splitlines() if said.startswith(("verif", "revert"))
+    ]
+    assert (told[0], told[-1]) == ("verified: 4 of 6 tests pass", "verified: 5 of 5 tests pass")
+    assert sorted(told[1:-1]) == [
+        "reverted, culprit: [FIX_IMPL] Format money shortly: "
+        "breaks tests/test_cart.py::test_mean_price_counts_every_thing",
+        "reverted, liar: [FIX_IMPL] Let the sum follow the tax: "
+        "its agent says that the test passes; it fails on the agent's own tree",
     ]
 
 
