@@ -5,8 +5,8 @@ tests loads it, and forks for every call: the same program, with the environment
 that a started one has. `call` runs it from a test. `install` writes a program `mngr` for our program to run: it hands
 its files and its environment to such a fork, passes signals on, and ends as that ends; when it is killed, the fork is.
 
-Tests of starting, ending and finding mngr itself use the installed program instead, and so do those that teach mngr a
-type of agent: it learns them while it loads.
+A world that teaches mngr a type of agent has a plugin on its PYTHONPATH; such calls go to a process that loaded mngr
+with it. Tests of starting, ending and finding mngr itself use the installed program instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _LENGTH = 4
 """Bytes of a number: the length of a request, and the status that answers it."""
 _starting = threading.Lock()
-_server: list[tuple[subprocess.Popen[bytes], Path]] = []
+_servers: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
+"""The process that loaded mngr with each PYTHONPATH, and its folder."""
 
 LAUNCHER = '''#!{python}
 """The mngr of imbue.mngr, loaded by another process: this one gives it its files, and waits for it."""
@@ -59,11 +60,11 @@ os._exit(status)
 '''
 
 
-def install(folder: Path, program: Path) -> Path:
-    """Write a program `mngr` into this folder that is `program`, loaded once for all calls; return it."""
+def install(folder: Path, program: Path, plugins: str) -> Path:
+    """Write a program `mngr` into this folder that is `program`, loaded once with this PYTHONPATH; return it."""
     folder.mkdir(parents=True, exist_ok=True)
     launcher = folder / "mngr"
-    address = str(_address())
+    address = str(_address(plugins))
     launcher.write_text(
         LAUNCHER.format(python=sys.executable, socket=address, program=str(program), length=_LENGTH), encoding="utf-8"
     )
@@ -84,7 +85,7 @@ def call(
         Path(os.devnull).open("rb") as nothing,
     ):
         server.settimeout(timeout)
-        server.connect(str(_address()))
+        server.connect(str(_address(env.get("PYTHONPATH", ""))))
         socket.send_fds(
             server, [len(request).to_bytes(_LENGTH, "big")], [nothing.fileno(), out.fileno(), errors.fileno()]
         )
@@ -107,27 +108,26 @@ def call(
     return subprocess.CompletedProcess(argv, int.from_bytes(answer, "big", signed=True), *texts)
 
 
-def _address() -> Path:
-    """The socket of the process that has mngr loaded, which is started when there is none."""
+def _address(plugins: str) -> Path:
+    """The socket of the process that has mngr loaded with this PYTHONPATH, which is started when there is none."""
     with _starting:
-        if not _server or _server[0][0].poll() is not None:
-            _end()
+        if plugins not in _servers or _servers[plugins][0].poll() is not None:
             folder = Path(tempfile.mkdtemp(prefix="mngr-", dir="/tmp"))
-            _server[:] = [(_started(folder / "socket"), folder)]
-        process, folder = _server[0]
+            _servers[plugins] = (_started(folder / "socket", plugins), folder)
+        process, folder = _servers[plugins]
         while not (folder / "socket").exists():
             assert process.poll() is None, f"the process that loads mngr ended with {process.returncode}"
             time.sleep(0.02)  # a program of its own, which offers no event
         return folder / "socket"
 
 
-def _started(address: Path) -> subprocess.Popen[bytes]:
+def _started(address: Path, plugins: str) -> subprocess.Popen[bytes]:
     """Start it. It ends when we do: its input is at its end then. What mngr would read while it loads is not there."""
     nowhere = f"{os.devnull}-not-there"
     plain = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     return subprocess.Popen(
         [sys.executable, __file__, str(address)],
-        env={**plain, "HOME": nowhere, "MNGR_HOST_DIR": f"{nowhere}/m"},
+        env={**plain, "HOME": nowhere, "MNGR_HOST_DIR": f"{nowhere}/m", "PYTHONPATH": plugins},
         cwd="/",
         stdin=subprocess.PIPE,
         start_new_session=True,
@@ -136,8 +136,8 @@ def _started(address: Path) -> subprocess.Popen[bytes]:
 
 @atexit.register
 def _end() -> None:
-    while _server:
-        process, folder = _server.pop()
+    while _servers:
+        _, (process, folder) = _servers.popitem()
         process.kill()
         process.communicate()
         shutil.rmtree(folder, ignore_errors=True)

@@ -117,10 +117,13 @@ class World:
         return done.stdout
 
     def load_mngr(self) -> None:
-        """Let our program find an mngr that is loaded already: for tests that are not about how it is run."""
+        """Let our program find an mngr that is loaded already: for tests that are not about how it is run.
+
+        Call it once all plugins of mngr are on the world's PYTHONPATH.
+        """
         folder = self.root / "loaded"
         if not folder.is_dir():
-            loaded_mngr.install(folder, BIN / "mngr")
+            loaded_mngr.install(folder, BIN / "mngr", self.extra.get("PYTHONPATH", ""))
             self.extra["PATH"] = f"{folder}{os.pathsep}{self.environment['PATH']}"
 
     def tmux(self, *arguments: str, check: bool = True) -> str:

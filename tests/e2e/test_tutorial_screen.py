@@ -52,6 +52,7 @@ def shop(world: World) -> World:
             path.write_text(text)
     (folder / "agent.sh").chmod(0o755)
     commit(world, "A shop")
+    world.load_mngr()
     # Each screen would ask for all providers too, which are none here; that costs as much again.
     world.extra["SELFTEST_TUI_REMOTE"] = "false"
     return world

@@ -49,6 +49,7 @@ def test_it_comes_back_masked_with_its_commits(world: World, tmp_path: Path) -> 
             1, is_real=True, repository=str(repository), base=base, provider=host.place, env_names=("TOKEN",),
             agent_command=("/bin/sh", str(world.script("agent", AGENT))),
         )  # fmt: skip
+        world.load_mngr()
         world.extra["TOKEN"] = "hunter2-hunter2"
         environ = world.environment
         folder = make_run_folder(plan, environ)

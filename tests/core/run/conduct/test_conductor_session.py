@@ -64,6 +64,7 @@ def secretive() -> Iterator[World]:
         temporary = world.root / "d"
         temporary.mkdir()
         world.extra["TMPDIR"] = str(temporary)
+        world.load_mngr()
         yield world
 
 

@@ -82,6 +82,7 @@ done
 
 def test_one_that_forgets_is_reminded_once_and_then_needs_a_person_as_one_that_asks_does_at_once(world: World) -> None:
     teach_mngr(world, AGENT)
+    world.load_mngr()
     repository = world.make_repository()
     (repository / "staged").write_text("in the index\n")
     world.run(["git", "add", "staged"])

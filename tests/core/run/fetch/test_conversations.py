@@ -244,6 +244,7 @@ def test_no_transcript_is_waited_for_where_nothing_writes_one(tmp_path: Path) ->
 @pytest.mark.timeout(900)
 def test_it_comes_with_an_outcome_and_of_an_agent_that_was_stopped(world: World) -> None:
     teach_mngr(world, AGENT)
+    world.load_mngr()
     repository = world.make_repository()
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     world.extra["TOKEN"] = "hunter2-hunter2"

@@ -105,6 +105,7 @@ mv "$SELFTEST_OUT/draft" "$SELFTEST_OUT/outcome.json"
 def test_the_setup_runs_in_each_copy_before_its_agent_and_its_failure_is_a_row(world: World, works: bool) -> None:
     repository = world.make_repository()
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    world.load_mngr()
     world.extra["VIRTUAL_ENV"] = "/of/the/person"
     command = 'echo "$UV_LINK_MODE $UV_PROJECT_ENVIRONMENT [$VIRTUAL_ENV]" > made-by-setup'
     plan = a_plan(
