@@ -80,11 +80,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slowest files first: side by side, one that began last would keep all waiting.
 
-    Files that drive real agents are slower than others, and among them a deadline shows how long a test may take.
+    Files that drive real agents are slower than others, and among them a deadline shows how long a test may take. Then
+    come those that drive screens.
     """
     seconds: dict[Path, float] = {}
     for item in items:
         if item.get_closest_marker("real"):
             mark = item.get_closest_marker("timeout")
             seconds[item.path] = max(seconds.get(item.path, 0.0), mark.args[0] if mark else 60.0)
+        elif "tui" in item.path.parts:
+            seconds.setdefault(item.path, 30.0)
     items.sort(key=lambda item: -seconds.get(item.path, 0.0))

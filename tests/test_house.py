@@ -43,6 +43,7 @@ def own_code() -> list[Path]:
     return [path for room, package in ROOMS.items() for path in (ROOT / room / package).rglob("*.py")]
 
 
+@pytest.mark.slow
 def test_imports_point_one_way() -> None:
     done = subprocess.run([BIN / "lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -54,6 +55,7 @@ def _structure(*packages: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_no_import_circle_no_crowded_folder_and_nothing_unreferenced() -> None:
     done = _structure()
     assert done.returncode == 0, done.stderr
@@ -247,6 +249,7 @@ def test_every_package_is_typed_and_says_what_it_is() -> None:
     assert undocumented == []
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_three_packages_and_their_data(tmp_path: Path) -> None:
     import zipfile
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
 ENDS: dict[Role, End] = {
     Role.SUCCEEDS: End.SUCCEEDED,
     Role.CHANGES_NOTHING: End.UNCHANGED,
