@@ -1,4 +1,4 @@
-"""Settings: from the person's file, the project's file, the environment and flags, in this order of precedence.
+"""Settings: from the user's file, the project's file, the environment and flags, in this order of precedence.
 
 One table, `CONFIG_KEYS`, has all defaults and makes the checks, the help and docs/settings.md. A wrong setting is
 refused with its file and line, an unknown key with the nearest known one. Files are only read. Plain code, since every
@@ -202,7 +202,7 @@ class Config:
 def load_config(cwd: Path, environ: Mapping[str, str], overrides: Mapping[str, str] | None = None) -> Config:
     """Load the settings of a program started in `cwd`.
 
-    Later sources override earlier ones: `selftest-tui/selftest-tui.toml` in the person's configuration folder; the
+    Later sources override earlier ones: `selftest-tui/selftest-tui.toml` in the user's configuration folder; the
     nearest folder from `cwd` upwards that has a `selftest-tui.toml` or a pyproject.toml with `[tool.selftest-tui]`;
     SELFTEST_TUI_* of `environ`; `overrides` (key → text, as flags give them). Raises ConfigError.
     """
@@ -326,7 +326,7 @@ def _flat(table: Mapping[str, object], path: Path, text: str, *, in_table: bool)
 
 
 def _where(path: Path, text: str, name: str, *, in_table: bool) -> str:
-    """Return `FILE:LINE` of a key, or the file alone where no single line has it."""
+    """Return `FILE:LINE` of a key, or the file alone if no single line has it."""
     wanted = f"{_TABLE}.{name}" if in_table else name
     table, nearest = "", ""
     for number, line in enumerate(text.splitlines(), start=1):

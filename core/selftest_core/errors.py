@@ -1,4 +1,4 @@
-"""Every error that a person meets: what happened, the details, and what to do.
+"""Every error that a user meets: what happened, the details, and what to do.
 
     SelftestError               exit 2 unless said otherwise
     ├── UsageError              a wrong argument

@@ -82,7 +82,7 @@ def encode(entry: Entry) -> bytes:
 
 
 def decode(line: bytes) -> Entry | None:
-    """Decode one line without its newline; None where it is incomplete or changed."""
+    """Decode one line without its newline; None if it is incomplete or changed."""
     checksum, _, text = line.partition(b" ")
     try:
         if len(checksum) != 8 or int(checksum, 16) != zlib.crc32(text):
@@ -205,7 +205,7 @@ class Journal:
             time.sleep(_STEP)
 
     def _has_writer(self) -> bool:
-        """False where only readers have the lock."""
+        """False if only readers have the lock."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

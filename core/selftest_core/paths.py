@@ -4,7 +4,7 @@ All rules are here, by the XDG specification on every system: a relative path in
 They are functions of an environment, not of this process, since tests, demos and conductors have environments of their
 own; platformdirs reads `os.environ` alone, and would move existing files on macOS.
 
-    <config>/selftest-tui/selftest-tui.toml     the person's settings
+    <config>/selftest-tui/selftest-tui.toml     the user's settings
     <state>/selftest-tui/<hash>/                the last known fleet of one mngr host folder, and answers of its person
     <state>/selftest-tui/screen-preferences.json  theme, splits, columns and hidden agents, as chosen on screens
     <state>/selftest-tui/runs/<run>.json        pointers to runs, so that they are found from other repositories
@@ -31,7 +31,7 @@ REPOSITORY_FOLDER = ".selftest"
 
 
 def config_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of the person's settings, None without HOME."""
+    """Return the folder of the user's settings, None without HOME."""
     if not environ.get("HOME") and not _is_absolute(environ, "XDG_CONFIG_HOME"):
         return None
     return _folder(environ, "XDG_CONFIG_HOME", ".config")

@@ -7,7 +7,7 @@ for an agent that it did not touch. So: at most ten targets in a call; one call 
 call that did nothing is repeated in parts; stopped and destroyed agents are confirmed by a new listing. A message that
 may have been delivered is never sent twice.
 
-There is no confirmation here: the caller has shown the exact targets to the person.
+There is no confirmation here: the caller has shown the exact targets to the user.
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def _failed(target: Target, error: ToolError) -> ActResult:
 
 
 def _may_hide(listed: Listed, target: Target) -> bool:
-    """True where an error of the listing may hide the agent."""
+    """True if an error of the listing may hide the agent."""
     host_id, agent_id = target.key
     for error in listed.errors:
         if error.agent_id is not None or error.host_id is not None:
@@ -388,5 +388,5 @@ def _may_hide(listed: Listed, target: Target) -> bool:
 
 
 def _is_unknown(done: Completed) -> bool:
-    """True where mngr found no agent with the address (exit status 8, or these words)."""
+    """True if mngr found no agent with the address (exit status 8, or these words)."""
     return done.exit_status == 8 or "Agent not found" in done.stderr or "Could not find agent" in done.stderr

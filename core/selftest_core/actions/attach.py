@@ -1,7 +1,7 @@
-"""Attach to a session: the command that shows it on the person's terminal, and the warning before it.
+"""Attach to a session: the command that shows it on the user's terminal, and the warning before it.
 
-Outside tmux the terminal is given to a tmux client. Inside tmux a new window of the person's own session runs that
-client, so that the supervisor stays visible: switching the person's client would detach them when the agent ends, and
+Outside tmux the terminal is given to a tmux client. Inside tmux a new window of the user's own session runs that
+client, so that the supervisor stays visible: switching the user's client would detach them when the agent ends, and
 linking the agent's window would let them close it. A remote agent is reached by its host's ssh command. TMUX is not
 passed on, since a client would refuse to nest. This module only plans; `terminal` runs.
 """
@@ -33,7 +33,7 @@ _QUESTION_TIMEOUT = 5.0
 class AttachPlan:
     """The command to run. `kind` "hand over": on our terminal until it ends; "window": opens a window and returns.
 
-    `warning`: what happens, and how to come back. `socket` is the server that will get the person's keys, and `session`
+    `warning`: what happens, and how to come back. `socket` is the server that will get the user's keys, and `session`
     the one shown there; None on another host.
     """
 
@@ -47,7 +47,7 @@ class AttachPlan:
 
 
 def plan_attach(what: Row | TmuxSession | SessionRef, environ: Mapping[str, str]) -> AttachPlan:
-    """Plan how to attach to an agent or a session. Raises RefusedError with the reason where that is not possible."""
+    """Plan how to attach to an agent or a session. Raises RefusedError with the reason if that is not possible."""
     if isinstance(what, SessionRef):
         return _local(what, what.name, environ)
     if isinstance(what, TmuxSession):

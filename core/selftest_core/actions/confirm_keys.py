@@ -63,20 +63,20 @@ def parse_bindings(text: str) -> tuple[Binding, ...]:
 
 
 def bindings(socket: str, environ: Mapping[str, str] | None = None) -> tuple[Binding, ...]:
-    """Read the bindings of C-q and C-t on a server. Raises ToolError where it does not answer."""
+    """Read the bindings of C-q and C-t on a server. Raises ToolError if it does not answer."""
     found = parse_bindings(Tmux(socket, environ).run("list-keys", "-T", _TABLE))
     return tuple(binding for binding in found if binding.key in KEYS)
 
 
 def is_guarded(socket: str, environ: Mapping[str, str] | None = None) -> bool:
-    """True where neither key destroys or stops an agent without confirmation. Raises ToolError."""
+    """True if neither key destroys or stops an agent without confirmation. Raises ToolError."""
     return all(binding.guard is not Guard.OPEN for binding in bindings(socket, environ))
 
 
 def guard(socket: str, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Add a confirmation to mngr's keys, and return the changed keys (none where all have one).
+    """Add a confirmation to mngr's keys, and return the changed keys (none if all have one).
 
-    Raises ToolFailedError where tmux refuses: then the keys are unchanged.
+    Raises ToolFailedError if tmux refuses: then the keys are unchanged.
     """
     to_change = [binding for binding in bindings(socket, environ) if binding.guard is Guard.OPEN]
     if to_change:

@@ -1,4 +1,4 @@
-"""Keys and text of a person, sent to a tmux pane without attaching to it.
+"""Keys and text of a user, sent to a tmux pane without attaching to it.
 
 Keys are `Keystroke` values, without a terminal library. tmux gets keys by its own names, text literally, and control
 characters as hexadecimal, so that no text is taken for a key's name, an option or a command. A pane in copy mode would
@@ -52,7 +52,7 @@ class Keystroke:
 
 
 def is_sendable(key: Keystroke) -> bool:
-    """True where tmux can type the key."""
+    """True if tmux can type the key."""
     return bool(key.text) or key.name in _NAMES
 
 
@@ -61,7 +61,7 @@ def send_keys(
 ) -> None:
     """Send keys to a pane (by default the session's current one), in order, usually with one process.
 
-    Raises UsageError for a key that tmux cannot type, ToolFailedError where the pane is gone or dead.
+    Raises UsageError for a key that tmux cannot type, ToolFailedError if the pane is gone or dead.
     """
     target = pane_target(ref, pane_id)
     for commands in batches(keys, target):
@@ -71,7 +71,7 @@ def send_keys(
 def paste(ref: SessionRef, pane_id: str | None, text: str, environ: Mapping[str, str] | None = None) -> None:
     """Paste text into a pane as a terminal does: bracketed where the program asked for that.
 
-    The buffer is private and deleted afterwards. Raises ToolFailedError where the pane is gone or dead.
+    The buffer is private and deleted afterwards. Raises ToolFailedError if the pane is gone or dead.
     """
     # Bracket marks in the text would end the paste early, and the rest would be read as keys.
     clean = _PASTE_MARKS.sub("", text)

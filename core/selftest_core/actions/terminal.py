@@ -51,7 +51,7 @@ class AttachEnd:
 def hand_over(plan: AttachPlan) -> AttachEnd:
     """Run the plan. "window": returns when the window is open; "hand over": when the client has ended.
 
-    Raises ToolError where it cannot begin (no tmux, no such window). Later failures are in the result.
+    Raises ToolError if it cannot begin (no tmux, no such window). Later failures are in the result.
     """
     if plan.kind == "window":
         done = process.run(plan.argv, timeout=_WINDOW_TIMEOUT, cwd=Path.home(), env=plan.env)

@@ -97,7 +97,7 @@ class ClaudeFiles:
         return known[1]
 
     def progress_at(self, agent_dir: str) -> float | None:
-        """Time of the last growth of the conversation, seconds since the epoch; None where it is not known."""
+        """Time of the last growth of the conversation, seconds since the epoch; None if it is not known."""
         read = self._read.get(agent_dir)
         return read.progress_at if read is not None else None
 
@@ -110,7 +110,7 @@ class ClaudeFiles:
             self._retries.pop(agent_dir, None)
 
     def is_retrying(self, agent_dir: str) -> bool:
-        """True where its last screen showed a retry."""
+        """True if its last screen showed a retry."""
         return agent_dir in self._retries
 
     def forget(self, agent_dir: str) -> None:
@@ -182,7 +182,7 @@ def _elsewhere(config: Path, name: str) -> str:
 
 
 def _bytes(folder: Path, relative: str, limit: int, start: int) -> bytes:
-    """Read at most `limit` bytes from `start`. Raises OSError, or ValueError where it is no plain file."""
+    """Read at most `limit` bytes from `start`. Raises OSError, or ValueError if it is no plain file."""
     handle = open_below(folder, relative)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -193,7 +193,7 @@ def _bytes(folder: Path, relative: str, limit: int, start: int) -> bytes:
 
 
 def _variable(agent_dir: Path, name: str) -> str:
-    """Read the value of a variable from the agent's `env` file, "" where there is none."""
+    """Read the value of a variable from the agent's `env` file, "" if there is none."""
     try:
         text = _bytes(agent_dir, "env", _ENV_LIMIT, 0).decode("utf-8", "replace")
     except (OSError, ValueError):

@@ -1,9 +1,9 @@
 """Claude Code's screen: its text without the frame, and its line about a rate limit or a refused login.
 
 The frame is the same for all agents, so it is no evidence: the banner, the input box with the hints below it, the line
-of the spinner, and the person's messages. Seen with 2.1.330 (`>` is U+276F):
+of the spinner, and the user's messages. Seen with 2.1.330 (`>` is U+276F):
 
-    > the person's words
+    > the user's words
     ● the agent's words, or an error that ended the turn
       ⎿  a result, or an error that ended the turn
     ✻ Shimmying… (51s · ↓ 872 tokens)    /    ✻ Cooked for 30s · done 9:06 AM
@@ -79,7 +79,7 @@ def turned_away_line(screen: str) -> str | None:
 
 
 def _content_lines(screen: str) -> list[str] | None:
-    """Return the lines above the input box, without banner and the person's messages; None for another program."""
+    """Return the lines above the input box, without banner and the user's messages; None for another program."""
     lines = [line.rstrip() for line in ESCAPES.sub("", screen[-_END:]).split("\n")]
     box = _box(lines)
     banner = next((at for at, line in enumerate(lines) if _BANNER.match(line)), None)

@@ -27,7 +27,7 @@ SESSION_LIMIT = 64 * 1024
 class ClaudeSession:
     """One sessions file. `status`: busy, idle, waiting, or "" while it begins. Times: seconds since the epoch.
 
-    `process_start`: the start of the process as in /proc/PID/stat (field 22), "" where that is not in the file.
+    `process_start`: the start of the process as in /proc/PID/stat (field 22), "" if that is not in the file.
     """
 
     pid: int
@@ -41,7 +41,7 @@ class ClaudeSession:
 
 
 def parse_session(text: bytes) -> ClaudeSession:
-    """Parse a sessions file. Raises ValueError where it is incomplete, or of another form."""
+    """Parse a sessions file. Raises ValueError if it is incomplete, or of another form."""
     try:
         document = json.loads(text)
     except RecursionError as error:
@@ -67,7 +67,7 @@ def parse_session(text: bytes) -> ClaudeSession:
 
 
 def is_of_live_process(session: ClaudeSession, proc: str = "/proc") -> bool:
-    """False where another process has that id now. True where that cannot be checked."""
+    """False if another process has that id now. True if that cannot be checked."""
     if not session.process_start:
         return True
     try:

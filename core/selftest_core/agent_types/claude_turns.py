@@ -23,7 +23,7 @@ _MOST_LINES = 400
 class LastTurn:
     """The last turn. `is_there`: False for a conversation without messages.
 
-    `is_interrupted`: the last message is a person's (the program notes an interruption as one). `asked_tool` and
+    `is_interrupted`: the last message is a user's (the program notes an interruption as one). `asked_tool` and
     `asked`: the tool call without a result, and its action or question in one line. `error`: the API error that ended
     the turn. `at`: the time of the last line, seconds since the epoch.
     """
@@ -60,7 +60,7 @@ def last_turn(tail: bytes, *, is_whole: bool) -> LastTurn:
     at = instant_of(last.get("timestamp"))
     text = _words(last["message"].get("content"))
     if last["type"] == "user" and asked is None:
-        # Claude Code notes an interruption, unless it came before its first word: then nothing follows the person's
+        # Claude Code notes an interruption, unless it came before its first word: then nothing follows the user's
         # message.
         return LastTurn(is_there=True, is_interrupted=True, at=at)
     if last.get("isApiErrorMessage") is True:
@@ -92,7 +92,7 @@ def asked_words(call: Mapping[str, Any]) -> str:
 
 
 def _messages(tail: bytes, *, is_whole: bool) -> Iterator[dict[str, Any]]:
-    """Iterate over the messages of the person and the model, last first."""
+    """Iterate over the messages of the user and the model, last first."""
     lines = tail.split(b"\n")
     for line in reversed((lines if is_whole else lines[1:])[-_MOST_LINES:]):
         if b'"message"' not in line:

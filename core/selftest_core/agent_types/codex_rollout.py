@@ -45,7 +45,7 @@ class CodexFiles:
         self._read: dict[str, _Read] = {}
 
     def condition(self, agent_dir: str) -> Condition | None:
-        """Read the condition of the agent of this folder; None where its rollout has none."""
+        """Read the condition of the agent of this folder; None if its rollout has none."""
         try:
             relative = _rollout(Path(agent_dir))
             status = os.stat(f"{agent_dir}/{relative}", follow_symlinks=False)
@@ -59,7 +59,7 @@ class CodexFiles:
         return read.condition
 
     def folder(self, agent_dir: str) -> str:
-        """The folder of the rollout; "" where there is none."""
+        """The folder of the rollout; "" if there is none."""
         try:
             return os.path.dirname(f"{agent_dir}/{_rollout(Path(agent_dir))}")
         except (OSError, ValueError):
@@ -67,7 +67,7 @@ class CodexFiles:
 
 
 def last_event(tail: bytes) -> Condition | None:
-    """Read the condition from the last lines of a rollout; None where they have none."""
+    """Read the condition from the last lines of a rollout; None if they have none."""
     for line in reversed(tail.split(b"\n")):
         if b'"event_msg"' not in line:
             continue

@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 BUSY = frozenset({Kind.WORKING, Kind.COMPACTING, Kind.RETRYING})
 ASKING = frozenset({Kind.PERMISSION, Kind.QUESTION, Kind.PLAN, Kind.DIALOG})
-"""A dialog is open: the agent can do nothing until a person answers."""
+"""A dialog is open: the agent can do nothing until a user answers."""
 ENDED_TURN = frozenset({Kind.ERROR, Kind.TURN_ENDED, Kind.INTERRUPTED})
 """Its turn is over: the agent waits for a message."""
 
@@ -54,7 +54,7 @@ ENDED_TURN = frozenset({Kind.ERROR, Kind.TURN_ENDED, Kind.INTERRUPTED})
 class Condition:
     """An agent's activity, or what it waits for. `text`: its question or its error; untrusted, one line.
 
-    `since`: seconds since the epoch, None where it is not known. `source`: "Claude Code's sessions file", "mngr's
+    `since`: seconds since the epoch, None if it is not known. `source`: "Claude Code's sessions file", "mngr's
     markers", "mngr" …; `quote`: its words, for `explain`.
     """
 
@@ -78,7 +78,7 @@ def first_known(*conditions: Condition | None) -> Condition | None:
 
 
 def reason(condition: Condition) -> str:
-    """Describe why a person is needed, or what else is worth a note; empty for the rest."""
+    """Describe why a user is needed, or what else is worth a note; empty for the rest."""
     text = condition.text
     match condition.kind:
         case Kind.PERMISSION:
@@ -127,7 +127,7 @@ _APPROVES = {"ExitPlanMode": Kind.PLAN, "AskUserQuestion": Kind.QUESTION}
 def from_claude(
     session: ClaudeSession | None, turn: LastTurn, *, is_compacting: bool = False, retry: str = ""
 ) -> Condition | None:
-    """Read the condition from Claude Code's sessions file; None where it has no status.
+    """Read the condition from Claude Code's sessions file; None if it has no status.
 
     `turn`: the last turn of its conversation. `is_compacting`: mngr's marker. `retry`: the line of its screen about a
     request that is retried.
@@ -186,7 +186,7 @@ def local_condition(
     has_had_a_turn: bool = False,
     since: float | None = None,
 ) -> Condition | None:
-    """Decide the condition of an agent of this machine; None where no local source knows.
+    """Decide the condition of an agent of this machine; None if no local source knows.
 
     `state` is by its processes; `own` is from its program's file. `has_markers`: mngr's hooks mark its turns, as
     `is_active` and `is_blocked`. `since`: when mngr's hooks last marked activity.
@@ -210,7 +210,7 @@ def local_condition(
 def from_mngr(
     state: State, waiting_reason: str | None, *, has_had_a_turn: bool, since: float | None
 ) -> Condition | None:
-    """Read the condition from mngr's answer; None where it has no more than a state."""
+    """Read the condition from mngr's answer; None if it has no more than a state."""
     quote = f"{state} ({waiting_reason})" if waiting_reason else str(state)
     if state is State.RUNNING:
         return Condition(Kind.WORKING, "", None, MNGR, quote)

@@ -40,7 +40,7 @@ class OwnFiles:
         self._screens_at = 0.0
 
     def condition(self, program: str, agent_dir: str, pid: int | None) -> Condition | None:
-        """Read the agent's condition from its file; `pid` is its process, None where that has ended."""
+        """Read the agent's condition from its file; `pid` is its process, None if that has ended."""
         if program == "codex":
             return self._codex.condition(agent_dir)
         if program != "claude":
@@ -51,13 +51,13 @@ class OwnFiles:
         return self._claude.condition(agent_dir, pid)
 
     def watched_folder(self, program: str, agent_dir: str) -> str:
-        """The folder with the program's file; "" where there is none to watch."""
+        """The folder with the program's file; "" if there is none to watch."""
         if program == "codex":
             return self._codex.folder(agent_dir)
         return str(self._claude.config_folder(agent_dir) / "sessions") if program == "claude" else ""
 
     def has_begun(self, program: str, agent_dir: str, started_at: float | None) -> bool:
-        """True where the program ran since mngr last started the agent."""
+        """True if the program ran since mngr last started the agent."""
         try:
             began = os.stat(f"{agent_dir}/{program}_process_started", follow_symlinks=False).st_mtime
         except OSError:
@@ -85,7 +85,7 @@ class OwnFiles:
     def look_at_screens(self, busy: Mapping[str, SessionRef], now: float) -> bool:
         """Capture the screens of busy Claude Code agents whose conversation does not grow, to detect retries.
 
-        `busy` is by agent folder. One process for all of them, about once a second. Returns True where a condition may
+        `busy` is by agent folder. One process for all of them, about once a second. Returns True if a condition may
         have changed.
         """
         quiet = {

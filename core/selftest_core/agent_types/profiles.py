@@ -2,7 +2,7 @@
 
 A profile lists the variables that the type's program reads (login, address, opt-outs): those that are set are passed
 on, by name, and the plan lists them. It lists the settings of mngr's plugin that keep an unattended agent from waiting
-for a person, with their meaning. A type without a profile gets the variables that the person names.
+for people, with their meaning. A type without a profile gets the variables that the user names.
 
 Values are read for one purpose only: to see whether a base URL sends the conversation to another service.
 """
@@ -118,7 +118,7 @@ PLAIN = frozenset({
 class Needs:
     """Variables and settings for the agents of one run, by the profile of their type.
 
-    `env_names`: variables of the person that are set. `fixed`: `NAME=value`. `settings`: `KEY=value` for mngr's `-S`.
+    `env_names`: variables of the user that are set. `fixed`: `NAME=value`. `settings`: `KEY=value` for mngr's `-S`.
     """
 
     env_names: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ def needs(
 
 
 def _mode_settings(prefix: str, environ: Mapping[str, str]) -> list[str]:
-    """Set the permissions mode of Claude Code behind another address, where the person has set none.
+    """Set the permissions mode of Claude Code behind another address, where the user has set none.
 
     Claude Code 2.1 begins in its mode "auto" there, whose check such an address may not answer: then it opens a dialog
     without calling a hook. In the mode "default" mngr's hook allows each request.
@@ -186,7 +186,7 @@ def _login_settings(prefix: str, environ: Mapping[str, str], *, may_leave: bool)
 
 
 def meanings(agent_type: str, settings: Sequence[str]) -> tuple[str, ...]:
-    """Explain the settings of a plan to a person, with a line for each that matters."""
+    """Explain the settings of a plan to a user, with a line for each that matters."""
     known = PROFILES.get(agent_type, _NOTHING_KNOWN).unattended
     return tuple(
         f"{meaning} ({name})" for name, meaning in known.items() if f"agent_types.{agent_type}.{name}=true" in settings
@@ -194,7 +194,7 @@ def meanings(agent_type: str, settings: Sequence[str]) -> tuple[str, ...]:
 
 
 def leaves_with(agent_type: str, settings: Sequence[str]) -> tuple[str, ...]:
-    """List in words what mngr copies from the person to other machines for agents of this type."""
+    """List in words what mngr copies from the user to other machines for agents of this type."""
     if agent_type != "claude":
         return ()
     has_json = "agent_types.claude.sync_claude_json=false" not in settings
@@ -262,7 +262,7 @@ def _of_codex(path: Path) -> dict[str, str]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file of another program; empty where that is not possible."""
+    """Read the JSON object in a file of another program; empty if that is not possible."""
     try:
         document = json.loads(_text(path))
     except (OSError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Trusted-project entries in the person's ~/.claude.json: mngr adds one for each agent's folder; this removes them.
+"""Trusted-project entries in the user's ~/.claude.json: mngr adds one for each agent's folder; this removes them.
 
-An agent has its own settings folder, so its entry in the person's file is useless once the agent is created. Only
-entries of given folders are removed. The file is replaced as a whole, and only where it has not changed meanwhile. Both
+An agent has its own settings folder, so its entry in the user's file is useless once the agent is created. Only
+entries of given folders are removed. The file is replaced as a whole, and only if it has not changed meanwhile. Both
 locks are respected: mngr's (a lock on the file `.claude.json.lock`) and Claude Code's (a folder of that name). mngr's
 backup beside it is not changed.
 """
@@ -45,7 +45,7 @@ def claude_file(environ: Mapping[str, str]) -> Path:
 
 
 def entries_of(file: Path, folders: Collection[str]) -> tuple[str, ...]:
-    """List those of these folders that have an entry; none where the file cannot be read."""
+    """List those of these folders that have an entry; none if the file cannot be read."""
     try:
         projects = _projects(_read(file).data)
     except (OSError, ValueError, RecursionError):
@@ -54,7 +54,7 @@ def entries_of(file: Path, folders: Collection[str]) -> tuple[str, ...]:
 
 
 def remove_entries(file: Path, folders: Collection[str]) -> str:
-    """Remove the entries of these folders; return the reason where that failed, else ""."""
+    """Remove the entries of these folders; return the reason if that failed, else ""."""
     if not entries_of(file, folders):
         return ""
     try:
@@ -74,7 +74,7 @@ def remove_entries(file: Path, folders: Collection[str]) -> str:
 
 
 def replace_unchanged(path: Path, before: _Read, data: bytes) -> bool:
-    """Replace a file, keeping its mode; return False, and change nothing, where it has changed since it was read."""
+    """Replace a file, keeping its mode; return False, and change nothing, if it has changed since it was read."""
     handle, draft = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with open(handle, "wb") as file:  # noqa: PTH123  # a descriptor
@@ -93,7 +93,7 @@ def replace_unchanged(path: Path, before: _Read, data: bytes) -> bool:
 
 
 def _read(path: Path) -> _Read:
-    """Read a file. Raises OSError, also where it is no plain file of this user."""
+    """Read a file. Raises OSError, also if it is no plain file of this user."""
     with path.open("rb") as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid() or about.st_size > _LARGEST:
@@ -118,12 +118,12 @@ def _written(document: Any, before: bytes) -> bytes:
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[bool]:
-    """Take the lock of the file without waiting; yields False where another process has it."""
+    """Take the lock of the file without waiting; yields False if another process has it."""
     lock = file.with_name(f"{file.name}.lock")
     try:
         handle = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        lock.mkdir()  # as Claude Code does; raises where another process was faster
+        lock.mkdir()  # as Claude Code does; raises if another process was faster
         try:
             yield True
         finally:

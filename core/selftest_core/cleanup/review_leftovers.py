@@ -34,7 +34,7 @@ _DECIDED = ACTS | {"undone", "redone"}
 class ReviewLeftover:
     """One leftover of a review. `names`: exactly what is removed; `refs`: those of them that are refs, with their ids.
 
-    `path`: the review's folder, or the repository where that is gone.
+    `path`: the review's folder, or the repository if that is gone.
     """
 
     kind: Kind

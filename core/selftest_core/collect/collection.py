@@ -46,7 +46,7 @@ _HINT = "Set `pytest_command` to the interpreter that has the project's tests, s
 class CollectedTest:
     """One test. `node_id` and `file` are relative to the folder of the collection.
 
-    `line`: 1-based, None where unknown. `class_name`: `Outer::Inner`, empty outside of classes. `parameters`: the text
+    `line`: 1-based, None if unknown. `class_name`: `Outer::Inner`, empty outside of classes. `parameters`: the text
     in the brackets, or empty. `markers`: each name once, the nearest first.
     """
 
@@ -174,7 +174,7 @@ def _environment(environ: Mapping[str, str], plugins: Path, target: Path) -> dic
 
 
 def _answer(target: Path, done: Completed) -> dict[str, Any] | None:
-    """Read the plugin's answer, None where it wrote nothing."""
+    """Read the plugin's answer, None if it wrote nothing."""
     try:
         size = target.stat().st_size
         if size > _LARGEST:

@@ -60,7 +60,7 @@ def read_appended(folder: Path, relative: str, place: Place = BEGINNING) -> Line
     """Read what was appended to `folder`/`relative` since `place`.
 
     No part of `relative` may be a link; `folder` itself is trusted. A file that is not there reads as empty: with
-    `is_anew` where it was there before. Raises OSError where it cannot be read, and ValueError where it is no plain
+    `is_anew` if it was there before. Raises OSError if it cannot be read, and ValueError if it is no plain
     file.
     """
     try:
@@ -74,7 +74,7 @@ def read_appended(folder: Path, relative: str, place: Place = BEGINNING) -> Line
 
 
 def read_small(folder: Path, relative: str, limit: int) -> bytes:
-    """Read a whole file of at most `limit` bytes. Raises OSError; ValueError where it is larger or no plain file."""
+    """Read a whole file of at most `limit` bytes. Raises OSError; ValueError if it is larger or no plain file."""
     handle = open_below(folder, relative)
     try:
         status = os.fstat(handle)

@@ -59,7 +59,7 @@ class ApiError:
 
     @property
     def is_turned_away(self) -> bool:
-        """True where the service refuses this account for now: a limit, an overload, a key, a credit."""
+        """True if the service refuses this account for now: a limit, an overload, a key, a credit."""
         return self.kind in _TURNED_AWAY or self.status in _TURNED_AWAY_STATUS
 
     @property
@@ -95,7 +95,7 @@ def parse_session(lines: Iterable[bytes]) -> Iterator[Step]:
 
 
 def last_error(lines: Iterable[bytes]) -> ApiError | None:
-    """Find the error at the end of the conversation; None where there is none, or an answer after it."""
+    """Find the error at the end of the conversation; None if there is none, or an answer after it."""
     found: ApiError | None = None
     for step in parse_session(lines):
         if step.is_error and not step.is_subagent:

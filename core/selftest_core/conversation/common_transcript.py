@@ -1,7 +1,7 @@
 """Common transcript: the conversation that mngr's plugins write for every agent type, and its reader.
 
 mngr's claude and codex plugins (and others) convert the conversation of an agent to one format, one JSON object a line,
-in `agents/ID/events/<plugin>/common_transcript/events.jsonl`. A `step` line is a message of a person, of the agent (one
+in `agents/ID/events/<plugin>/common_transcript/events.jsonl`. A `step` line is a message of a user, of the agent (one
 answer of the model, with its tool calls and token counts) or of the system; an `observation` line holds results of tool
 calls. Schema: `imbue.mngr.agents.common_transcript_records` (ATIF v1.7) of mngr 0.3.0. Claude's file grows within five
 seconds of a message; its last answer is held back until the turn ends.
@@ -119,7 +119,7 @@ class Reading:
 
 
 def transcript_of(agent_folder: Path) -> str | None:
-    """Find an agent's transcript: its path below `agent_folder` (agents/ID); None where it has none."""
+    """Find an agent's transcript: its path below `agent_folder` (agents/ID); None if it has none."""
     try:
         with os.scandir(agent_folder / "events") as entries:
             plugins = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -157,7 +157,7 @@ def parse_lines(lines: Iterable[bytes]) -> tuple[tuple[Step, ...], int]:
 
 
 def parse_object(line: bytes) -> dict[str, object] | None:
-    """Parse one line to an object whose texts can all be written as UTF-8; None where it is none."""
+    """Parse one line to an object whose texts can all be written as UTF-8; None if it is none."""
     try:
         document = json.loads(line.decode())  # from bytes it would accept lone surrogates
         if not isinstance(document, dict):

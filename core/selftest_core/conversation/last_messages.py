@@ -1,4 +1,4 @@
-"""Last messages between a person and an agent, with its tool calls, from the fastest source.
+"""Last messages between a user and an agent, with its tool calls, from the fastest source.
 
 A local agent's transcript is read from its state folder in milliseconds, so that it can be followed while it grows. For
 others mngr is asked, which takes a second. A command agent has no transcript, which is no error. The text has no escape
@@ -80,7 +80,7 @@ async def last_messages(mngr: Mngr, agent: Agent, limit: int) -> tuple[str, ...]
 
 
 def read_messages(folder: Path, limit: int) -> tuple[str, ...]:
-    """Read the last steps of the transcript in a state folder; none where it cannot be read."""
+    """Read the last steps of the transcript in a state folder; none if it cannot be read."""
     try:
         steps = steps_of(read_whole(folder, MOST_READ))
     except OSError:

@@ -48,7 +48,7 @@ def search_conversations(folders: Mapping[AgentKey, Path], text: str) -> tuple[C
 
 
 def _may_have(data: bytes, text: str) -> bool:
-    """False where no line can have the text, without parsing JSON, which can write other characters in several ways."""
+    """False if no line can have the text, without parsing JSON, which can write other characters in several ways."""
     if not all(letter.isascii() and (letter.isalnum() or letter in " -_.,;:()[]{}=+*%!?@#") for letter in text):
         return True
     return text.lower().encode() in data.lower() or b"\\u00" in data

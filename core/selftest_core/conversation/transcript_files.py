@@ -45,7 +45,7 @@ NO_TRANSCRIPT = Transcript()
 def read_whole(state_folder: Path, most: int = LARGEST) -> Transcript:
     """Read the newest `most` bytes of the transcript. Anything but a plain file counts as missing.
 
-    Raises OSError where a file cannot be read.
+    Raises OSError if a file cannot be read.
     """
     relative = transcript_of(state_folder)
     if relative is None:
@@ -56,7 +56,7 @@ def read_whole(state_folder: Path, most: int = LARGEST) -> Transcript:
 
 
 def read_own_end(state_folder: Path, plugin: str, most: int = LARGEST_OWN) -> bytes:
-    """Read the last lines that an agent's own program wrote. Raises OSError where they cannot be read."""
+    """Read the last lines that an agent's own program wrote. Raises OSError if they cannot be read."""
     return _read_end(state_folder, own_lines_of(plugin), most)[0]
 
 

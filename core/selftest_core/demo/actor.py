@@ -3,7 +3,7 @@
     actor.py STAGE.json
 
 STAGE has `stories` (by test id, which SELFTEST_TEST names: steps as in `scenarios`), `pytest` (the command), `speed`
-(divides every pause) and `patience` (seconds to wait for a person before it continues; 0: for ever). Its edits, test
+(divides every pause) and `patience` (seconds to wait for the user before it continues; 0: for ever). Its edits, test
 runs, commits and outcome are real: the outcome reports what pytest did, unless the story replaces it.
 
 It is copied and runs alone: standard library only, without slow imports. It keeps mngr's marker files as coding agents
@@ -137,7 +137,7 @@ class Actor:
         self.pause(0.8)
 
     def ask(self, question: str, choices: list[str], then: list[list[list[object]]]) -> None:
-        """Ask a person. `then`: the steps for each choice, and last for no answer."""
+        """Ask the user. `then`: the steps for each choice, and last for no answer."""
         self.write(f"{YELLOW}{BOLD}?{PLAIN} {BOLD}{question}{PLAIN}\n")
         for number, choice in enumerate(choices, 1):
             self.write(f"  {CYAN}{number}.{PLAIN} {choice}\n")
@@ -254,7 +254,7 @@ class Actor:
         return typed.decode("utf-8", "replace").strip()
 
     def _hear(self, prompt: str, otherwise: str, *, is_permission: bool) -> str:
-        """Wait for an answer of a person; return `otherwise` after `patience` seconds."""
+        """Wait for an answer of the user; return `otherwise` after `patience` seconds."""
         self._rest(is_permission=is_permission)
         self.write(prompt)
         until = time.monotonic() + self.patience if self.patience else None

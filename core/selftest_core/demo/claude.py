@@ -1,7 +1,7 @@
 """The demo with the real Claude Code: its settings in the private world, and the scripted model that answers it.
 
 It needs no account and no network: the API key is invented, and the base URL is the scripted model's on this machine.
-The person's own Claude Code is not touched, since settings are in HOME, which is the private world's.
+The user's own Claude Code is not touched, since settings are in HOME, which is the private world's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check_programs(environ: Mapping[str, str]) -> None:
 
 
 def check_plugin(mngr: Path, environ: Mapping[str, str], cwd: Path) -> None:
-    """Raise ToolMissingError where mngr cannot make agents of the type claude."""
+    """Raise ToolMissingError if mngr cannot make agents of the type claude."""
     done = run((mngr, "plugin", "list", "--format", "json"), timeout=60, cwd=cwd, env=environ)
     try:
         plugins = {one["name"] for one in json.loads(done.stdout)["plugins"] if one["enabled"] == "true"}
@@ -83,7 +83,7 @@ def variables(url: str) -> dict[str, str]:
 
 
 def without_accounts(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without variables that lead Claude Code to the person's account or settings."""
+    """Return the environment without variables that lead Claude Code to the user's account or settings."""
     return {name: value for name, value in environ.items() if not name.startswith(_PERSONAL)}
 
 

@@ -1,6 +1,6 @@
 """A private world: HOME, an mngr host folder and a tmux server of its own, in one claimed folder.
 
-Its programs get `environ`: the person's environment without variables that lead mngr, tmux or git to the person's own
+Its programs get `environ`: the user's environment without variables that lead mngr, tmux or git to the user's own
 files. Its mngr has the local backend only, so it uses no network. TMUX stays for the screen, which opens windows there;
 tmux and mngr themselves run with `tools_environ`.
 """
@@ -33,7 +33,7 @@ _REMOVED_PREFIXES = (
 
 
 class PrivateWorld:
-    """A private world until `end`. Raises ToolMissingError where a program that it needs is missing."""
+    """A private world until `end`. Raises ToolMissingError if a program that it needs is missing."""
 
     def __init__(self, environ: Mapping[str, str], needs: Sequence[str] = ("tmux", "git")) -> None:
         for program in needs:

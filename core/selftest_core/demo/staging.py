@@ -61,7 +61,7 @@ def write_stage(folder: Path, roles: Sequence[Role], *, speed: float, patience: 
     """Write the stories and the program that plays them into `folder`; return the command of every agent.
 
     An agent's environment selects its story. `speed` divides every pause; `patience`: seconds that an agent waits for
-    a person, 0 for ever.
+    a user, 0 for ever.
     """
     shutil.copyfile(_HERE / "actor.py", folder / "actor.py")
     shutil.copyfile(_HERE / "wrapper.sh", folder / PROGRAM)

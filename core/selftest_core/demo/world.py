@@ -34,7 +34,7 @@ CLAUDE_FIRST = (
     "test_refund_never_exceeds_payment",
     "test_total",
 )
-"""The first tests of a demo with Claude Code: two fixes, a question to a person, and one without a change."""
+"""The first tests of a demo with Claude Code: two fixes, a question to a user, and one without a change."""
 MOST_AGENTS = 200
 AT_ONCE, CLAUDES_AT_ONCE = 40, 12
 SPEED_VARIABLE = "SELFTEST_DEMO_SPEED"
@@ -68,7 +68,7 @@ class DemoWorld:
     ) -> Self:
         """Claim a folder and make the sample repository there: a tenth of a second, no agent yet.
 
-        `is_watched`: agents work at a person's speed and wait for answers. `agent`: command for scripts, claude for the
+        `is_watched`: agents work at a user's speed and wait for answers. `agent`: command for scripts, claude for the
         real Claude Code on a scripted model, which takes some seconds more. Raises UsageError for a wrong number of
         agents, ToolMissingError, ToolFailedError, ConfigError.
         """
@@ -110,7 +110,7 @@ class DemoWorld:
 
     @property
     def tools_environ(self) -> dict[str, str]:
-        """The environment of a conductor: without the tmux that we run in, and without the person's settings."""
+        """The environment of a conductor: without the tmux that we run in, and without the user's settings."""
         kept = {
             name: value for name, value in self._world.tools_environ.items() if not name.startswith(ENVIRONMENT_PREFIX)
         }

@@ -115,7 +115,7 @@ async def _answer(argv: tuple[str, ...], environ: Mapping[str, str], cwd: Path, 
 
 
 def _permissions(environ: Mapping[str, str]) -> str:
-    """Read the permissions mode from the person's settings of Claude Code, which chooses one where none is set."""
+    """Read the permissions mode from the user's settings of Claude Code, which chooses one if none is set."""
     settings = read_json(Path(environ.get("HOME") or "/nonexistent") / ".claude" / "settings.json")
     permissions = settings.get("permissions")
     mode = permissions.get("defaultMode") if isinstance(permissions, dict) else None

@@ -1,7 +1,7 @@
 """Checks of this machine: what is missing or misconfigured, and the command that repairs it.
 
 Checks are independent: one that fails never hides the others. Nothing is changed, and no agent is touched; mngr is run
-once, for hosts of this machine only, and only where it has been used before, since its first run writes its folder.
+once, for hosts of this machine only, and only if it has been used before, since its first run writes its folder.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SMALLEST = (80, 24)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Result of one check. `hint`: the command or the action that repairs it, "" where there is nothing to do."""
+    """Result of one check. `hint`: the command or the action that repairs it, "" if there is nothing to do."""
 
     name: str
     status: Status

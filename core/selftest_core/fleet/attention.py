@@ -1,4 +1,4 @@
-"""Attention: which agents need a person, and the reason in words. Pure rules over one agent.
+"""Attention: which agents need the user, and the reason in words. Pure rules over one agent.
 
 `list --json`, the screen, the demo and the report of a run use the same rules. A plain command agent is WAITING all the
 time, so WAITING alone is no reason; neither is an agent that has just started and has had no turn yet. Reasons have no
@@ -53,12 +53,12 @@ class AgentFacts(NamedTuple):
 
 
 def is_archived(agent: Agent) -> bool:
-    """True where a person has archived it."""
+    """True if a user has archived it."""
     return bool(agent.labels.get(ARCHIVED_LABEL))
 
 
 def attention_of(facts: AgentFacts) -> tuple[Category, str | None]:
-    """Return the agent's category, and why it needs a person, None where it does not.
+    """Return the agent's category, and why it needs the user, None if it does not.
 
     A host that does not answer is a reason too, but does not change the category: its agents may be working.
     """

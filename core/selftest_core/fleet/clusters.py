@@ -168,7 +168,7 @@ def _is_about_limit(line: str) -> bool:
 
 
 def where_failed(text: str) -> str:
-    """Return the stage of a failure by its output: `collection`, `test`, or `work` where that is not clear."""
+    """Return the stage of a failure by its output: `collection`, `test`, or `work` if that is not clear."""
     lines = _lines(text)
     if any(_COLLECTING.search(line) for line in lines):
         return "collection"

@@ -104,7 +104,7 @@ def _of_mngr(fleet: Fleet, row: Row, listed: ListedAgent | None) -> Iterator[Evi
 
 
 def _is_contradicted(row: Row, local: LocalAgent, listed: ListedAgent | None) -> bool:
-    """True where mngr says STOPPED of an agent that has a session, and was asked after it started."""
+    """True if mngr says STOPPED of an agent that has a session, and was asked after it started."""
     return (
         listed is not None
         and local.session is not None

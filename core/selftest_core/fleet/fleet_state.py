@@ -38,9 +38,9 @@ class RowContext(NamedTuple):
 
     `list_is_newer`: mngr was asked after the probe looked, and they disagree. `on_default_server`: mngr sees its tmux
     server too. `stale_since`: the time of the last good answer, None while it is fresh. `host_problem`: why the answer
-    is old, where a person must know. `is_in_known_run`, `is_reminded`: as in `attention.AgentFacts`. `is_starting`: it
+    is old, where a user must know. `is_in_known_run`, `is_reminded`: as in `attention.AgentFacts`. `is_starting`: it
     was created a moment ago. `is_blind`: not every tmux server answered, so a missing session may exist. `usage`: None
-    where it is not metered.
+    if it is not metered.
     """
 
     list_is_newer: bool = False

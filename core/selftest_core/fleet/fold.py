@@ -220,13 +220,13 @@ def _after_list(fleet: Fleet, listed: Listed) -> Fleet:
 
 
 def _is_gone(listed: ListedAgent, complete: Mapping[str, float]) -> bool:
-    """True where a later complete answer of its provider does not have the agent."""
+    """True if a later complete answer of its provider does not have the agent."""
     since = complete.get(listed.agent.host.provider)
     return since is not None and (listed.is_remembered or listed.start < since)
 
 
 def _is_over(lane: str, failure: Failure, listed: Listed, failed: Mapping[str, Any], start: float) -> bool:
-    """True where an unfiltered answer came without this failure, which may be of a host that is not known."""
+    """True if an unfiltered answer came without this failure, which may be of a host that is not known."""
     return listed.provider is None and ALL not in failed and lane not in failed and failure.start < start
 
 

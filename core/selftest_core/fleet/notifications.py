@@ -1,8 +1,8 @@
 """Notifications that are due, from successive views of the fleet. Pure: the time is given.
 
-An agent is announced when it begins to need a person, or needs one for another reason; needs that existed at the start
+An agent is announced when it begins to need the user, or needs one for another reason; needs that existed at the start
 are not announced. Agents with the same need are one cluster, announced once a minute at most: those that come in
-between are announced together after the minute, if they still need a person.
+between are announced together after the minute, if they still need the user.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Notification:
 
     @property
     def line(self) -> str:
-        """One line for a person, without control characters."""
+        """One line for people, without control characters."""
         shown = ", ".join(map(_harmless, self.names[:_MOST_NAMES]))
         more = f" and {len(self.names) - _MOST_NAMES} more" if len(self.names) > _MOST_NAMES else ""
         return f"{shown}{more}: {_harmless(self.reason)}"[:_LONGEST]
@@ -43,7 +43,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """State between two views. `needs`: the reason of each agent that needs a person; `open`: those of them that are
+    """State between two views. `needs`: the reason of each agent that needs the user; `open`: those of them that are
     still to be announced; `last`: when each cluster was announced; `is_complete`: every source has answered once."""
 
     needs: Mapping[AgentKey, str] = field(default_factory=dict)

@@ -94,7 +94,7 @@ class TmuxServer:
 class LocalAgent:
     """One local agent by the probe.
 
-    `state` is None where the probe cannot tell (agent types whose process it does not know): mngr's state is used.
+    `state` is None if the probe cannot tell (agent types whose process it does not know): mngr's state is used.
     `notes`: the reasons in words, for `explain`. `condition`: by the program's own files or mngr's markers, None where
     neither tells. `exit_status`: written by a wrapper of ours, None elsewhere.
     """

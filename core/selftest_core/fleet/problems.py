@@ -1,4 +1,4 @@
-"""Problems for the banner, and the status of each source: failures, with what a person can do about them.
+"""Problems for the banner, and the status of each source: failures, with what a user can do about them.
 
 Keys and order are fixed while a problem lasts, so that a banner neither blinks nor jumps.
 """

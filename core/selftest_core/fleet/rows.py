@@ -88,7 +88,7 @@ def with_rows(fleet: Fleet, before: Fleet) -> Fleet:
 
 
 def significant_states(rows: tuple[Row, ...]) -> list[object]:
-    """Return what must differ for a change to count: which agents, in which state, and which need a person."""
+    """Return what must differ for a change to count: which agents, in which state, and which need the user."""
     return [(row.key, row.agent.state, row.attention) for row in rows]
 
 
@@ -215,7 +215,7 @@ def _merged_row(
     *,
     is_listed_the_same: bool,
 ) -> Row:
-    """Merge the sources of one agent into its row; return `old`, the same object, where nothing changed.
+    """Merge the sources of one agent into its row; return `old`, the same object, if nothing changed.
 
     `machine` is the host of a local agent that mngr has not listed yet. `is_listed_the_same`: mngr's values are the
     object from which `old` was made.
@@ -285,7 +285,7 @@ def _unlisted_agent(local: LocalAgent, host: Host, state: State) -> Agent:
 def _merged_agent(agent: Agent, local: LocalAgent, state: State, source: str, before: Agent | None) -> Agent:
     """Replace fields of mngr's agent that the probe knows better. The source of a field never depends on the time.
 
-    `before`, an earlier result for the same answer of mngr, is returned where nothing changed.
+    `before`, an earlier result for the same answer of mngr, is returned if nothing changed.
     """
     fields = {
         "name": local.name or agent.name,
@@ -324,7 +324,7 @@ def _waiting_reason(agent: Agent, local: LocalAgent, state: State, source: str) 
 def _idle_since(
     agent: Agent, local: LocalAgent | None, category: Category, condition: Condition | None = None
 ) -> float | None:
-    """Return since when the agent waits, seconds since the epoch; None while it works and where it is not known.
+    """Return since when the agent waits, seconds since the epoch; None while it works and if it is not known.
 
     Its own file has the exact time. Else it is the time of its last activity: a blinking dialog counts as activity.
     """
@@ -363,7 +363,7 @@ def _by_creation(row: Row) -> tuple[float, str, AgentKey]:
 
 
 def _other_sessions(fleet: Fleet) -> tuple[TmuxSession, ...]:
-    """List the tmux sessions without a row: the person's own, and second sessions of an agent."""
+    """List the tmux sessions without a row: the user's own, and second sessions of an agent."""
     if fleet.probed is None:
         return ()
     taken = {local.session for local in fleet.local.values() if local.session is not None}

@@ -3,11 +3,11 @@
 For an agent of this machine, in this order:
 
 1. `state_by_processes`: mngr's own rules, applied to its pane, the processes below it, and mngr's marker files.
-2. `with_own_file`: the file of the agent's own program, where it has one (`agent_types.condition`), overrides 1.
+2. `with_own_file`: the file of the agent's own program, if it has one (`agent_types.condition`), overrides 1.
 3. `merged_state`: the choice between the result (the probe's) and mngr's answer.
 
 For any other agent mngr's answer is the state. None means: this rule cannot tell, the next source decides.
-`merged_condition` decides in the same way what an agent waits for; `fleet.attention` decides who needs a person.
+`merged_condition` decides in the same way what an agent waits for; `fleet.attention` decides who needs the user.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_plain_command(agent_type: str) -> bool:
 
 
 def expected_process(agent_type: str, command: str) -> str:
-    """Return the name of the agent's process, as `ps` shows it; "" where it is not known."""
+    """Return the name of the agent's process, as `ps` shows it; "" if it is not known."""
     if agent_type in _PROCESS_OF_TYPE:
         return _PROCESS_OF_TYPE[agent_type]
     words = command.lstrip("( ").split()
@@ -89,7 +89,7 @@ def program_of(agent_type: str, below: Sequence[tuple[int, str]]) -> tuple[str, 
 
 @dataclass(frozen=True, slots=True)
 class LocalState:
-    """The state by local sources, None where they cannot tell; the id of the main process; the reason in words."""
+    """The state by local sources, None if they cannot tell; the id of the main process; the reason in words."""
 
     state: State | None
     pid: int | None
@@ -228,7 +228,7 @@ def merged_condition(
 
 
 def _asks_by_mngr(found: Condition, listed: ListedAgent | None) -> bool:
-    """True where mngr reports a permission prompt of Codex: its rollout does not tell of questions."""
+    """True if mngr reports a permission prompt of Codex: its rollout does not tell of questions."""
     return (
         found.source == CODEX
         and listed is not None
@@ -239,13 +239,13 @@ def _asks_by_mngr(found: Condition, listed: ListedAgent | None) -> bool:
 
 
 def _has_acted(agent: Agent) -> bool:
-    """True where an interactive agent did something since its start: else it waits for its very first message."""
+    """True if an interactive agent did something since its start: else it waits for its very first message."""
     if is_plain_command(agent.type) or agent.agent_activity_at is None:
         return False
     return agent.started_at is None or agent.agent_activity_at >= agent.started_at
 
 
 def is_known_without_mngr(source: str, condition: Condition | None) -> bool:
-    """True where the probe knows the state. Only mngr knows of an approval that a working Codex asks for."""
+    """True if the probe knows the state. Only mngr knows of an approval that a working Codex asks for."""
     asks_unseen = condition is not None and condition.source == CODEX and condition.kind is Kind.WORKING
     return source == "probe" and not asks_unseen

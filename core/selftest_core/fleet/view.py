@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Category(StrEnum):
-    """Groups of agents, in the order in which a person must see them."""
+    """Groups of agents, in the order in which a user must see them."""
 
     NEEDS_YOU = "needs you"
     FAILED = "failed"
@@ -38,10 +38,10 @@ class Category(StrEnum):
 class Row:
     """One agent. `agent.state` is the merged state (`fleet.state_rules`).
 
-    `source`: whose state it is ("probe", "mngr", "remembered"). `attention`: why it needs a person, None where it does
+    `source`: whose state it is ("probe", "mngr", "remembered"). `attention`: why it needs the user, None if it does
     not; FAILED rows need one too. `stale_since`: the time of the last good answer, None while its provider answers.
-    `condition`: its activity or what it waits for, None where only the state is known. `usage`: None where it is not
-    metered. `outcome`: how its test ended in its run, in words, empty where no run is read.
+    `condition`: its activity or what it waits for, None if only the state is known. `usage`: None if it is not
+    metered. `outcome`: how its test ended in its run, in words, empty if no run is read.
     """
 
     agent: Agent

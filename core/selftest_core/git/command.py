@@ -84,7 +84,7 @@ class Git:
     def run(self, *arguments: str, text: str = "", timeout: float = TIMEOUT, limit: int = OUTPUT_LIMIT) -> Completed:
         """Run a call and return its result, whatever the exit status. Bytes that are not UTF-8 become surrogates.
 
-        Raises ToolOutputError where it prints more than `limit` bytes.
+        Raises ToolOutputError if it prints more than `limit` bytes.
         """
         argv = self.argv(*arguments)
         return run(
@@ -93,7 +93,7 @@ class Git:
         )  # fmt: skip
 
     def ask(self, *arguments: str, text: str = "", timeout: float = TIMEOUT, limit: int = OUTPUT_LIMIT) -> str:
-        """Run a call and return its stdout. Raises ToolFailedError with git's message where it fails."""
+        """Run a call and return its stdout. Raises ToolFailedError with git's message if it fails."""
         done = self.run(*arguments, text=text, timeout=timeout, limit=limit)
         if not done.ok:
             title = f"git {arguments[0]} failed in {self.git_dir}"
@@ -110,7 +110,7 @@ class Git:
         )
 
     def resolve(self, name: str) -> str:
-        """Resolve a name that a user typed to the full id of a commit. Raises UsageError where there is none."""
+        """Resolve a name that a user typed to the full id of a commit. Raises UsageError if there is none."""
         done = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         oid = done.stdout.strip()
         if not done.ok or len(oid) != 40:
@@ -125,7 +125,7 @@ class Git:
         return {name: oid for oid, name in pairs}
 
     def head(self) -> str:
-        """The full ref of HEAD in the main work tree, empty where it is detached or cannot be read."""
+        """The full ref of HEAD in the main work tree, empty if it is detached or cannot be read."""
         try:
             text = (self.git_dir / "HEAD").read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -155,14 +155,14 @@ class Git:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A repository: its common git folder, and the top of the work tree (the git folder where it is bare)."""
+    """A repository: its common git folder, and the top of the work tree (the git folder if it is bare)."""
 
     git_dir: Path
     top: Path
 
 
 def find_place(folder: Path, environ: Mapping[str, str]) -> Place:
-    """Find the repository that contains `folder`, with absolute paths. Raises UsageError where there is none.
+    """Find the repository that contains `folder`, with absolute paths. Raises UsageError if there is none.
 
     Only this call searches. It uses the user's settings, which say whose repositories are safe (`safe.directory`).
     """

@@ -44,7 +44,7 @@ class FileStatus(StrEnum):
 class FileDiff:
     """One file of a diff. `path` and `old_path` (None unless it was renamed or copied) are safe to show.
 
-    Modes are git's (`100644`), None where the file does not exist; sizes are bytes, None for a file with lines (neither
+    Modes are git's (`100644`), None if the file does not exist; sizes are bytes, None for a file with lines (neither
     `is_binary` nor `is_too_big`). `left_out`: lines of both sides beyond `MOST_LINES` of the commit.
     """
 
@@ -74,7 +74,7 @@ class FileDiff:
 def read_diff(store: ObjectStore, oid: str) -> tuple[FileDiff, ...]:
     """Read the diff of a commit against its first parent; a root commit adds all its files.
 
-    Raises KeyError where the commit is missing, ToolError where git fails.
+    Raises KeyError if the commit is missing, ToolError if git fails.
     """
     commit = store.commit(oid)
     before = store.tree_of(commit.parents[0]) if commit.parents else store.empty_tree()
@@ -112,7 +112,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An entry with its hunks; None where git shows no lines."""
+    """An entry with its hunks; None if git shows no lines."""
 
     entry: _Entry
     hunks: tuple[Hunk, ...] | None = None

@@ -36,11 +36,11 @@ class HistoryCommit:
 def read_history(git_dir: Path, base: str, tip: str, environ: Mapping[str, str]) -> tuple[HistoryCommit, ...]:
     """Read the commits from `base` (not included) to `tip` along first parents, oldest first.
 
-    Raises ToolFailedError where an object is missing or `tip` does not descend from `base`.
+    Raises ToolFailedError if an object is missing or `tip` does not descend from `base`.
     """
     if not (is_oid(base) and is_oid(tip)):
         raise ValueError("only full object ids may reach git")
-    # GitPython runs `git version` when it is imported, and refuses to be imported where there is no git.
+    # GitPython runs `git version` when it is imported, and refuses to be imported if there is no git.
     from git import Commit, Repo
     from git.exc import BadObject, GitError
 

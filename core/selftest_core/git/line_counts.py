@@ -121,5 +121,5 @@ def _until_end(fd: int) -> str:
 
 
 def _blob(entry: Entry | None) -> str | None:
-    """The id of the content that is counted, None where there is none."""
+    """The id of the content that is counted, None if there is none."""
     return entry[1] if entry is not None and entry[0] in _FILES else None

@@ -5,7 +5,7 @@ two sides as its only children), so it finds that base whatever the real history
 grafts included. They are dated far in the future, since git walks history for a commit that is older than its parent.
 
 One `merge-tree --stdin` answers all merges. git before 2.49 does not flush after each answer: it is run under
-`stdbuf -o0`, and where that is missing each merge is a process of its own, four times slower with the same results.
+`stdbuf -o0`, and if that is missing each merge is a process of its own, four times slower with the same results.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The result: `tree` where it is clean; else `conflicts`, never empty, and a tree that must not be published."""
+    """The result: `tree` if it is clean; else `conflicts`, never empty, and a tree that must not be published."""
 
     tree: str
     is_clean: bool
@@ -79,7 +79,7 @@ class Merger:
         self._unions: dict[tuple[str, str, str], bytes | None] = {}
 
     def merge(self, base: str, ours: str, theirs: str) -> Merge:
-        """Merge two trees over a third (ids of trees). Raises ToolError where git cannot."""
+        """Merge two trees over a third (ids of trees). Raises ToolError if git cannot."""
         key = (base, ours, theirs)
         known = self._merges.get(key)
         if known is None:

@@ -43,7 +43,7 @@ class ObjectStore:
 
     @classmethod
     def open(cls, folder: Path, source: Path, environ: Mapping[str, str]) -> Self:
-        """Open the store at `folder` (made where it is missing) over the objects of git folder `source`.
+        """Open the store at `folder` (made if it is missing) over the objects of git folder `source`.
 
         Raises RefusedError for a repository whose objects cannot be written here (SHA-256).
         """
@@ -83,7 +83,7 @@ class ObjectStore:
             self._unread.clear()
 
     def read(self, oid: str) -> tuple[bytes, bytes]:
-        """The kind and body of an object. Raises KeyError where it is missing (a partial or shallow clone)."""
+        """The kind and body of an object. Raises KeyError if it is missing (a partial or shallow clone)."""
         if not is_oid(oid):
             raise ValueError(f"not a full object id: {oid!r}")
         if self._reader is None:
@@ -105,14 +105,14 @@ class ObjectStore:
         return header[1], body[:-1]
 
     def commit(self, oid: str) -> Commit:
-        """Read one commit. Raises KeyError where it is missing, ValueError for another kind of object."""
+        """Read one commit. Raises KeyError if it is missing, ValueError for another kind of object."""
         kind, body = self.read(oid)
         if kind != b"commit":
             raise ValueError(f"{oid} is a {kind.decode()}, not a commit")
         return decode_commit(body)
 
     def tree_of(self, oid: str) -> str:
-        """The tree of a commit. Raises KeyError where it is missing, ValueError for another kind of object."""
+        """The tree of a commit. Raises KeyError if it is missing, ValueError for another kind of object."""
         tree = self._tree_of.get(oid)
         if tree is None:
             tree = self._tree_of[oid] = self.commit(oid).tree
@@ -135,7 +135,7 @@ class ObjectStore:
         self._known_trees.add(oid)
 
     def require_complete(self, tree: str) -> None:
-        """Raise RefusedError where a partial clone lacks a folder below this tree: git would take it for empty."""
+        """Raise RefusedError if a partial clone lacks a folder below this tree: git would take it for empty."""
         if not self._is_partial or tree in self._complete:
             return
         listed = self.git.run("rev-list", "--objects", "--filter=blob:none", "--missing=print", "--no-walk", tree)
@@ -146,7 +146,7 @@ class ObjectStore:
         self._complete.add(tree)
 
     def write(self, kind: bytes, body: bytes) -> str:
-        """Store an object, where it is not stored yet, and return its id."""
+        """Store an object, if it is not stored yet, and return its id."""
         oid = object_id(kind, body)
         if oid in self._written:
             return oid

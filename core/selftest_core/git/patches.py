@@ -50,10 +50,10 @@ type Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line. `old`, `new`: its number on each side, from 1, None where that side does not have it.
+    """One line. `old`, `new`: its number on each side, from 1, None if that side does not have it.
 
     `text` is safe to show, without its line break. `other`: the text of its counterpart (the added line of a removed
-    one and vice versa), None where there is none.
+    one and vice versa), None if there is none.
     """
 
     kind: LineKind
@@ -65,7 +65,7 @@ class DiffLine:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The parts of `text` that its counterpart does not have; none where the two have too little in common."""
+        """The parts of `text` that its counterpart does not have; none if the two have too little in common."""
         return () if self.other is None else changed_words(self.text, self.other)
 
 
@@ -81,7 +81,7 @@ class Hunk:
     lines: tuple[DiffLine, ...]
 
     def rows(self) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
-        """Yield its lines side by side: before and after, None where one side has nothing."""
+        """Yield its lines side by side: before and after, None if one side has nothing."""
         removed: list[DiffLine] = []
         added: list[DiffLine] = []
         for line in self.lines:
@@ -104,7 +104,7 @@ class Hunk:
 def changed_words(text: str, other: str) -> tuple[Span, ...]:
     """Find the parts of `text` that `other` does not have: whole words, neighbours joined.
 
-    Empty where more than two thirds of the line differ: so many marks would not help.
+    Empty if more than two thirds of the line differ: so many marks would not help.
     """
     # Imported here: it costs 40 ms, and only screens compare words.
     from rapidfuzz.distance import LCSseq
@@ -129,7 +129,7 @@ def changed_words(text: str, other: str) -> tuple[Span, ...]:
 
 
 def shown(text: str) -> str:
-    """Make text of a commit safe to show: one character for each, tabs as spaces, cut where it is too long."""
+    """Make text of a commit safe to show: one character for each, tabs as spaces, cut if it is too long."""
     text = text[: LONGEST + 1].replace("\t", " " * _TAB)
     if not text.isascii() or not text.isprintable():
         text = _UNSAFE.sub(_picture, text)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from selftest_core.git.trees import Entry, Parts
 
 type Edits = tuple[tuple[Parts, Entry | None], ...]
-"""Paths and what they hold afterwards, None where the file is deleted."""
+"""Paths and what they hold afterwards, None if the file is deleted."""
 type ChangedTrees = tuple[str, str]
 """A change as two tree ids: before and after it."""
 
@@ -52,8 +52,8 @@ _NAME = b"selftest-tui-path"
 class Pick:
     """One change picked onto one tree, not applied yet: `edits` without the paths in conflict.
 
-    `tree` is the id of the tree after the edits, None where it was not computed yet. `key` finds the pick in the cache,
-    None where it is not cached.
+    `tree` is the id of the tree after the edits, None if it was not computed yet. `key` finds the pick in the cache,
+    None if it is not cached.
     """
 
     edits: Edits
@@ -219,7 +219,7 @@ class PathTree:
         # Edits that the tree in memory does not have yet. Cached picks need no tree in memory at all.
         self._pending: list[Edits] = []
         self._edited: dict[Parts, Entry | None] = {}
-        # None where edits were applied since the id was computed.
+        # None if edits were applied since the id was computed.
         self._id: str | None = tree
         self._is_stored = stored
         self._is_trial = is_trial
@@ -286,7 +286,7 @@ class PathTree:
         return self._id
 
     def _pick_by_path(self, change: ChangedTrees) -> Pick | None:
-        """Apply the table of the module's docstring to each path; None where whole trees must be merged."""
+        """Apply the table of the module's docstring to each path; None if whole trees must be merged."""
         paths = self._cache.edits_of(change)
         has_additions = any(path.before is None for path in paths)
         edits: list[tuple[Parts, Entry | None]] = []

@@ -59,7 +59,7 @@ class TreeReader:
         return known
 
     def find(self, root: str, parts: Parts) -> Entry | None:
-        """Find the entry of a path, a folder or a file; None where there is nothing."""
+        """Find the entry of a path, a folder or a file; None if there is nothing."""
         entry: Entry = (TREE_MODE, root)
         for name in parts:
             if entry[0] != TREE_MODE:
@@ -71,7 +71,7 @@ class TreeReader:
         return entry
 
     def changes(self, before: str, after: str) -> Iterator[tuple[Parts, Entry | None]]:
-        """Yield the files in which two trees differ: path, and its entry afterwards (None where it is deleted)."""
+        """Yield the files in which two trees differ: path, and its entry afterwards (None if it is deleted)."""
         if before != after:
             yield from self._changes(before, after, ())
 
@@ -101,7 +101,7 @@ class _Folder:
     __slots__ = ("children", "entries", "is_sorted", "is_stored", "oid")
 
     def __init__(self, oid: str | None, entries: dict[bytes, _Raw]) -> None:
-        # None where it changed since it was hashed.
+        # None if it changed since it was hashed.
         self.oid = oid
         self.entries = entries
         self.children: dict[bytes, _Folder] = {}
@@ -117,7 +117,7 @@ class LiveTree:
         self._root = _Folder(root, dict(reader.entries(root)))
 
     def find(self, parts: Parts) -> Entry | None:
-        """Find the entry of a path; None where there is nothing, or where a file takes the place of its folder.
+        """Find the entry of a path; None if there is nothing, or where a file takes the place of its folder.
 
         The id of a folder may be out of date.
         """

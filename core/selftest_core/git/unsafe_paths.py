@@ -22,7 +22,7 @@ _CONFIGURING = {
 
 
 def forbidden_path(paths: Iterable[PathChange]) -> str:
-    """Find the first path that no checkout may write, empty where there is none."""
+    """Find the first path that no checkout may write, empty if there is none."""
     return next((one.path for one in paths if any(_is_forbidden(part) for part in one.path.split("/"))), "")
 
 

@@ -41,7 +41,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment on both clocks; `boot` is empty where only the time of day is known."""
+    """A moment on both clocks; `boot` is empty if only the time of day is known."""
 
     at: float
     elapsed: float = 0.0

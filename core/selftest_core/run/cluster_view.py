@@ -1,6 +1,6 @@
 """The clusters of a run: tests that share one cause, with times, hosts and evidence. Pure.
 
-Four kinds: failed and blocked tests, which have ended; and agents that need a person for the same reason or are rate
+Four kinds: failed and blocked tests, which have ended; and agents that need the user for the same reason or are rate
 limited, which can be sent a message. Each test is in at most one cluster.
 """
 
@@ -41,9 +41,9 @@ class ClusterRow:
     """Tests with one cause. `key` stays the same in a run.
 
     `stage`: `launch`, `collection`, `test`, `work`, `pull`, `blocked`; `waiting` or `limited` for agents that run.
-    `first_at`, `last_at`: seconds since the epoch, None where unknown. `hosts`: `provider host-id`, each once, of tests
+    `first_at`, `last_at`: seconds since the epoch, None if unknown. `hosts`: `provider host-id`, each once, of tests
     that had a host. `evidence`: the newest member's whole text, untrusted. `title`: what running agents wait for, from
-    the newest; empty for ended tests. `is_pausing`: launching is paused because of it. `is_accepted`: a person accepted
+    the newest; empty for ended tests. `is_pausing`: launching is paused because of it. `is_accepted`: a user accepted
     it.
     """
 
@@ -67,7 +67,7 @@ class ClusterRow:
 
 
 def cluster_rows(run: Run) -> tuple[ClusterRow, ...]:
-    """List all clusters: the one that pauses the run first, then those that wait for a person, then by size."""
+    """List all clusters: the one that pauses the run first, then those that wait for the user, then by size."""
     place = {name: number for number, name in enumerate(run.order)}
     found: dict[tuple[ClusterKind, str, str], list[RunRow]] = {}
     for row in sorted(run.rows.values(), key=lambda one: place.get(one.name, len(place))):
@@ -79,7 +79,7 @@ def cluster_rows(run: Run) -> tuple[ClusterRow, ...]:
 
 
 def unreachable_reason(row: RunRow) -> str:
-    """Return why this test's agent cannot be messaged now; empty where it can."""
+    """Return why this test's agent cannot be messaged now; empty if it can."""
     if row.phase is Phase.WAITING:
         return "it has no agent yet"
     if row.phase in (Phase.STOPPING, Phase.ENDED):
@@ -98,7 +98,7 @@ def message_targets(rows: Iterable[RunRow]) -> tuple[Target, ...]:
 
 
 def _urgency(one: ClusterRow) -> tuple[bool, int, float, int]:
-    """Sort the cluster that pauses the run first, then those that wait for a person by cost and time, then by size."""
+    """Sort the cluster that pauses the run first, then those that wait for the user by cost and time, then by size."""
     if one.kind is not ClusterKind.ASKING:
         return not one.is_pausing, urgency(None) + 1, 0.0, -len(one.members)
     kinds = (Kind(row.asks) if row.asks in Kind else None for row in one.members)

@@ -13,7 +13,7 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
     called        reason, says                      a notification; `says`: why it failed (no agent)
     declined      wish, test, says                  a request that was refused, and why (no agent)
     error         step, test, says                  an unexpected error in our code during `step`; `test`: the test,
-                                                    empty where it is of none (no agent)
+                                                    empty if it is of none (no agent)
     smoking       place, type, number, agent_id,    written before a smoke agent is made (no agent)
                   name
     smoked        place, number, ok, seconds, says, its result, why it failed, and its usage (no agent)
@@ -32,7 +32,7 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
                                                     them again even if they do not change
     reminding                                       written before the one reminder is sent
     reminded      says                              written after it; a kill in between sends it again
-    noticed       reason                            the agent needs a person; empty: no longer
+    noticed       reason                            the agent needs the user; empty: no longer
     limited       reason                            its screen shows a rate limit; empty: no longer
     metered       usage                             the agent's usage until now (`usage.as_fields`); the last one of an
                                                     attempt counts, written before its end and when it is stopped

@@ -75,7 +75,7 @@ class RunRow:
     commit of the agent's branch; `commits`: its number of commits beyond the base. `signature`: equal for failures with
     one cause. `prompts`: number of times that the prompt was sent; `unsure`: why it is unknown whether it arrived.
     `began`: when the agent's time started. `is_whole`: the outcome of the last failed fetch is complete.
-    `attention`: why the agent needs a person, `asks`: the kind of that (`condition.Kind`); `limited`: the rate limit
+    `attention`: why the agent needs the user, `asks`: the kind of that (`condition.Kind`); `limited`: the rate limit
     on its screen. `says`: why the agent could not be stopped. `setup`: seconds that the setup of its copy took.
     `usage`: of this attempt only. `is_verifying`: its claim is being verified; `verified`: the verdict, empty without
     one (`claims.ClaimResult`), and `verified_reason` why it did not pass.
@@ -144,9 +144,9 @@ def member_of(planned: PlannedTest, attempt: int) -> Member:
 class Run:
     """The state of a run. `rows`: by planned agent name, in the plan's order. `last`: number of the last applied line.
 
-    `paused`: why launching is paused, empty where it is not; `paused_by`: person, cluster or budget. `left`: why the
-    last conductor ended, None while one should be running. `accepted`: signatures of clusters that a person accepted.
-    `slowed`: why launching is slow, empty where it is not. `order`: names of the ended tests, in order of their end.
+    `paused`: why launching is paused, empty if it is not; `paused_by`: person, cluster or budget. `left`: why the
+    last conductor ended, None while one should be running. `accepted`: signatures of clusters that a user accepted.
+    `slowed`: why launching is slow, empty if it is not. `order`: names of the ended tests, in order of their end.
     """
 
     plan: RunPlan
@@ -217,7 +217,7 @@ def apply(run: Run, entry: Entry) -> Run:
 
 
 def advance(run: Run, entries: Iterable[Entry]) -> Run:
-    """Return the run after more lines: the same object where none of them is new."""
+    """Return the run after more lines: the same object if none of them is new."""
     draft = _Draft.of(run)
     rows: dict[str, _Draft] = {}
     for entry in entries:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.plan import RunPlan
 
 _REMOTE_COPIES = PurePosixPath("/tmp/selftest-copies")
-"""Where the copies of the repository lie on other hosts."""
+"""Folder of the copies of the repository on other hosts."""
 
 
 def places(provider: str) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9]+")
 class Smoke:
     """One smoke agent, from the journal. `number`: from 1 on its place. `is_ok` None: it is not done.
 
-    `seconds`: how long it took. `says`: why it failed; untrusted. `usage`: its usage, where that was metered.
+    `seconds`: how long it took. `says`: why it failed; untrusted. `usage`: its usage, if that was metered.
     """
 
     place: str

@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The cost of a run until now. `usage`: tokens and dollars of all attempts; None where nothing is known.
+    """The cost of a run until now. `usage`: tokens and dollars of all attempts; None if nothing is known.
 
     `by_label`: dollars by label; labels without any are missing.
     """
@@ -59,12 +59,12 @@ def spending(run: Run, live: Mapping[str, Usage] = _NOTHING) -> Spending:
 
 
 def used_by(row: RunRow) -> Usage | None:
-    """Add up the usage of one test's attempts; None where nothing was metered."""
+    """Add up the usage of one test's attempts; None if nothing was metered."""
     return total_of(usage for usage in (*(retry.usage for retry in row.retries), row.usage) if usage is not None)
 
 
 def usd_each(run: Run) -> float | None:
-    """Estimate the dollars of one agent: the metered average of ended ones, else the setting; None where unknown."""
+    """Estimate the dollars of one agent: the metered average of ended ones, else the setting; None if unknown."""
     metered = [
         row.usage.usd
         for row in run.rows.values()
@@ -100,7 +100,7 @@ def affordable(run: Run, policy: Policy, live: Mapping[str, Usage] = _NOTHING) -
 
 
 def _attempts(run: Run, live: Mapping[str, Usage]) -> Iterator[tuple[Usage | None, bool]]:
-    """Yield the usage of each attempt, estimated where nothing was metered, and whether it runs."""
+    """Yield the usage of each attempt, estimated if nothing was metered, and whether it runs."""
     plan = run.plan
     estimate = None if plan.usd_per_agent is None else Usage(usd=plan.usd_per_agent, label=Label.ESTIMATED)
     for smoke in run.smoke:

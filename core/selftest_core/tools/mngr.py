@@ -81,7 +81,7 @@ def parse_version(text: str) -> tuple[int, int, int]:
 
 
 def installed_version(program: Path, package: str = "imbue_mngr") -> str | None:
-    """Read the version of a package in the environment of this launcher of mngr, None where that is not possible.
+    """Read the version of a package in the environment of this launcher of mngr, None if that is not possible.
 
     A launcher by pip or uv names its interpreter in the first line. `--version` takes a second, and broken versions
     fail even there.
@@ -139,7 +139,7 @@ def start_arguments(addresses: Sequence[str], *, restart: bool) -> tuple[str, ..
 
 
 def destroy_arguments(addresses: Sequence[str]) -> tuple[str, ...]:
-    """Arguments of `mngr destroy` without its confirmation: the person has confirmed before."""
+    """Arguments of `mngr destroy` without its confirmation: the user has confirmed before."""
     return ("destroy", "-f", *addresses, "--format", "json")
 
 
@@ -164,7 +164,7 @@ class Mngr:
     async def version(self) -> str:
         """Return its version: of its installed package, else by `--version`; once for each file.
 
-        Raises ToolBrokenError where `--version` fails (as with 0.2.0 to 0.2.2), and other ToolErrors.
+        Raises ToolBrokenError if `--version` fails (as with 0.2.0 to 0.2.2), and other ToolErrors.
         """
         try:
             key = (str(self.program.path), self.program.path.stat().st_mtime)
@@ -261,7 +261,7 @@ class Answer(NamedTuple):
 
 
 def read_answer(act: Act, text: str) -> dict[str, Answer] | None:
-    """Parse mngr's answer by agent name; None where it is empty, truncated, or of another form."""
+    """Parse mngr's answer by agent name; None if it is empty, truncated, or of another form."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):

@@ -118,7 +118,7 @@ def prefix_of(environ: Mapping[str, str], host_dir: Path) -> str:
 
 
 def parse_data(agent_id: str, text: bytes) -> AgentFile:
-    """Parse a data.json. Raises ValueError with the reason where it is not an agent's; wrong fields become empty."""
+    """Parse a data.json. Raises ValueError with the reason if it is not an agent's; wrong fields become empty."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -156,7 +156,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def instant_of(value: object) -> float | None:
-    """Convert an ISO 8601 time to seconds since the epoch, None where it is none; without a zone it is UTC."""
+    """Convert an ISO 8601 time to seconds since the epoch, None if it is none; without a zone it is UTC."""
     if not isinstance(value, str):
         return None
     try:
@@ -309,7 +309,7 @@ def _modified(path: str) -> float | None:
 
 
 def _read(path: str, limit: int) -> bytes:
-    """Read a plain file. Raises OSError, or ValueError where it is no plain file or longer than `limit` bytes."""
+    """Read a plain file. Raises OSError, or ValueError if it is no plain file or longer than `limit` bytes."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
         status = os.fstat(file)

@@ -119,7 +119,7 @@ def capture(
 ) -> PaneText:
     """Capture a pane, with up to `lines_of_history` lines of scrollback above it.
 
-    Raises ToolFailedError where the session, pane or server is gone, ToolTimeoutError where the server hangs.
+    Raises ToolFailedError if the session, pane or server is gone, ToolTimeoutError if the server hangs.
     """
     target = pane_target(ref, pane_id)
     tmux = Tmux(ref.socket, environ)
@@ -194,7 +194,7 @@ def screens(
 ) -> dict[SessionRef, str]:
     """Capture the plain text of each session's panes, with one process per server.
 
-    Sessions that are gone are left out. Raises ToolError where a server does not answer.
+    Sessions that are gone are left out. Raises ToolError if a server does not answer.
     """
     texts: dict[SessionRef, str] = {}
     for socket in dict.fromkeys(ref.socket for ref in sessions):

@@ -323,7 +323,7 @@ class _Interrupted(Exception):  # noqa: N818 -- no error: it was requested
     """Another thread asked to stop."""
 
 
-class DeadlinePassed(Exception):  # noqa: N818 -- `_Conversation` makes the error for a person
+class DeadlinePassed(Exception):  # noqa: N818 -- `_Conversation` makes the error for people
     """The deadline has passed; `stderr` is what was read until then."""
 
     def __init__(self, stderr: bytes) -> None:
@@ -331,7 +331,7 @@ class DeadlinePassed(Exception):  # noqa: N818 -- `_Conversation` makes the erro
         self.stderr = stderr
 
 
-class _TooMuchOutput(Exception):  # noqa: N818 -- `_Conversation` makes the error for a person
+class _TooMuchOutput(Exception):  # noqa: N818 -- `_Conversation` makes the error for people
     """More output than the limit."""
 
 

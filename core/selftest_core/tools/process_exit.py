@@ -51,7 +51,7 @@ class ExitWatch:
 
     @property
     def is_settling(self) -> bool:
-        """True where there will be another call for an end."""
+        """True if there will be another call for an end."""
         return self._settling is not None
 
     def watch(self, pids: Iterable[int]) -> None:
@@ -143,7 +143,7 @@ class ExitWatch:
 
 
 def is_alive(pid: int) -> bool:
-    """True where the process exists, another user's too; a zombie counts as existing."""
+    """True if the process exists, another user's too; a zombie counts as existing."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

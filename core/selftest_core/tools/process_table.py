@@ -68,7 +68,7 @@ def parse_ps(text: str) -> ProcessTable:
 
 
 def parse_stat(line: bytes) -> tuple[str, int] | None:
-    """Parse name and parent from /proc/PID/stat; None where it is truncated. A name may have brackets and spaces."""
+    """Parse name and parent from /proc/PID/stat; None if it is truncated. A name may have brackets and spaces."""
     begin, end = line.find(b"("), line.rfind(b")")
     fields = line[end + 1 :].split(None, 2)
     if begin < 0 or end < begin or len(fields) < 2 or not fields[1].isdigit():
@@ -137,7 +137,7 @@ class PsReader:
     """Reader by `ps`, for systems without /proc."""
 
     def read(self, changed: frozenset[int] = _NONE) -> ProcessTable:
-        """Read the processes. Raises ToolError where `ps` fails."""
+        """Read the processes. Raises ToolError if `ps` fails."""
         return parse_ps(process.run(["ps", "-A", "-o", "pid=,ppid=,comm="], timeout=10.0, cwd=Path("/")).stdout)
 
 

@@ -5,7 +5,7 @@ else is meant by accident. One `list-panes -a` reads a whole server. Agents can 
 fields are framed by a separator that is cut out of every field which could contain it.
 
 Two ways lead to tmux. `Tmux` runs one command with a deadline, batched where many answers are needed: for probes, keys
-and everything that a person waits for. `make_session` uses libtmux, imported when a session is made: that is rare, and
+and everything that a user waits for. `make_session` uses libtmux, imported when a session is made: that is rare, and
 libtmux builds and checks the command (figures in docs/decisions/34-libtmux.md). Only `make_session` may start a server.
 """
 
@@ -44,7 +44,7 @@ _SAFE_FIELDS = (
     "window_index", "window_active", "window_activity", "window_bell_flag",
     "pane_id", "pane_active", "pane_dead", "pane_pid",
 )  # fmt: skip
-# Fields that a program or a person can set to anything.
+# Fields that a program or a user can set to anything.
 _FREE_FIELDS = ("session_name", "window_name", "pane_current_command", AGENT_ID_OPTION, AGENT_PANE_OPTION, "pane_title")
 _COUNT = len(_SAFE_FIELDS) + 2 * len(_FREE_FIELDS)
 
@@ -97,7 +97,7 @@ class Pane:
 
 
 def require_tmux(environ: Mapping[str, str]) -> None:
-    """Raise ToolMissingError where there is no tmux on PATH."""
+    """Raise ToolMissingError if there is no tmux on PATH."""
     import shutil  # with all that unpacks archives: an import of the core does not wait for it
 
     path = environ.get("PATH", os.defpath)
@@ -149,7 +149,7 @@ def sockets_of(environ: Mapping[str, str], named: Sequence[str] = ()) -> tuple[s
 def parse_panes(text: str, known: dict[str, Pane] | None = None) -> tuple[Pane, ...]:
     """Parse the output of `list-panes -a -F` with PANE_FORMAT or CUT_PANE_FORMAT, in its order.
 
-    `known`: a cache of panes by line, updated here. Raises ToolOutputError where a line has a wrong number of fields or
+    `known`: a cache of panes by line, updated here. Raises ToolOutputError if a line has a wrong number of fields or
     a field a wrong length.
     """
     lines = [line for line in text.split("\n") if line]
@@ -200,7 +200,7 @@ def _number(text: str) -> float:
 
 
 def is_gone(message: str) -> bool:
-    """True where tmux's error means that no server runs."""
+    """True if tmux's error means that no server runs."""
     return any(words in message.lower() for words in _GONE)
 
 
@@ -291,11 +291,11 @@ def make_session(
     window_options: Mapping[str, str] = MappingProxyType({}),
     timeout: float = 30.0,
 ) -> None:
-    """Make a detached session that runs a program, and start a server where none runs. Uses libtmux.
+    """Make a detached session that runs a program, and start a server if none runs. Uses libtmux.
 
     `environ`: of the tmux client, and so of a server that is started here. `folder`: the program's. `size`: columns and
     lines. The options are set right after the program has started. One thread at a time gets in, since libtmux takes
-    TMUX out of `os.environ` meanwhile. Raises RefusedError where a session of this name exists, ToolFailedError.
+    TMUX out of `os.environ` meanwhile. Raises RefusedError if a session of this name exists, ToolFailedError.
     """
     # It asks standard output for its encoding when it is imported, and the one of a Textual app has none.
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):

@@ -119,7 +119,7 @@ class _Nearest:
         self._known: dict[str, tuple[int | None, float | None]] = {}
 
     def to(self, text: str) -> tuple[int | None, float | None]:
-        """Return the index of the nearest block and the similarity, 0 to 1; None and None where nothing is near."""
+        """Return the index of the nearest block and the similarity, 0 to 1; None and None if nothing is near."""
         normal = "\n".join(_lines(text))[:_COMPARED]
         if normal not in self._known:
             self._known[normal] = self._find(normal)

@@ -51,7 +51,7 @@ class Open:
 
     @property
     def string(self) -> Quote | None:
-        """The outermost string, None where none is open."""
+        """The outermost string, None if none is open."""
         return next((quote for quote in self.quotes if quote.kind in _QUOTES), None)
 
 

@@ -45,7 +45,7 @@ class TutorialWarning:
 
 @dataclass(frozen=True, slots=True)
 class Tutorial:
-    """All pieces of one file, each kind in the file's order. `preamble` is empty where there is none."""
+    """All pieces of one file, each kind in the file's order. `preamble` is empty if there is none."""
 
     preamble: str
     blocks: tuple[Block, ...]

@@ -114,7 +114,7 @@ class AgentMeter:
 
 
 class Meters:
-    """Meter of all agents of this machine. `prices`: the person's own."""
+    """Meter of all agents of this machine. `prices`: the user's own."""
 
     def __init__(self, environ: Mapping[str, str], prices: Iterable[ModelPrice] = ()) -> None:
         self._agents_dir = host_dir_of(environ) / "agents"

@@ -1,4 +1,4 @@
-"""Prices of models: the person's own (setting `prices`), then those of the package `genai-prices`.
+"""Prices of models: the user's own (setting `prices`), then those of the package `genai-prices`.
 
 Nothing is downloaded: prices are as old as the installed package. Its import takes 0.4 s and 30 MB, so it is imported
 with the first model that needs it, in the thread that asks. An unknown model has no price. One with another spelling
@@ -57,7 +57,7 @@ class Prices:
         self._gate = threading.Lock()
 
     def of(self, model: str, tokens: Tokens) -> Priced | None:
-        """Return the price of one answer's tokens; None where the model's price is not known."""
+        """Return the price of one answer's tokens; None if the model's price is not known."""
         own = self._own.get(model)
         if own is not None:
             return Priced(
@@ -92,7 +92,7 @@ def _from_library(model: str, tokens: Tokens) -> Priced | None:
 
 @functools.lru_cache(1024)
 def _plain_name(model: str) -> str:
-    """Return the plain spelling of a model's name; "" where there is no other."""
+    """Return the plain spelling of a model's name; "" if there is no other."""
     found = _OTHER_SPELLING.fullmatch(model)
     return "" if found is None or found["plain"] == model else found["plain"]
 

@@ -43,7 +43,7 @@ class Label(StrEnum):
 class Usage:
     """Usage of an agent, or of several. The token counts do not overlap; `usd` None: no price is known.
 
-    `model`: the one with the most output, "" where it is not known.
+    `model`: the one with the most output, "" if it is not known.
     """
 
     input: int = 0
@@ -97,7 +97,7 @@ class ReportedCost(NamedTuple):
 
 
 type PriceOf = Callable[[str, Tokens], Priced | None]
-"""Function that prices tokens of a model; None where its price is not known."""
+"""Function that prices tokens of a model; None if its price is not known."""
 
 
 def with_answers(answers: Mapping[str, Answer], steps: Iterable[Step]) -> dict[str, Answer]:

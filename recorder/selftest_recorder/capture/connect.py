@@ -178,7 +178,7 @@ def _detach(connection: Connection, tty: Path, environ: Mapping[str, str]) -> No
 
 @contextlib.contextmanager
 def _terminal_given_back() -> Iterator[list[bool]]:
-    """Restore the terminal at the end. The list holds False where its program ended by itself."""
+    """Restore the terminal at the end. The list holds False if its program ended by itself."""
     was_cut_off: list[bool] = []
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)

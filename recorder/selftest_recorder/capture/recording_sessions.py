@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The result for one session: `size` in bytes; 0 where nothing was recorded, and `says` the reason."""
+    """The result for one session: `size` in bytes; 0 if nothing was recorded, and `says` the reason."""
 
     target: Target
     size: int
@@ -101,7 +101,7 @@ def record_sessions(
 ) -> tuple[Recorded, ...]:
     """Record until the sessions have ended, or `is_stopped` returns True (called ten times a second).
 
-    `masked`: variables of `environ` whose values are masked. Raises ToolError where no recorder can be started.
+    `masked`: variables of `environ` whose values are masked. Raises ToolError if no recorder can be started.
     """
     with _a_place() as place:
         collectors = []

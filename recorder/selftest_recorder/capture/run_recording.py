@@ -88,7 +88,7 @@ class RunRecorder:
         self._mask = make_mask(folder, config, environ)
 
     def begin(self, run: Run) -> None:
-        """Start the collector where there is none, and order the recordings of running agents."""
+        """Start the collector if there is none, and order the recordings of running agents."""
         try:
             self._home.mkdir(mode=0o700, exist_ok=True)
         except OSError:

@@ -83,7 +83,7 @@ class Recording:
     def events(self, offset: int = 0, time: float = 0.0, line: int = 0, *, growing: bool = False) -> Iterator[Event]:
         """Iterate over all events, or those behind the event with this `offset`, `time` and `line`.
 
-        `growing`: an unfinished last line is not damage, but is read later. Raises RecordingError where the file cannot
+        `growing`: an unfinished last line is not damage, but is read later. Raises RecordingError if the file cannot
         be read any more.
         """
         if self._first is not None:
@@ -223,7 +223,7 @@ def _skip_line(file: BinaryIO) -> int:
 
 
 class Understood(NamedTuple):
-    """The contents of a line. `time` as written (v2: absolute, v3: relative), None where it is invalid.
+    """The contents of a line. `time` as written (v2: absolute, v3: relative), None if it is invalid.
 
     `code` "" is a line without an event. `says`: its problem, or "".
     """
@@ -296,7 +296,7 @@ def _time_of(value: object) -> tuple[float | None, str]:
 
 
 def read_header(line: bytes) -> Mapping[str, Any] | None:
-    """Parse the object of a first line; None where there is none."""
+    """Parse the object of a first line; None if there is none."""
     try:
         value = json.loads(line.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):

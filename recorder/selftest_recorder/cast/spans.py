@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
     @property
     def has_only_output(self) -> bool:
-        """True where all of it can be fed at once."""
+        """True if all of it can be fed at once."""
         return _ONLY_OUTPUT.issuperset(self.codes)
 
     def until(self, time: float) -> int:

@@ -47,7 +47,7 @@ def is_zstd(head: bytes) -> bool:
 
 
 def unpacked(path: Path, cache: Path | None = None, limit: int = LIMIT) -> Unpacking:
-    """Unpack a file, or return it from the cache. Raises RecordingError where it cannot be read or written."""
+    """Unpack a file, or return it from the cache. Raises RecordingError if it cannot be read or written."""
     try:
         folder = cache or cache_folder(os.environ) / "recordings"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

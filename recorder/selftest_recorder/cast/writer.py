@@ -50,7 +50,7 @@ class CastWriter(LineWriter):
     """Writer of a recording of v2 or v3, by one process at a time. Use it as a context, or close it."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        """Create a new file, readable by its owner alone. Raises FileExistsError where there is one."""
+        """Create a new file, readable by its owner alone. Raises FileExistsError if there is one."""
         first = encode_header(header)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         super().__init__(os.open(path, flags, 0o600), is_relative=header.version == 3)
@@ -80,7 +80,7 @@ _CLOSE_BY = 20.0
 def mask_file(path: Path, secrets: Secrets) -> None:
     """Mask the output of a recording; damaged lines are dropped. A file without secrets is not changed.
 
-    Raises RecordingError for other files, OSError where it cannot be written.
+    Raises RecordingError for other files, OSError if it cannot be written.
     """
     if not secrets:
         return
@@ -91,7 +91,7 @@ def mask_file(path: Path, secrets: Secrets) -> None:
 def add_markers(path: Path, markers: Sequence[tuple[float, str]]) -> None:
     """Add markers to a recording, each at its time since the epoch; damaged lines are dropped.
 
-    Raises RecordingError for other files and for a recording without a start; OSError where it cannot be written.
+    Raises RecordingError for other files and for a recording without a start; OSError if it cannot be written.
     """
     with _anew(path) as (recording, writer):
         began = recording.header.timestamp

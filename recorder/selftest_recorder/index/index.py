@@ -192,7 +192,7 @@ class Indexer:
             self._place = span.end
 
     def step(self) -> bool:
-        """Add one part. Returns False where no complete line is left."""
+        """Add one part. Returns False if no complete line is left."""
         span = self.read(self._place)
         if span is None:
             return False
@@ -202,7 +202,7 @@ class Indexer:
         return True
 
     def read(self, place: Position) -> Span | None:
-        """Read the part behind `place`; None where no complete line is left. May be called from another thread."""
+        """Read the part behind `place`; None if no complete line is left. May be called from another thread."""
         spacing = max(self._spacing - self._state_size // _STATES_COST, self._spacing // 2)
         since = place.offset - self._kept.offset
         span = read_span(self._recording, place, spacing - since if since < spacing else min(_AGAIN, spacing))

@@ -79,7 +79,7 @@ def _identity(recording: Recording) -> dict[str, Any]:
 class IndexReader:
     """Reader of an index file, which adds its records to `index` as it grows.
 
-    All methods raise ValueError where the file is of another recording or damaged, and OSError where it cannot be
+    All methods raise ValueError if the file is of another recording or damaged, and OSError if it cannot be
     read; the index must not be used then.
     """
 
@@ -92,7 +92,7 @@ class IndexReader:
         self.index.store = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self) -> bool:
-        """Read new records. Returns True where there were any."""
+        """Read new records. Returns True if there were any."""
         before = self._place
         while (record := self._next()) is not None:
             kind, payload, place = record

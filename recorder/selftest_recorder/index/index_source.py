@@ -58,7 +58,7 @@ class IndexSource:
         return 1.0 if self.index.is_complete or not size else min(1.0, self.index.end.offset / size)
 
     def poll(self, patience: float = 0.0) -> bool:
-        """Extend the index. Returns True where it grew. Waits up to `patience` seconds for the background process."""
+        """Extend the index. Returns True if it grew. Waits up to `patience` seconds for the background process."""
         if self._process is not None:
             return self._take(patience)
         if self.index.is_complete and (not self._recording.can_grow or self._size <= self.index.end.offset):
@@ -156,7 +156,7 @@ class IndexSource:
 def usable(recording: Recording, folder: Path) -> Recording:
     """Return the recording, or a converted copy of an asciicast v1, whose single JSON object has no places to seek to.
 
-    Raises RecordingError where that cannot be written.
+    Raises RecordingError if that cannot be written.
     """
     header = recording.header
     if header.version != 1:

@@ -42,7 +42,7 @@ class Search:
         self._terminal = open_terminal(recording.header.cols, recording.header.rows)
 
     def step(self) -> bool:
-        """Search one more part. Returns False where there is none now."""
+        """Search one more part. Returns False if there is none now."""
         index = self._index
         if not self.needle or len(self.hits) >= MOST_HITS or self._number >= len(index.keyframes):
             return False

@@ -165,7 +165,7 @@ class Timeline:
     # growth
 
     def poll(self) -> bool:
-        """Read new parts of the index and of the recording. Returns True where there are any."""
+        """Read new parts of the index and of the recording. Returns True if there are any."""
         return self._source.poll()
 
     def finish(self) -> None:

@@ -235,7 +235,7 @@ class Collector:
             self._tend(recording, found)
 
     def _panes(self) -> list[Pane] | None:
-        """Return the panes; None where tmux does not answer, so that missing data never stops a recording."""
+        """Return the panes; None if tmux does not answer, so that missing data never stops a recording."""
         try:
             panes = list_panes(self._socket)
         except TmuxError as error:

@@ -85,9 +85,9 @@ def ask(socket: str, *words: str) -> str:
 
 
 def list_panes(socket: str) -> list[Pane]:
-    """Return all panes of a server; none where there is no server.
+    """Return all panes of a server; none if there is no server.
 
-    Raises TmuxError where tmux is missing, took too long, or ended meanwhile.
+    Raises TmuxError if tmux is missing, took too long, or ended meanwhile.
     """
     try:
         text = ask(socket, "list-panes", "-a", "-F", _FORMAT)

@@ -80,7 +80,7 @@ class Recording:
     def begin(self, pane: Pane, now: float) -> None:
         """Start recording a pane, or continue after its size changed or its pipe was lost.
 
-        Of a dead pane, which has no output any more, the screen is recorded. Raises TmuxError; OSError where the file
+        Of a dead pane, which has no output any more, the screen is recorded. Raises TmuxError; OSError if the file
         cannot be written.
         """
         if pane.is_dead and self._writer is None:

@@ -59,7 +59,7 @@ class Left(NamedTuple):
 
 
 def read_left(path: Path) -> Left | None:
-    """Read a recording of v3 to continue it; None where the file is not one."""
+    """Read a recording of v3 to continue it; None if the file is not one."""
     time, end = 0.0, 0
     labels: list[str] = []
     has_ended = False

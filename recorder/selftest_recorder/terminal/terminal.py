@@ -90,7 +90,7 @@ class Terminal(Protocol):
         """Return the text of all rows, without trailing blanks."""
 
     def snapshot(self) -> bytes | None:
-        """Return the whole state, None where that is not possible now."""
+        """Return the whole state, None if that is not possible now."""
 
     def restore(self, snapshot: bytes) -> None:
         """Restore the state of a snapshot. Raises ValueError for a snapshot of another emulator."""

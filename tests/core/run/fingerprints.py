@@ -1,4 +1,4 @@
-"""What of a person's repository a run must not change."""
+"""Fingerprint of the parts of a user's repository that a run must not change."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class FleetApp(KeyedApp):
         self._config = config
         self.review_error: SelftestError | None = None
         self.way_back = ""
-        """The command that opens the left screen again, as a sentence for the shell; empty where none is needed."""
+        """The command that opens the left screen again, as a sentence for the shell; empty if none is needed."""
         self._first_review = review
         self._reviews: dict[Request, ReviewScreen] = {}
         self._first_run = run
@@ -232,7 +232,7 @@ def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) ->
 
 
 def run_review(request: Request, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """Review on the screen. Returns 0 where nothing is left open, else 1. Raises SelftestError if it cannot open."""
+    """Review on the screen. Returns 0 if nothing is left open, else 1. Raises SelftestError if it cannot open."""
     app = _make(config, environ, cwd, review=request)
     _show(app)
     if app.review_error is not None:
@@ -249,7 +249,7 @@ def run(
     seconds_behind: float = SECONDS_FOR_THE_SCREEN,
     is_kept: bool = True,
 ) -> int:
-    """Open the screen in this folder, on `run` where one is given; returns the exit status once the person has quit.
+    """Open the screen in this folder, on `run` where one is given; returns the exit status once the user has quit.
 
     `start`: the question before a run, and what begins it. `seconds_behind`: the time that the caller needs to end
     after this, where the terminal is gone. `is_kept`: the run exists afterwards, so how to come back is printed.
@@ -262,7 +262,7 @@ def run(
 
 
 def _show(app: FleetApp, seconds_behind: float = SECONDS_FOR_THE_SCREEN) -> None:
-    """Run the app until the person quits; then end the programs that the watch has started."""
+    """Run the app until the user quits; then end the programs that the watch has started."""
     try:
         with ending_with_the_terminal(seconds_behind):
             app.run()

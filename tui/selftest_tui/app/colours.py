@@ -32,7 +32,7 @@ _PALETTE += [(8 + 10 * step,) * 3 for step in range(24)]
 
 
 class ColouredApp(HoldingApp):
-    """An app with a theme that is remembered. `theme_setting`: the setting, which applies where none was chosen."""
+    """An app with a theme that is remembered. `theme_setting`: the setting, which applies if none was chosen."""
 
     def __init__(self, environ: Mapping[str, str], theme_setting: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class ColouredApp(HoldingApp):
         self._is_themed = True
 
     def watch_theme(self, before: str, after: str) -> None:
-        """Remember a theme that the person chose."""
+        """Remember a theme that the user chose."""
         if self._is_themed and after != before:
             self.preferences.choose_theme(after, self._theme_setting)
 

@@ -63,7 +63,7 @@ class HeldKeys:
         self._timer = self._app.set_interval(_LOOK_AGAIN, self._look)
 
     def keeps(self, event: events.Event) -> bool:
-        """Queue this event if it is a key while keys are queued; True where it was queued."""
+        """Queue this event if it is a key while keys are queued; True if it was queued."""
         if self._origin is None or not isinstance(event, events.Key | events.Paste):
             return False
         (self._older if event.is_forwarded else self._newer).append(event)

@@ -182,12 +182,12 @@ def tell(text: str) -> None:
 
 
 def has_terminal() -> bool:
-    """Return True where a screen can be shown and a question can be answered."""
+    """Return True if a screen can be shown and a question can be answered."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def require_terminal(advice: str) -> None:
-    """Raise UsageError with `advice` where no screen can be shown."""
+    """Raise UsageError with `advice` if no screen can be shown."""
     if not has_terminal():
         raise UsageError("There is no terminal to show the screen on", "", advice)
     if os.environ.get("TERM") == "dumb":

@@ -1,6 +1,6 @@
 """Command `list`: the fleet once, as a table or as JSON.
 
-Agents that need a person come first. The table fits its width, also below 80 columns: names and reasons are shortened,
+Agents that need the user come first. The table fits its width, also below 80 columns: names and reasons are shortened,
 states never. All texts of agents are made harmless by `present`. Colour repeats the symbol, so the table reads the
 same without it.
 """
@@ -166,7 +166,7 @@ _STATE_WIDTH = 10
 _LEAST = {"NAME": 12, "WHERE": 5, "RUNS": 6, "IDLE": 6, "TEST OR BRANCH": 14, "WHY": 10}
 _MOST = {"NAME": 50, "WHERE": 24, "RUNS": 6, "IDLE": 6, "TEST OR BRANCH": 60, "WHY": 200}
 _LEAST_NEEDED = ("TEST OR BRANCH", "RUNS", "WHERE", "IDLE", "WHY")
-"""Columns that are left out where there is no room, the first of them first."""
+"""Columns that are left out if there is no room, the first of them first."""
 
 
 def _widths(columns: dict[str, list[str]], width: int) -> dict[str, int]:

@@ -161,7 +161,7 @@ def _unwritable(error: OSError) -> SelftestError:
 
 
 def _flush_or_forget() -> None:
-    """Flush the streams; where that fails, redirect them to /dev/null so that the interpreter's flush cannot fail."""
+    """Flush the streams; if that fails, redirect them to /dev/null so that the interpreter's flush cannot fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

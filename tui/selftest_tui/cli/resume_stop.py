@@ -104,7 +104,7 @@ def stop(call: Call) -> int:
 
 
 def _wait_until_ended(folder: RunFolder) -> Run:
-    """Follow a run to its end. Raises SelftestError where its conductor ends before."""
+    """Follow a run to its end. Raises SelftestError if its conductor ends before."""
     from selftest_core.run.follower import RunFollower
 
     follower = RunFollower(folder)

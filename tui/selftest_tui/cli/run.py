@@ -282,7 +282,7 @@ def conduct_in_batch(
 
 
 def _review_undecided(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDocument | None:
-    """Return the review of a run without decisions; None where there are no commits, or it cannot be made."""
+    """Return the review of a run without decisions; None if there are no commits, or it cannot be made."""
     from selftest_core.review.batch import review
     from selftest_core.review.changes.inputs import Request
     from selftest_core.schema.review import review_document

@@ -219,7 +219,7 @@ def _kind_lines(kinds: Mapping[str, int], width: int) -> list[str]:
 
 
 def read_run(folder: RunFolder) -> RunGlance:
-    """Read a run. Raises RefusedError where its files are damaged."""
+    """Read a run. Raises RefusedError if its files are damaged."""
     found = glance(folder)
     if found.state == "unreadable":
         raise RefusedError(

@@ -124,11 +124,11 @@ class FleetActions(SplitScreen):
         self.table.fold(group.key, closed)
 
     def do_next_needing(self) -> None:
-        """Move to the next agent that needs a person."""
+        """Move to the next agent that needs the user."""
         self.table.go_to_needing(1)
 
     def do_previous_needing(self) -> None:
-        """Move to the previous agent that needs a person."""
+        """Move to the previous agent that needs the user."""
         self.table.go_to_needing(-1)
 
     # the prompt
@@ -194,7 +194,7 @@ class FleetActions(SplitScreen):
             self.show_frame()
 
     def do_only_needing(self) -> None:
-        """Show only agents that need a person, or all again."""
+        """Show only agents that need the user, or all again."""
         how = self.table.arrangement
         self._arrange(replace(how, only_me=not how.only_me))
 

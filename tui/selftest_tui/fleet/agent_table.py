@@ -106,7 +106,7 @@ class AgentTable(CursorTable["Line"]):
             self._go_to_first(before)
 
     def _measure(self, view: FleetView, now: float) -> bool:
-        """Give columns the room that this view needs; True where they moved. What has joined stays."""
+        """Give columns the room that this view needs; True if they moved. What has joined stays."""
         moved = self.columns.measure(items_of(view), now)
         if any(row.usage is not None for row in view.rows):
             moved = self.columns.let_join("cost", "tokens") or moved
@@ -152,7 +152,7 @@ class AgentTable(CursorTable["Line"]):
         super().cursor_went()
 
     def go_to_key(self, key: LineKey) -> bool:
-        """Put the cursor on a line by identity: open its group, show old agents. False where it is not shown."""
+        """Put the cursor on a line by identity: open its group, show old agents. False if it is not shown."""
         group = self.arranged.group_of.get(key)
         if key not in self.arranged.places and group is not None:
             self.fold(group, False)
@@ -164,7 +164,7 @@ class AgentTable(CursorTable["Line"]):
         return place is not None
 
     def go_to_needing(self, step: int) -> bool:
-        """Move to the next (1) or previous (-1) agent that needs a person, wrapping around; False if there is none."""
+        """Move to the next (1) or previous (-1) agent that needs the user, wrapping around; False if there is none."""
         key = next_needing(self.arranged, self._cursor, step, is_on_agent=self.row is not None)
         return key is not None and self.go_to_key(key)
 

@@ -41,7 +41,7 @@ class Answers:
         return cls(fleet_folder(environ))
 
     def of_server(self, socket: str) -> Answer | None:
-        """The answer for this server; None where there is none, or it cannot be read."""
+        """The answer for this server; None if there is none, or it cannot be read."""
         said = self._all().get(socket)
         return Answer(said) if said in list(Answer) else None
 

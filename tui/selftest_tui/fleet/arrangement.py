@@ -102,7 +102,7 @@ type LineKey = AgentKey | SessionRef | str
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """The lines in order. `needing`: the keys of the agents that need a person, folded ones too, in that order.
+    """The lines in order. `needing`: the keys of the agents that need the user, folded ones too, in that order.
 
     `hidden`: how many agents of old runs are left out.
     """
@@ -159,7 +159,7 @@ def arrange(view: FleetView, how: Arrangement, matching: Collection[LineKey] | N
 
 
 def is_old(row: Row, now: float) -> bool:
-    """Return whether the agent's run ended more than a day ago, and it needs a person at most for its failure."""
+    """Return whether the agent's run ended more than a day ago, and it needs the user at most for its failure."""
     if row.category not in ENDED or not row.agent.run or row.stale_since is not None:
         return False
     agent = row.agent
@@ -315,7 +315,7 @@ def place_of_cursor(before: Arranged, after: Arranged, cursor: int) -> int:
 def first_line(before: Arranged, after: Arranged, cursor_before: int, cursor: int, top: int, page: int) -> int:
     """Return the first of `page` lines to show; `top`: the first line until now.
 
-    At the very top it stays there while the cursor is visible: agents that newly need a person appear there.
+    At the very top it stays there while the cursor is visible: agents that newly need the user appear there.
     """
     is_seen = top <= cursor_before < top + page
     if top == 0 and (not is_seen or cursor < page):
@@ -329,7 +329,7 @@ def first_line(before: Arranged, after: Arranged, cursor_before: int, cursor: in
 
 
 def next_needing(arranged: Arranged, cursor: int, step: int, *, is_on_agent: bool) -> AgentKey | None:
-    """Return the next (1) or previous (-1) agent that needs a person, wrapping around; folded groups are included."""
+    """Return the next (1) or previous (-1) agent that needs the user, wrapping around; folded groups are included."""
     needing = arranged.needing
 
     def rank(number: int) -> tuple[int, int]:
@@ -345,7 +345,7 @@ def next_needing(arranged: Arranged, cursor: int, step: int, *, is_on_agent: boo
 
 
 def is_same(before: Line | None, now: Line | None) -> bool:
-    """True where nothing in the line changed. Unchanged rows are the same object; comparing them by value is slow."""
+    """True if nothing in the line changed. Unchanged rows are the same object; comparing them by value is slow."""
     return before is now or (before == now and not isinstance(now, Row))
 
 

@@ -124,7 +124,7 @@ def shell_disabled_reason(now: Situation) -> str | None:
 
 
 def next_needing_disabled_reason(now: Situation) -> str | None:
-    """An agent must need a person."""
+    """An agent must need the user."""
     if now.needing:
         return None
     return "No agent that is shown needs you." if now.is_filtered else "No agent needs you."

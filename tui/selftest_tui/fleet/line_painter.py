@@ -79,7 +79,7 @@ class LinePainter:
         return Strip([Segment(present.fit(text, self.width), style)], self.width)
 
     def line(self, line: Line, look: Look, now: float) -> Strip:
-        """Paint one line, or return the cached strip where nothing in it has changed."""
+        """Paint one line, or return the cached strip if nothing in it has changed."""
         key, times = key_of(line), self.timed_cells(line, now)
         known = self._done.get(key)
         if known is not None and is_same(known[0], line) and known[1] == times and known[2] == look:

@@ -132,7 +132,7 @@ class FleetScreen(FleetActions):
         self.set_interval(1.0, self._tick)
 
     def on_unmount(self) -> None:
-        """Stop the watch, without waiting: the person has the terminal back at once."""
+        """Stop the watch, without waiting: the user has the terminal back at once."""
         self._feed.stop()
 
     def wait_for_end(self) -> None:

@@ -44,7 +44,7 @@ class Seat:
 
     @property
     def mngr(self) -> Mngr:
-        """The mngr of this environment; raises ToolError where there is none."""
+        """The mngr of this environment; raises ToolError if there is none."""
         return self._screen.fleet.mngr
 
     @property

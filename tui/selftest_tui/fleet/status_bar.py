@@ -112,7 +112,7 @@ def pending_sources(view: FleetView) -> str:
 
 
 def used_by_all(view: FleetView) -> str:
-    """The cost of all agents together: dollars, or tokens without known prices; empty where nothing is metered."""
+    """The cost of all agents together: dollars, or tokens without known prices; empty if nothing is metered."""
     total = total_of(row.usage for row in view.rows if row.usage is not None)
     if total is None:
         return ""

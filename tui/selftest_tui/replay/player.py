@@ -255,7 +255,7 @@ class Player(Vertical):
         self.seek(self.duration * share)
 
     def step(self, steps: int) -> bool:
-        """Pause, and go to the next or previous event. Returns False where there is none."""
+        """Pause, and go to the next or previous event. Returns False if there is none."""
         if self.timeline is None:
             return False
         self.pause()
@@ -266,7 +266,7 @@ class Player(Vertical):
         return True
 
     def to_marker(self, steps: int) -> bool:
-        """Go to the next or previous marker. Returns False where there is none."""
+        """Go to the next or previous marker. Returns False if there is none."""
         if self.timeline is None:
             return False
         times = [marker.time for marker in self.timeline.markers]
@@ -323,7 +323,7 @@ class Player(Vertical):
         self._tell()
 
     def to_hit(self, steps: int) -> bool:
-        """Go to the next or previous match. Returns False where there is none."""
+        """Go to the next or previous match. Returns False if there is none."""
         hits = self.searching.hits
         found = [one for one in hits if (one > self.time if steps > 0 else one < self.time)]
         if not found:

@@ -70,7 +70,7 @@ class Searching:
         return now != was
 
     def wanted_hit(self, is_complete: bool) -> float | None:
-        """Return the match to show, once it is found; the first of all where none comes later."""
+        """Return the match to show, once it is found; the first of all if none comes later."""
         if self.wants_next_after is None:
             return None
         after = self.wants_next_after

@@ -22,7 +22,7 @@ class Playhead:
     idle: float = IDLE
 
     def after(self, seconds: float, last_event: float, next_event: float | None) -> float:
-        """Return the time after `seconds` have passed. `next_event` is None where there is none."""
+        """Return the time after `seconds` have passed. `next_event` is None if there is none."""
         time = self.time + min(seconds, LONGEST_STEP) * self.speed
         if self.skips_idle and next_event is not None and time < next_event and time >= last_event + self.idle:
             return next_event

@@ -112,7 +112,7 @@ class RunActions(FilteredScreen):
         )
 
     def _count_needing(self) -> int:
-        """Count the tests whose agents need a person: once for each state of the run, since every key asks for it."""
+        """Count the tests whose agents need the user: once for each state of the run, since every key asks for it."""
         run = self.run_now
         if run is not None and self._needing[0] is not run:
             self._needing = (run, sum(bool(one.attention) and one.end is None for one in run.rows.values()))
@@ -136,11 +136,11 @@ class RunActions(FilteredScreen):
     # moving
 
     def do_next_needing(self) -> None:
-        """Move to the next test whose agent needs a person."""
+        """Move to the next test whose agent needs the user."""
         self._go_to_needing(1)
 
     def do_previous_needing(self) -> None:
-        """Move to the previous test whose agent needs a person."""
+        """Move to the previous test whose agent needs the user."""
         self._go_to_needing(-1)
 
     def _go_to_needing(self, step: int) -> None:
@@ -307,7 +307,7 @@ class RunActions(FilteredScreen):
             await self._request_for(RequestKind.STOP_ONE, running, "Being stopped")
 
     async def _confirm(self, verb: str, rows: Sequence[RunRow], says: str, yes: str, *, always: bool = False) -> bool:
-        """Name the exact tests first where there are several, or always."""
+        """Name the exact tests first if there are several, or always."""
         if len(rows) == 1 and not always:
             return True
         about = rows[0].planned.node_id if len(rows) == 1 else f"{len(rows)} tests"

@@ -33,7 +33,7 @@ _TAIL = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The folder of an attempt. `outcome` is None where there is none, or where `trouble` tells why it cannot be read.
+    """The folder of an attempt. `outcome` is None if there is none, or where `trouble` tells why it cannot be read.
 
     `files`: paths below the folder with their bytes, in order; `is_cut`: there are more. `transcript`: its end;
     `conversation`: that of the conversation that the run kept. `screen`: the last frame of its recording, with colours.
@@ -65,7 +65,7 @@ def read_collected(folder: RunFolder, row: RunRow, environ: Mapping[str, str], *
 
 
 def last_screen(recording: Path, environ: Mapping[str, str]) -> str:
-    """Return the last frame of a recording with its colours; "" where it is blank, too long, or cannot be read."""
+    """Return the last frame of a recording with its colours; "" if it is blank, too long, or cannot be read."""
     from selftest_recorder.index.timeline import open_timeline
     from selftest_tui.replay import frames
 

@@ -1,6 +1,6 @@
 """Follower of a run: reads its journal in a thread and hands over the newest state with declined requests.
 
-Polling costs a stat and a lock where nothing is new. As with the fleet, only the newest state is kept and only one
+Polling costs a stat and a lock if nothing is new. As with the fleet, only the newest state is kept and only one
 message is pending: a slow terminal gets fewer frames, never a queue.
 """
 

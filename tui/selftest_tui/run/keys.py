@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class RunSituation:
     """The state that reasons depend on. `targets`: the tests of the group under the cursor, or the one test.
 
-    `row`: the test under the cursor; `agent`: its agent in the fleet, None where unknown. `is_over`: every test has
+    `row`: the test under the cursor; `agent`: its agent in the fleet, None if unknown. `is_over`: every test has
     ended. `has_files`: files came back for the test.
     """
 
@@ -148,7 +148,7 @@ def end_disabled_reason(now: RunSituation) -> str | None:
 
 
 def next_needing_disabled_reason(now: RunSituation) -> str | None:
-    """An agent must need a person."""
+    """An agent must need the user."""
     return None if now.needing else "No agent of this run needs you."
 
 

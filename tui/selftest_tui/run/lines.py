@@ -45,7 +45,7 @@ _OF_STATE: dict[Phase | Group, run_words.Look] = {
 
 @dataclass(frozen=True, slots=True)
 class RunGroup:
-    """The title line of a group. `cluster` is None where the group is a state."""
+    """The title line of a group. `cluster` is None if the group is a state."""
 
     key: str
     sign: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from selftest_core.run.cluster_view import ClusterKind
 from selftest_core.run.events import Phase
 from selftest_core.run.outcome.claims import ClaimResult
-from selftest_core.run.outcome.outcome import verdict
+from selftest_core.run.outcome.outcome import reported_end
 from selftest_tui.fleet.pane.details import Fact, when
 from selftest_tui.run import words as run_words
 from selftest_tui.run.lines import cluster_title, how_of, state_word
@@ -102,7 +102,7 @@ def _nothing_yet(row: RunRow) -> str:
 
 
 def _reported(row: RunRow, outcome: Outcome) -> list[str]:
-    said = verdict(outcome, row.commits > 0)
+    said = reported_end(outcome, row.commits > 0)
     facts = [
         f"claims **{said}**, {_verified(row)}",
         f"test before: {_passing(outcome.tests_passing_before)}, after: {_passing(outcome.tests_passing_after)}",
@@ -273,7 +273,7 @@ def cluster_facts(cluster: ClusterRow, now: float) -> tuple[Fact, ...]:
 
 
 def files_text(found: Collected | None) -> str:
-    """Return the collected files, one a line, behind their sizes; None where the cursor is on no test."""
+    """Return the collected files, one a line, behind their sizes; None if the cursor is on no test."""
     if found is None:
         return "This is a group of tests: move to one of them to see its files."
     if found.folder is None:

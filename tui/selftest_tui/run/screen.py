@@ -95,7 +95,7 @@ class RunScreen(RunActions):
     # what is known
 
     def agent_of(self, row: RunRow | None) -> Row | None:
-        """Return the agent of a test from the fleet; None where the fleet does not list it."""
+        """Return the agent of a test from the fleet; None if the fleet does not list it."""
         if row is None or row.member is None:
             return None
         if self._agents[0] is not self.fleet.view:

@@ -96,7 +96,7 @@ class KeyedScreen(Screen[None]):
 
     @property
     def way_back(self) -> str:
-        """The command that returns to this screen, shown when the user quits; empty where it is obvious."""
+        """The command that returns to this screen, shown when the user quits; empty if it is obvious."""
         return ""
 
     @property
@@ -146,7 +146,7 @@ class KeyedScreen(Screen[None]):
         await self.app.run_action(f"press('{key.action}')", owner)
 
     def perform(self, act: Callable[[], object]) -> Worker[None] | None:
-        """Run something that may fail, in a worker where it is awaitable; errors become toasts."""
+        """Run something that may fail, in a worker if it is awaitable; errors become toasts."""
         try:
             answer = act()
         except SelftestError as error:

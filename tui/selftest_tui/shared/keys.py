@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 type Reason = Callable[[Any], str | None]
-"""Returns the reason why a key is disabled, given the screen's `situation()`; None where the key works."""
+"""Returns the reason why a key is disabled, given the screen's `situation()`; None if the key works."""
 
 
 class Where(StrEnum):
@@ -89,7 +89,7 @@ class KeyTable:
         return self.own + self.shared
 
     def row(self, action: str) -> Key:
-        """The row of that action. Raises KeyError where there is none."""
+        """The row of that action. Raises KeyError if there is none."""
         for key in self.rows:
             if key.action == action:
                 return key

@@ -1,9 +1,9 @@
-"""Notifications to the person at this terminal: its bell, its desktop notification (OSC 9 or 777), their own command.
+"""Notifications to the user at this terminal: its bell, its desktop notification (OSC 9 or 777), their own command.
 
 `fleet.notifications` decides what is due. Texts of agents reach the terminal without their escapes, and the command
 only in its environment, where no shell parses them:
 
-    SELFTEST_SAYS     one line for a person            SELFTEST_REASON    what the agents need
+    SELFTEST_SAYS     one line for people            SELFTEST_REASON    what the agents need
     SELFTEST_AGENTS   their names, one a line          SELFTEST_COUNT     how many they are
 """
 
@@ -30,7 +30,7 @@ _TERMINALS_WITHOUT = ("linux", "dumb", "cons25")
 
 
 class Notices:
-    """Announces agents that need a person. `write` sends text to the terminal; `complain` gets errors in words."""
+    """Announces agents that need the user. `write` sends text to the terminal; `complain` gets errors in words."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Notices:
 
 
 def desktop_notification(text: str, environ: Mapping[str, str]) -> str:
-    """The control string that shows a text on the desktop; empty where the terminal might print it instead.
+    """The control string that shows a text on the desktop; empty if the terminal might print it instead.
 
     Inside tmux it is wrapped, so that tmux passes it on where `allow-passthrough` is on, and drops it elsewhere.
     """

@@ -1,4 +1,4 @@
-"""The person's choices on screens, kept for the next start: theme, splits, columns, hidden agents.
+"""The user's choices on screens, kept for the next start: theme, splits, columns, hidden agents.
 
 One JSON file in the state folder, replaced whole. A change is merged into what the file has by then, so that two
 screens in two terminals do not undo each other. A damaged file means the defaults, and a notice; a file that cannot be
@@ -51,7 +51,7 @@ class Preferences:
 
 
 class PreferenceStore:
-    """The preferences of one environment. `notice`: why they could not be read or kept; empty where all is well."""
+    """The preferences of one environment. `notice`: why they could not be read or kept; empty if all is well."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._path = paths.state_folder(environ) / FILE_NAME
@@ -84,7 +84,7 @@ class PreferenceStore:
 
 
 def _read(path: Path) -> tuple[Preferences, str]:
-    """The preferences in a file, and a notice where it is damaged."""
+    """The preferences in a file, and a notice if it is damaged."""
     try:
         with path.open("rb") as file:
             data = json.loads(file.read(MOST_BYTES))
@@ -96,7 +96,7 @@ def _read(path: Path) -> tuple[Preferences, str]:
 
 
 def _from_json(data: Any) -> Preferences:
-    """Raises ValueError, TypeError or AttributeError where a value has another shape; unknown names are ignored."""
+    """Raises ValueError, TypeError or AttributeError if a value has another shape; unknown names are ignored."""
     theme = data.get("theme", {})
     splits = {str(name): float(share) for name, share in data.get("splits", {}).items()}
     if not all(LEAST_SPLIT <= share <= MOST_SPLIT for share in splits.values()):

@@ -179,7 +179,7 @@ def host_name(agent: Agent, *, with_provider: bool = True) -> str:
 
 
 def running_for(row: Row, now: float) -> str:
-    """The time that it has run, or ran; empty where unknown, and for a stopped agent."""
+    """The time that it has run, or ran; empty if unknown, and for a stopped agent."""
     began = row.agent.started_at if row.agent.started_at is not None else row.agent.created_at
     match row.category:
         case Category.STOPPED | Category.UNKNOWN:
@@ -205,7 +205,7 @@ ENDED = (Category.DONE, Category.FAILED, Category.STOPPED)
 
 
 def reason(row: Row, now: float) -> str:
-    """The reason why it needs a person, or that it retries or compacts; of a stale row its age first."""
+    """The reason why it needs the user, or that it retries or compacts; of a stale row its age first."""
     says = row.attention or ""
     if row.outcome and row.category in ENDED:
         says = row.outcome
@@ -245,7 +245,7 @@ def tokens(count: int) -> str:
 
 
 def cost(usage: Usage | None) -> str:
-    """Dollars and their source: `$0.29` metered, `~$0.29` imputed, `$0.29 est` estimated; empty where unknown."""
+    """Dollars and their source: `$0.29` metered, `~$0.29` imputed, `$0.29 est` estimated; empty if unknown."""
     if usage is None or usage.usd is None:
         return ""
     digits = 2 if usage.usd >= 0.01 or usage.usd == 0 else 4
@@ -260,7 +260,7 @@ def cost(usage: Usage | None) -> str:
 
 
 def used(usage: Usage | None) -> str:
-    """Usage in one line: dollars and their source, tokens by kind, model; empty where unknown."""
+    """Usage in one line: dollars and their source, tokens by kind, model; empty if unknown."""
     if usage is None:
         return ""
     amounts = (

@@ -135,7 +135,7 @@ class TutorialView:
 
 
 def join(check: Check, run: Run | None) -> TutorialView:
-    """Join a check with the last run, None where there is no readable one."""
+    """Join a check with the last run, None if there is no readable one."""
     results = _results(run)
     places = {one.test: (one.path, one.line) for one in reversed(check.citations)}
     titles = _titles(check)
@@ -240,7 +240,7 @@ class TestLine:
 
 @dataclass(frozen=True, slots=True)
 class StaleLine:
-    """A stale citation below its nearest block; `view`: None where no block is near."""
+    """A stale citation below its nearest block; `view`: None if no block is near."""
 
     view: BlockView | None
     stale: Stale
@@ -248,7 +248,7 @@ class StaleLine:
 
 @dataclass(frozen=True, slots=True)
 class NoteLine:
-    """A warning below its block; `view`: None where it has none."""
+    """A warning below its block; `view`: None if it has none."""
 
     view: BlockView | None
     note: Note

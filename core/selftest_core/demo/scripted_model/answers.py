@@ -30,7 +30,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer. `tool`, `given`: the tool call after the words; none where `tool` is empty.
+    """One answer. `tool`, `given`: the tool call after the words; none if `tool` is empty.
 
     `seconds`: duration of the stream of words; `silence`: the pause before it. `broken`: number of requests whose
     stream breaks off in the middle. `context`: tokens that the answer claims to have read.

@@ -26,7 +26,7 @@ _FOLDER = re.compile(r"(?:[Ww]orking directory: |<cwd>)(/[^\s<]+)")
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A parsed request. `key`: the agent's session. `folder`: its work dir, empty where the request has none.
+    """A parsed request. `key`: the agent's session. `folder`: its work dir, empty if the request has none.
 
     `said`: the last message of the user. `results`: of the tools since then. `tools`: names of the offered tools;
     without any, the request is an aside of the program (a title, a summary). `asked`: how many user messages named the
@@ -44,7 +44,7 @@ class Conversation:
 
     @property
     def is_aside(self) -> bool:
-        """True where the agent's program asks for its own purposes."""
+        """True if the agent's program asks for its own purposes."""
         return not self.tools
 
 

@@ -200,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _body(self) -> dict[str, Any] | None:
-        """Read the request's JSON object; None where it is no object, or too large."""
+        """Read the request's JSON object; None if it is no object, or too large."""
         try:
             if self.headers.get("transfer-encoding", "").lower() == "chunked":
                 raw = self._chunks()

@@ -119,7 +119,7 @@ class _Actor:
         yield from self._call(read(self._talk, path))
 
     def edit(self, path: str, old: str, new: str) -> Calls:
-        """Change a file; read it first where it was not read yet."""
+        """Change a file; read it first if it was not read yet."""
         if path not in self._read:
             yield from self.read(path)
         yield from self._call(edit(self._talk, path, old, new))
@@ -135,7 +135,7 @@ class _Actor:
         yield from self._call(shell(self._talk, command, "As needed"))
 
     def permit(self, command: str) -> Calls:
-        """Run a shell command that a person may have to allow."""
+        """Run a shell command that a user may have to allow."""
         yield from self.bash(command)
 
     def commit(self, kind: str, subject: str, why: str) -> Calls:
@@ -150,7 +150,7 @@ class _Actor:
         self._changes[kind] = {"status": "FAILED", "summary_markdown": why}
 
     def ask(self, text: str, choices: list[str], then: list[Steps]) -> Calls:
-        """Ask a person. `then`: the steps for each choice, and last for no answer."""
+        """Ask the user. `then`: the steps for each choice, and last for no answer."""
         if not self._stage.is_watched or "AskUserQuestion" not in self._talk.tools:
             yield from self.perform(then[-1])
             return

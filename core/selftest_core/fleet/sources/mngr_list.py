@@ -45,7 +45,7 @@ def parse_listing(
 ) -> Listed:
     """Parse an answer for `provider` (None: all) that came at `at` (seconds since the epoch).
 
-    Raises ToolFailedError where mngr reported why it has no answer, ToolOutputError where its answer cannot be read.
+    Raises ToolFailedError if mngr reported why it has no answer, ToolOutputError if its answer cannot be read.
     """
     document = _document(text, stderr, exit_status)
     agent_entries, error_entries = document.get("agents"), document.get("errors")

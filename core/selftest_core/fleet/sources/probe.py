@@ -122,7 +122,7 @@ class Probe:
         return (*dict.fromkeys(roots), *self._watched[1])
 
     def _own_folder(self, agent_id: str, seen: _Seen) -> str:
-        """The folder of the program's own file about the agent; "" where there is none."""
+        """The folder of the program's own file about the agent; "" if there is none."""
         if seen.own is None:
             return ""
         program, _ = program_of(seen.folder.data.type, ((seen.pane_pid, seen.shell), *seen.below))

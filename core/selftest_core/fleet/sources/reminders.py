@@ -3,7 +3,7 @@
     .selftest/runs/<run>/reminded/<agent id>     written just before the conductor reminds; its time is the reminder's
     <state folder>/runs/<run>.json               the folder of that run: the markers are found from anywhere
 
-An agent gets one reminder. Before it the conductor handles the end of the agent's turn, after it a person. A run whose
+An agent gets one reminder. Before it the conductor handles the end of the agent's turn, after it a user. A run whose
 folder is not known here counts as one without a conductor.
 """
 
@@ -49,7 +49,7 @@ class ReminderReader:
         self._reminders: Reminders = MappingProxyType({})
 
     def read(self) -> Reminders:
-        """Read the markers; the same object as before where nothing changed."""
+        """Read the markers; the same object as before if nothing changed."""
         self._find_runs()
         read: dict[str, tuple[int, Mapping[str, float]]] = {}
         for run, folder in self._folders.items():

@@ -23,7 +23,7 @@ _REST = 10.0
 
 @dataclass(slots=True)
 class Server:
-    """Answer of one server: the panes of each session, in tmux's order. `error` is empty where it answered."""
+    """Answer of one server: the panes of each session, in tmux's order. `error` is empty if it answered."""
 
     socket: str
     panes: dict[str, tuple[Pane, ...]]

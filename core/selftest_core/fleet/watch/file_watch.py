@@ -79,7 +79,7 @@ class FileWatch:
                 self._turn.wait(RETRY_SECONDS)
 
     def _watch(self, paths: tuple[Path, ...], *, had_problem: bool) -> str | None:
-        """Watch until other folders are given, or it fails; return the error, None where it did not fail."""
+        """Watch until other folders are given, or it fails; return the error, None if it did not fail."""
         from watchfiles import watch
 
         try:

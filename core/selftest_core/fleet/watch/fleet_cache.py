@@ -44,7 +44,7 @@ _NEEDED = frozenset({"id", "name", "type", "state_word", "command", "work_dir", 
 
 @dataclass(frozen=True, slots=True)
 class CachedFleet:
-    """Content of a cache file. `problem`: why nothing, or not all of it, can be used; "" where all can."""
+    """Content of a cache file. `problem`: why nothing, or not all of it, can be used; "" if all can."""
 
     agents: tuple[RememberedAgent, ...] = ()
     problem: str = ""

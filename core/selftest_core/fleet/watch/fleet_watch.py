@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class FleetWatch:
     """A watch from `run`, which blocks in a thread of its own, until `stop`.
 
-    `publish` is called in that thread, with a view that looks different to a person, or that is fresh after a few
+    `publish` is called in that thread, with a view that looks different to a user, or that is fresh after a few
     seconds; an exception of it ends `run`.
     """
 

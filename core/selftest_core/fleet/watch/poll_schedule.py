@@ -3,7 +3,7 @@
 A lane is one way to ask: `mngr list --provider local` ("local"), `mngr list` unfiltered ("all", which finds other
 providers), and `mngr list --provider NAME` for each of those. One `mngr list` costs 5 CPU seconds at 100 agents, so
 mngr may take a tenth of a core: after a list, the next scheduled one waits ten times its CPU seconds, and a hundred
-times while the probe knows every agent's state and nothing changes. A request of a person starts at once. There is
+times while the probe knows every agent's state and nothing changes. A request of a user starts at once. There is
 never more than one list: the caller runs the one that `next_list` names, and asks again when it has ended.
 
 The probe is cheap and has its own interval: `probe_interval`.
@@ -83,7 +83,7 @@ def watch_settings(config: Config, cwd: Path) -> WatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One way to ask mngr, and its last result. `requested`: by a person or an action."""
+    """One way to ask mngr, and its last result. `requested`: by a user or an action."""
 
     name: str
     ended_at: float | None = None
@@ -130,9 +130,9 @@ def first_schedule(pace: Pace, remote_providers: Iterable[str] = (), *, only_loc
 
 
 def request_list(schedule: Schedule, lane: str | None = None) -> Schedule:
-    """Request fresh answers of one lane, or of all, for a person or after an action.
+    """Request fresh answers of one lane, or of all, for the user or after an action.
 
-    For all lanes the unfiltered list is enough; where it may wait for remote providers, the quick local one goes before
+    For all lanes the unfiltered list is enough; if it may wait for remote providers, the quick local one goes before
     it. A provider without a lane is asked by the unfiltered list.
     """
     known = {each.name for each in schedule.lanes}
@@ -203,7 +203,7 @@ def next_list(schedule: Schedule, now: float) -> Due:
             return Due(lane.name, now)
     never = [lane for lane in schedule.lanes if lane.ended_at is None]
     if never:
-        # The first answers of all lanes do not wait for the share of mngr: a person waits for them.
+        # The first answers of all lanes do not wait for the share of mngr: a user waits for them.
         return Due(never[0].name, now)
     due = {lane.name: (lane.ended_at or 0.0) + interval(schedule, lane, now) for lane in schedule.lanes}
     first = min(schedule.lanes, key=lambda lane: due[lane.name])

@@ -1,4 +1,4 @@
-"""Poller: the loop that asks the sources, folds their answers, and publishes views that look different to a person.
+"""Poller: the loop that asks the sources, folds their answers, and publishes views that look different to a user.
 
 It has its own thread and event loop, so that a screen never waits for it. Two tasks run side by side: the probe, which
 looks at once when a file changes or a process ends and else from time to time, and one `mngr list` at a time, when
@@ -251,7 +251,7 @@ class Poller:
             await asyncio.sleep(max(0.0, ended + cost * _REST_AFTER_LOOK - time.monotonic()))
 
     async def _list_forever(self, sources: Sources, blocking: ThreadPoolExecutor) -> None:
-        # After the first look: a person waits for it, and it counts the agents.
+        # After the first look: a user waits for it, and it counts the agents.
         await self._looked.wait()
         while True:
             self._list_now.clear()
@@ -396,7 +396,7 @@ def _meters(environ: Mapping[str, str], settings: WatchSettings) -> Meters:
 
 
 def _contradicts(answer: Listed, fleet: Fleet) -> bool:
-    """True where mngr calls an agent stopped that has a session."""
+    """True if mngr calls an agent stopped that has a session."""
     stopped = {agent.id for agent in answer.agents if agent.state is State.STOPPED}
     return any(row.agent.id in stopped and row.session is not None for row in fleet.rows)
 
@@ -427,7 +427,7 @@ def _internal(key: str, title: str, error: Exception) -> Problem:
 
 
 def _shown(view: FleetView) -> object:
-    """Return all that is visible to a person, without the clocks that change all the time."""
+    """Return all that is visible to a user, without the clocks that change all the time."""
     return (
         view.rows,
         [(session.ref, session.attached, session.windows, session.command, session.title) for session in view.sessions],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SharedCause:
-    """A cluster of failures that should pause launching. `key`: its `cluster_key`; `text`: one line for a person."""
+    """A cluster of failures that should pause launching. `key`: its `cluster_key`; `text`: one line for people."""
 
     key: str
     text: str

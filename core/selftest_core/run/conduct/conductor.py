@@ -7,7 +7,7 @@ before it is begun again.
 
     why = await Conductor(plan, journal, crew, folder, bundles).run()      # done, stopped, budget, paused, smoke
 
-The run ends early only where nothing can be written (JournalError, OwnDiskError). Any other error costs one test, or is
+The run ends early only if nothing can be written (JournalError, OwnDiskError). Any other error costs one test, or is
 noted and retried (`unexpected`).
 """
 
@@ -84,7 +84,7 @@ class Conductor:
     ) -> None:
         """`on_change` is called in the event loop after each journal line, with the run after it.
 
-        `notifier`: notifies a person when the run pauses by itself and when an agent needs a person. `meter`: reads the
+        `notifier`: notifies the user when the run pauses by itself and when an agent needs the user. `meter`: reads the
         agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is.
         """
         self._on_change = on_change

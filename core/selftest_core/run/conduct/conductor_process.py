@@ -5,7 +5,7 @@
 
 The journal is opened first, since its lock keeps a second conductor out. Ctrl-C, SIGTERM and a closed terminal end the
 conductor, not its run: agents keep running, and the next conductor continues from the journal. The environment is an
-argument, never `os.environ`: the session's process receives the person's through a pipe.
+argument, never `os.environ`: the session's process receives the user's through a pipe.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ async def conduct(
     `make_recorder` makes the recorder of the agents' terminals, unless the setting `record` is off.
     `make_mask` makes the mask of conversations; without it none is kept. `make_claim_verifier` makes what verifies
     claims when they arrive, where the plan says so.
-    Raises RefusedError where another conductor has the run, UsageError where a variable that its agents need is not
-    set, ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError where nothing can be
+    Raises RefusedError if another conductor has the run, UsageError if a variable that its agents need is not
+    set, ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError if nothing can be
     written (a full disk). The run can be resumed after each of them.
     """
     plan = folder.plan()
@@ -142,7 +142,7 @@ def _with_recorder(
 
 
 def hold(folder: RunFolder) -> Journal:
-    """Open and lock the run's journal. Raises RefusedError where another conductor has it, JournalError."""
+    """Open and lock the run's journal. Raises RefusedError if another conductor has it, JournalError."""
     try:
         return Journal(folder.journal)
     except RefusedError as error:

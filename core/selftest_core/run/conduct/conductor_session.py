@@ -1,7 +1,7 @@
 """The tmux session of a conductor: start it, find it, and read its last output.
 
 tmux keeps the conductor running when the screen is closed; opening the run again finds it by the run's name. The
-session is on the server that the person works in, else on mngr's. A failed conductor leaves its dead pane to be read,
+session is on the server that the user works in, else on mngr's. A failed conductor leaves its dead pane to be read,
 and the next one replaces it.
 
 The environment, secrets included, reaches the conductor through a pipe that only this user can open and that is read
@@ -97,7 +97,7 @@ def start_conductor(
 
     `program`: the module to run, with the arguments of `selftest_core.run.conduct.conductor_process`.
 
-    Raises RefusedError where the run already has a conductor, ConductorError (or the conductor's error) with its last
+    Raises RefusedError if the run already has a conductor, ConductorError (or the conductor's error) with its last
     output.
     """
     deadline = time.monotonic() + patience
@@ -119,7 +119,7 @@ def start_conductor(
 
 
 def _close_dead_sessions(folder: RunFolder, environ: Mapping[str, str], deadline: float) -> None:
-    """Close dead sessions of this run. Raises RefusedError where a conductor runs.
+    """Close dead sessions of this run. Raises RefusedError if a conductor runs.
 
     A living session without the lock belongs to a conductor that is ending or beginning: wait until that is clear.
     """
@@ -142,7 +142,7 @@ def close_session(session: ConductorSession, environ: Mapping[str, str]) -> None
 
 
 def last_output(session: ConductorSession, environ: Mapping[str, str]) -> str:
-    """Return the last lines of its pane, empty where it is gone."""
+    """Return the last lines of its pane, empty if it is gone."""
     try:
         done = Tmux(session.socket, environ).ask("capture-pane", "-p", "-J", "-t", f"{exact_session(session.name)}:")
     except ToolError:
@@ -249,7 +249,7 @@ def _await_begin(answer: Path, session: ConductorSession, environ: Mapping[str, 
 
 
 def _check_alive(session: ConductorSession, environ: Mapping[str, str], deadline: float, look_at: float) -> float:
-    """Raise ConductorError where the conductor ended or is too late; return when to check again."""
+    """Raise ConductorError if the conductor ended or is too late; return when to check again."""
     now = time.monotonic()
     if now > deadline:
         raise _failed(session, environ, "it did not begin in time")

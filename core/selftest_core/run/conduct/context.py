@@ -113,7 +113,7 @@ class Tasks:
 class Context:
     """The shared state of one conductor. Used in its event loop only.
 
-    `on_change`: called after each journal line. `asked_to_stop`: tests that a person wants stopped. `changed_at`: when
+    `on_change`: called after each journal line. `asked_to_stop`: tests that a user wants stopped. `changed_at`: when
     a line about a test was last written, in `Clock.elapsed` seconds. `run`: the fold of the journal so far.
     """
 
@@ -154,7 +154,7 @@ class Context:
         return {} if self.meter is None else self.meter.latest
 
     def note_usage(self, row: RunRow) -> RunRow:
-        """Write the usage of the test's agent where it is known and new; return the new row."""
+        """Write the usage of the test's agent if it is known and new; return the new row."""
         usage = None if row.member is None else self.live_usage.get(row.member.agent_id)
         if usage is None or usage == row.usage or (row.phase, Event.METERED) not in NEXT:
             return row
@@ -165,7 +165,7 @@ class Context:
         await self._meter([row.member for row in rows if row.member is not None])
 
     async def usage_of(self, member: Member) -> Usage | None:
-        """Read the usage of one agent; None where it is not metered."""
+        """Read the usage of one agent; None if it is not metered."""
         await self._meter([member])
         return self.live_usage.get(member.agent_id)
 
@@ -178,7 +178,7 @@ class Context:
             self.tasks.report(error, METERING)
 
     async def look_at(self, member: Member) -> Seen:
-        """Observe one agent now; UNSEEN where that fails. An unexpected error is reported."""
+        """Observe one agent now; UNSEEN if that fails. An unexpected error is reported."""
         try:
             async with asyncio.timeout(self.policy.look_deadline):
                 return (await self.crew.look((member,))).get(member.agent_id, _UNSEEN)
@@ -189,7 +189,7 @@ class Context:
             return _UNSEEN
 
     async def check_delivery(self, member: Member, text: str) -> Delivery:
-        """Check whether a message arrived; UNKNOWN where that fails. An unexpected error is reported."""
+        """Check whether a message arrived; UNKNOWN if that fails. An unexpected error is reported."""
         try:
             async with asyncio.timeout(self.policy.look_deadline):
                 return await self.crew.check_delivery(member, text)
@@ -218,7 +218,7 @@ class Context:
         return self.clock.elapsed() < self._paused_until.get(row.name, -1.0)
 
     def may_retry(self, row: RunRow) -> bool:
-        """False where a person wants no further agent for this test."""
+        """False if a user wants no further agent for this test."""
         return not self.run.is_halted and row.name not in self.asked_to_stop
 
 

@@ -17,7 +17,7 @@ from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import Fetched, fetch
 from selftest_core.run.outcome.claims import ClaimResult, ClaimVerdict, claims_green
 from selftest_core.run.outcome.ends import CLAIMED_GREEN, End
-from selftest_core.run.outcome.outcome import NO_COMMIT, evidence, verdict
+from selftest_core.run.outcome.outcome import NO_COMMIT, evidence, reported_end
 
 if TYPE_CHECKING:
     from selftest_core.run.conduct.context import Context
@@ -144,7 +144,7 @@ class Finisher:
 
     def _end_by_outcome(self, row: RunRow, outcome: Outcome, fetched: Fetched) -> None:
         has_commits = fetched.taken.commits > 0
-        end = verdict(outcome, has_commits)
+        end = reported_end(outcome, has_commits)
         reported = evidence(outcome, end, has_commits=has_commits)
         stage = "work"
         if end is End.BLOCKED:

@@ -103,7 +103,7 @@ class Launcher:
             context.tasks.report(error, _CREATING, row.name)
 
     def give_up(self, row: RunRow, text: str) -> None:
-        """End a test whose agent cannot be made, and stop the agent where it is there."""
+        """End a test whose agent cannot be made, and stop the agent if it is there."""
         if row.phase is Phase.WAITING or row.member is None:
             self._finisher.end(row, End.LAUNCH, "launch", text)
         else:

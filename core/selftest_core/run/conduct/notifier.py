@@ -1,6 +1,6 @@
-"""Notifications of a person: the run paused for a shared cause or its budget, or an agent needs a person.
+"""Notifications to the user: the run paused for a shared cause or its budget, or an agent needs the user.
 
-A notification rings the terminal's bell and runs the person's command (`on_pause_command`), once for each occasion:
+A notification rings the terminal's bell and runs the user's command (`on_pause_command`), once for each occasion:
 forty agents with the same question are one notification. Text of agents reaches the command in its environment only,
 where no shell parses it. A command that fails or hangs does not affect the run; the journal has the failure.
 
@@ -42,7 +42,7 @@ class Notification:
 
 
 class Notifier(Protocol):
-    """Notifies a person."""
+    """Notifies the user."""
 
     async def notify(self, notification: Notification) -> str:
         """Notify once; return why that failed, empty for success."""
@@ -50,7 +50,7 @@ class Notifier(Protocol):
 
 
 def notification_for(before: Run, after: Run, entry: Entry) -> Notification | None:
-    """Return the notification for a journal line, given the run before and after it; None where it needs none."""
+    """Return the notification for a journal line, given the run before and after it; None if it needs none."""
     if after.last == before.last:
         return None
     if entry.event == Event.PAUSED and after.paused_by in ("cluster", "budget"):
@@ -64,7 +64,7 @@ def notification_for(before: Run, after: Run, entry: Entry) -> Notification | No
 
 
 class CommandNotifier:
-    """Rings the bell of this process's terminal and runs the person's command."""
+    """Rings the bell of this process's terminal and runs the user's command."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The observer: looks at the agents of a run, one look at a time, and counts how long each was not seen.
 
 An unseen agent is lost after a short time where others were seen meanwhile (its host is dead), and after a long time
-where none was (the network is down, and the agents keep working). From time to time the observer also checks which
+if none was (the network is down, and the agents keep working). From time to time the observer also checks which
 agents are rate limited.
 """
 
@@ -51,7 +51,7 @@ class Observer:
             self._context.tasks.start(self._check_limits(), _CHECKING_LIMITS)
 
     def seen(self, row: RunRow, member: Member) -> Seen | None:
-        """Return the last observation of the test's agent; None where it is older than the test's last journal line."""
+        """Return the last observation of the test's agent; None if it is older than the test's last journal line."""
         if self._asked_at < self._context.changed_at.get(row.name, -1.0):
             return None
         return self._seen.get(member.agent_id)

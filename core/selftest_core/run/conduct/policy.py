@@ -155,7 +155,7 @@ def _end(seen: Seen, is_late: bool, is_asked_to_stop: bool) -> tuple[End | None,
 
 
 def _attend(row: RunRow, seen: Seen, policy: Policy, reminded: float) -> Advice:
-    """Remind an agent that waits, or notify a person about it."""
+    """Remind an agent that waits, or notify the user about it."""
     kind: Kind | None
     match seen.life:
         case Life.ASKS:

@@ -1,4 +1,4 @@
-"""Requests of a person to the conductor: each is done, or declined with the reason in the journal.
+"""Requests of a user to the conductor: each is done, or declined with the reason in the journal.
 
 A request that cannot be done yet (retry an agent that is being stopped) keeps its file, so it outlives this conductor.
 """
@@ -40,7 +40,7 @@ def handle_requests(context: Context) -> None:
 
 
 def _handle(context: Context, request: RunRequest) -> str:
-    """Handle one; return the reason why it is declined, `_LATER` where it must wait, empty where it is done."""
+    """Handle one; return the reason why it is declined, `_LATER` where it must wait, empty if it is done."""
     run = context.run
     match request.kind:
         case RequestKind.PAUSE:

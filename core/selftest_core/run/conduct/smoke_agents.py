@@ -43,7 +43,7 @@ class SmokeAgents:
         self._context = context
 
     async def run(self) -> bool:
-        """Prove every place that is not proven yet; False where one failed. Raises fatal errors."""
+        """Prove every place that is not proven yet; False if one failed. Raises fatal errors."""
         context = self._context
         if context.run.is_over or context.run.is_halted:
             return True

@@ -37,7 +37,7 @@ class Throttle:
         return max(1.0 / self.rate, min(backoff, self.policy.longest_launch_interval))
 
     def slow_reason(self, run: Run) -> str:
-        """Say why launching is slower than its rate; empty where it is not."""
+        """Say why launching is slower than its rate; empty if it is not."""
         if self.alike > 1:
             return f"launches fail with the same error: {self.signature}"
         return "many agents are rate limited" if self._is_limited(run) else ""

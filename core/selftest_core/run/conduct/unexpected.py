@@ -1,7 +1,7 @@
 """Unexpected errors inside a conductor: each is written to the journal with its evidence and retried with backoff.
 
 A bug of ours, or an answer that no tool should give, costs the test that it is about and never the run. The run ends
-only where nothing can be written: JournalError and OwnDiskError. A test with the same error again and again is given
+only if nothing can be written: JournalError and OwnDiskError. A test with the same error again and again is given
 up.
 """
 

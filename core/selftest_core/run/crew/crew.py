@@ -54,7 +54,7 @@ class Seen:
     """One observation of an agent. `outcome`: a stamp that changes with its outcome file; empty without one.
 
     `host_id`, `provider`: where it was found. `detail`: why it is unseen, or what it asks. `kind`: what it waits for;
-    None where that is not known. `needs_you`: the fleet would show that it needs a person. `setup`: seconds that the
+    None if that is not known. `needs_you`: the fleet would show that it needs the user. `setup`: seconds that the
     setup of its copy took, right after it was made.
     """
 
@@ -121,7 +121,7 @@ class Crew(Protocol):
         ...
 
     async def send(self, member: Member, text: str) -> None:
-        """Send a message. Raises ToolFailedError where it did not arrive, another ToolError where it may have."""
+        """Send a message. Raises ToolFailedError if it did not arrive, another ToolError if it may have."""
         ...
 
     async def check_delivery(self, member: Member, text: str) -> Delivery:

@@ -27,7 +27,7 @@ _NOTHING_TYPED = re.compile(
 
 
 def may_have_arrived(error: str) -> bool:
-    """True where mngr's error does not exclude that the message was typed: all but the known errors."""
+    """True if mngr's error does not exclude that the message was typed: all but the known errors."""
     return not _NOTHING_TYPED.search(error)
 
 

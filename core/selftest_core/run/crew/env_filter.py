@@ -1,9 +1,9 @@
-"""Variables of this machine that an agent does not get: all that the person did not name and that may be private.
+"""Variables of this machine that an agent does not get: all that the user did not name and that may be private.
 
-A remote agent inherits nothing from here. A local one starts in the person's tmux server and inherits its environment
+A remote agent inherits nothing from here. A local one starts in the user's tmux server and inherits its environment
 (tokens, the ssh agent, keyrings). mngr can set a variable of a session but not unset one, so a withheld variable is set
 to empty. Variables that programs need stay: paths, toolchains, language, terminal. This keeps secrets out of an agent's
-environment, not out of its reach: it runs as the person's user and can read their files.
+environment, not out of its reach: it runs as the user and can read their files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REFRESHED = ("DISPLAY", "KRB5CCNAME", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_AUTH_
 
 
 def inherited_from(socket: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a local agent would inherit: the tmux server's, or `environ` where none runs yet."""
+    """Return the variables that a local agent would inherit: the tmux server's, or `environ` if none runs yet."""
     try:
         done = Tmux(socket, environ).ask("show-environment", "-g")
         inherited = parse_environment(done.stdout) if done.ok else dict(environ)
@@ -51,7 +51,7 @@ def inherited_from(socket: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def withheld(inherited: Mapping[str, str], named: Iterable[str]) -> tuple[str, ...]:
-    """Return the sorted names of inherited variables that the person did not name and programs do not need."""
+    """Return the sorted names of inherited variables that the user did not name and programs do not need."""
     wanted = frozenset(named)
     return tuple(sorted(name for name, value in inherited.items() if value and not _may_have(name, value, wanted)))
 

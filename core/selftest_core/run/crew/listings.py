@@ -46,7 +46,7 @@ class Listings:
         self._newest: dict[str, Listed] = {}
         self._asked_at: dict[str, float] = {}
         self._begun: dict[str, float] = {}
-        self._ending: dict[str, State | None] = {}  # by agent id: the state that ends it, or None where it was absent
+        self._ending: dict[str, State | None] = {}  # by agent id: the state that ends it, or None if it was absent
         self._asking: dict[str, asyncio.Task[Answer]] = {}  # shared by all looks, until one of them has taken it
         self._waiters: dict[asyncio.Task[Answer], int] = {}
 
@@ -151,7 +151,7 @@ def by_id(listed: Listed) -> dict[str, list[Agent]]:
 
 
 def find(agents: Mapping[str, Sequence[Agent]], member: Member) -> Agent | None:
-    """Find the member's agent, on its host where that is known."""
+    """Find the member's agent, on its host if that is known."""
     found = agents.get(member.agent_id, ())
     return next((agent for agent in found if member.host_id in ("", agent.host.id)), None)
 
@@ -161,7 +161,7 @@ def _state(agent: Agent | None) -> State | None:
 
 
 def _goes_on(listed: Listed, agents: Mapping[str, Sequence[Agent]], member: Member) -> bool:
-    """True where the listing cannot end the member: it runs, or an error may hide it."""
+    """True if the listing cannot end the member: it runs, or an error may hide it."""
     agent = find(agents, member)
     if agent is None:
         return bool(may_hide(listed, member))

@@ -142,7 +142,7 @@ class FreshOutcomes:
         self._early: set[str] = set()  # reported since the last full look
 
     def look(self, members: Sequence[Member]) -> dict[str, Seen]:
-        """Return an observation of every member where one of them has a new outcome, else nothing."""
+        """Return an observation of every member if one of them has a new outcome, else nothing."""
         fresh: dict[str, Seen] = {}
         for member in members:
             is_local = bool(member.host_id) and member.provider == LOCAL_PROVIDER
@@ -176,7 +176,7 @@ def stamp_of(path: Path) -> str:
 
 
 def head_of(work_dir: Path) -> str:
-    """Read the checked-out commit of an agent's copy from its files, without running git; empty where it is unclear.
+    """Read the checked-out commit of an agent's copy from its files, without running git; empty if it is unclear.
 
     An agent without commits then needs no call of mngr, which would take a second.
     """

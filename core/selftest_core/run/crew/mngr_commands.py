@@ -135,7 +135,7 @@ def rsync_limits() -> tuple[str, ...]:
 
 
 def bundle_script(base: str) -> str:
-    """Build a script that bundles the commits of HEAD over the base, where there are any and the agent wrote none."""
+    """Build a script that bundles the commits of HEAD over the base, if there are any and the agent wrote none."""
     draft, bundle = f"{OUT}/.{BUNDLE}.draft", f"{OUT}/{BUNDLE}"
     git = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
     return (
@@ -146,7 +146,7 @@ def bundle_script(base: str) -> str:
 
 
 def stamp_script() -> str:
-    """Build a script that prints a stamp of the outcome file, and `+` where there is a bundle. GNU and BSD."""
+    """Build a script that prints a stamp of the outcome file, and `+` if there is a bundle. GNU and BSD."""
     path = f"{OUT}/{OUTCOME}"
     stamp = f"stat -c %s-%Y {path} 2>/dev/null || stat -f %z-%m {path} 2>/dev/null"
     return f"if test -f {path} && test -s {path}; then {stamp}; test -s {OUT}/{BUNDLE} && echo +; fi; true"
@@ -195,7 +195,7 @@ def exec_arguments(members: Sequence[Member], script: str, seconds: float) -> li
 
 
 def parse_exec(text: str) -> dict[str, tuple[bool, str]]:
-    """Parse success and output of an exec by agent name. Empty where mngr did not answer."""
+    """Parse success and output of an exec by agent name. Empty if mngr did not answer."""
     try:
         said: Any = json.loads(text)
         results = said["results"]

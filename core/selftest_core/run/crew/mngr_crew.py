@@ -232,7 +232,7 @@ class MngrCrew:
         return texts
 
     async def send(self, member: Member, text: str) -> None:
-        """Send a message. Raises ToolFailedError where it did not arrive, DoubtfulMessageError where it may have."""
+        """Send a message. Raises ToolFailedError if it did not arrive, DoubtfulMessageError if it may have."""
         (result,) = await steer(self._mngr, Act.MESSAGE, (_target(member),), text, timeout=_MESSAGE)
         if not result.ok and (result.hint == MAY_HAVE_ARRIVED or may_have_arrived(result.text)):
             raise DoubtfulMessageError("it is not known whether the message arrived", result.text, result.hint)
@@ -275,7 +275,7 @@ class MngrCrew:
         return None if listed is None else find(by_id(listed), member)
 
     def _placed(self, member: Member) -> Member:
-        """Return the member with its name in the last listing: a person may rename an agent."""
+        """Return the member with its name in the last listing: a user may rename an agent."""
         agent = self._agent(member)
         return member if agent is None else replace(member, name=agent.name)
 
@@ -302,7 +302,7 @@ class MngrCrew:
         return Seen(life, stamp, agent.host.id, agent.host.provider, detail, kind=condition.kind, needs_you=needs_you)
 
     def _is_beginning(self, agent: Agent, listed: Listed) -> bool:
-        """True where an agent that seems to have ended may only be starting.
+        """True if an agent that seems to have ended may only be starting.
 
         mngr makes its files, then its session, then types its command, which the shell reads when it is ready. How long
         that takes depends on the machine, so the time counts from when no `mngr create` of the agent runs.
@@ -318,7 +318,7 @@ class MngrCrew:
         return False
 
     def _has_settled(self, agent: Agent, state: State, at: float) -> bool:
-        """True where it has waited for `_SETTLING` seconds."""
+        """True if it has waited for `_SETTLING` seconds."""
         if state is not State.WAITING:
             self._waiting_since.pop(agent.id, None)
             return False
@@ -397,7 +397,7 @@ class MngrCrew:
         return since is None or listed_at < since
 
     def _needs_bundle(self, member: Member) -> bool:
-        """False where it made one itself, or is known to have no commits."""
+        """False if it made one itself, or is known to have no commits."""
         agent = self._agent(member)
         if agent is None:
             return True

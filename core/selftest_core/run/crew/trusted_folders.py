@@ -1,4 +1,4 @@
-"""Folders that mngr marks as trusted for a run's agents in the person's ~/.claude.json, and their removal."""
+"""Folders that mngr marks as trusted for a run's agents in the user's ~/.claude.json, and their removal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The branch of an agent, taken from the bundle that it wrote: checked in quarantine, then kept under a ref of ours.
 
-A quarantine repository borrows the person's objects, and the bundle is unpacked there first. Only when its tip is a
-commit that descends from the base, it is unpacked into the person's object store and named
+A quarantine repository borrows the user's objects, and the bundle is unpacked there first. Only when its tip is a
+commit that descends from the base, it is unpacked into the user's object store and named
 `refs/selftest/<run>/agents/<agent>`; refs in the bundle and the agent's branch name are ignored. A fetch would need
 git's file protocol, which stays forbidden, so `git bundle unbundle` is used.
 """
@@ -50,7 +50,7 @@ class Bundles(Protocol):
     async def take(self, bundle: Path, member: Member) -> Taken:
         """Check the bundle and keep its branch. Idempotent.
 
-        Raises UnusableBundleError, or another SelftestError where our own repository fails.
+        Raises UnusableBundleError, or another SelftestError if our own repository fails.
         """
         ...
 
@@ -61,7 +61,7 @@ def agent_ref(run: str, test: str) -> str:
 
 
 class GitBundles:
-    """Takes branches into the person's repository, one at a time, since each walks many objects."""
+    """Takes branches into the user's repository, one at a time, since each walks many objects."""
 
     def __init__(self, plan: RunPlan, environ: Mapping[str, str]) -> None:
         self._plan = plan

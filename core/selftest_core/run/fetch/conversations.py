@@ -77,7 +77,7 @@ def conversation_of(transcript: Transcript, mask: Callable[[str], str]) -> Conve
 
 
 def keep_conversation(folder: Path, conversation: Conversation) -> None:
-    """Write the conversation into a staging folder. Raises OSError where our disk is full."""
+    """Write the conversation into a staging folder. Raises OSError if our disk is full."""
     for name in (LINES, TEXT):
         path = folder / name
         if path.exists() or path.is_symlink():
@@ -91,7 +91,7 @@ def keep_conversation(folder: Path, conversation: Conversation) -> None:
 
 
 def kept_conversation(environ: Mapping[str, str], run: str, agent_id: str) -> str:
-    """Return the end of the agent's conversation that the run with this id kept; empty where it kept none."""
+    """Return the end of the agent's conversation that the run with this id kept; empty if it kept none."""
     folder = _folder_of(environ, run)
     if folder is None:
         return ""

@@ -45,7 +45,7 @@ _PARTIAL = tuple(f"status {number}" for number in _PARTIAL_STATUS)
 async def pull_local(mngr: Mngr, work_dir: Path, staging: Path, *, bundle_base: str = "") -> None:
     """Copy the out folder of a local agent. `bundle_base`: first bundle its commits over this one.
 
-    Raises ToolError, and ValueError where the out folder is no plain folder.
+    Raises ToolError, and ValueError if the out folder is no plain folder.
     """
     for folder in (work_dir, work_dir / ".selftest", work_dir / OUT):
         try:

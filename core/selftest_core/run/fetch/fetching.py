@@ -40,7 +40,7 @@ NOTHING_TAKEN = Taken()
 class Fetched:
     """The result of a fetch. `reason`: why a file that is there is no outcome. `failure`: why the fetch failed.
 
-    `screen`: the agent's last screen, only where it is given up without an outcome. `error`: the API error that its
+    `screen`: the agent's last screen, only if it is given up without an outcome. `error`: the API error that its
     conversation ended with.
     """
 
@@ -59,7 +59,7 @@ class OwnDiskError(SelftestError):
 
 
 def refuse_own_disk(error: Exception, *places: Path | None) -> None:
-    """Raise OwnDiskError where our own full disk caused this error, so that no agent is blamed."""
+    """Raise OwnDiskError if our own full disk caused this error, so that no agent is blamed."""
     is_own = isinstance(error, OSError) and error.errno in _FULL
     is_full = isinstance(error, ToolError) and any(_is_full(place) for place in places if place is not None)
     if is_own or is_full:
@@ -77,7 +77,7 @@ def _is_full(place: Path) -> bool:
 async def fetch(
     member: Member, crew: Crew, folder: RunFolder, bundles: Bundles, policy: Policy, *, is_last: bool
 ) -> Fetched:
-    """Fetch what the agent left; keep it where it has a complete outcome, or where this `is_last`.
+    """Fetch what the agent left; keep it if it has a complete outcome, or where this `is_last`.
 
     Errors of the agent or of mngr become `failure`. Raises OwnDiskError.
     """

@@ -91,7 +91,7 @@ class MngrConversations:
         return provider_for(self._plan, member) == LOCAL_PROVIDER
 
     async def _fetched(self, member: Member) -> Transcript:
-        """Fetch the transcript of a remote agent. Raises ToolError where nothing answers."""
+        """Fetch the transcript of a remote agent. Raises ToolError if nothing answers."""
         done = await self._mngr.call(exec_arguments((member,), transcript_script(), _TIMEOUT - 10.0), timeout=_TIMEOUT)
         answers = tuple(parse_exec(done.stdout).values())
         if answers and answers[0][0]:

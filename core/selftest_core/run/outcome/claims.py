@@ -63,9 +63,9 @@ NOT_ISOLATED = "none"
 
 type ClaimVerifierMaker = Callable[[RunPlan, Config, Mapping[str, str]], ClaimVerifier]
 type IsolationChooser = Callable[[Config, Mapping[str, str]], ChosenIsolation]
-"""Tries how tests can be isolated here. Raises RefusedError where the setting requires what does not work."""
+"""Tries how tests can be isolated here. Raises RefusedError if the setting requires what does not work."""
 
 
 def claims_green(outcome: Outcome, end: End) -> bool:
-    """True where an agent says that its test passes, and nothing that it says besides ends the test otherwise."""
+    """True if an agent says that its test passes, and nothing that it says besides ends the test otherwise."""
     return outcome.tests_passing_after is True and end.group in (Group.SUCCEEDED, Group.UNCHANGED)

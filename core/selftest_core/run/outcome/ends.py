@@ -1,6 +1,6 @@
 """The possible ends of a test: one table, from which labels, counts, groups and exit codes are derived.
 
-To add an end: add a row to `End`, and decide it in `outcome.verdict` (from an agent's report) or in
+To add an end: add a row to `End`, and decide it in `outcome.reported_end` (from an agent's report) or in
 `conduct.policy` (from what the conductor sees). Only a new `Group` also needs a row in `selftest_tui.run.words`.
 """
 
@@ -24,12 +24,12 @@ class Group(StrEnum):
 
     @property
     def is_open(self) -> bool:
-        """True where work is left for a person: a run with such an end exits with 1."""
+        """True if work is left for people: a run with such an end exits with 1."""
         return self not in (Group.SUCCEEDED, Group.UNCHANGED)
 
     @property
     def is_clustered(self) -> bool:
-        """True where tests with the same cause are shown as one cluster."""
+        """True if tests with the same cause are shown as one cluster."""
         return self in (Group.FAILED, Group.BLOCKED)
 
 

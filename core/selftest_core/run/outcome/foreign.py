@@ -20,7 +20,7 @@ from selftest_core.errors import UsageError
 from selftest_core.fleet.clusters import Failure, cluster
 from selftest_core.frozen import dataclass
 from selftest_core.run.outcome.ends import End
-from selftest_core.run.outcome.outcome import verdict
+from selftest_core.run.outcome.outcome import reported_end
 from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class ForeignTest:
-    """One file. `test`: from its fields, else the name of its folder. `outcome`: None where unreadable."""
+    """One file. `test`: from its fields, else the name of its folder. `outcome`: None if unreadable."""
 
     test: str
     agent: str
@@ -142,7 +142,7 @@ def _read(folder: Path, path: Path) -> ForeignTest | Joining | None:
     except UnreadableOutcomeError as error:
         return _unreadable(folder, path, error.detail, fields or {})
     test, agent = _names(folder, path, outcome.more)
-    return ForeignTest(test, agent, path, verdict(outcome, has_commits=None), outcome)
+    return ForeignTest(test, agent, path, reported_end(outcome, has_commits=None), outcome)
 
 
 def _content(path: Path) -> bytes:

@@ -37,7 +37,7 @@ class ChangeStatus(StrEnum):
 
 
 class EscalationKind(StrEnum):
-    """The known kinds of reports to a person."""
+    """The known kinds of reports to a user."""
 
     BLOCKER = "BLOCKER"
     SHARED_PATTERN = "SHARED_PATTERN"
@@ -76,7 +76,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """Something that the agent reports to a person."""
+    """Something that the agent reports to a user."""
 
     kind: str
     title: str
@@ -107,8 +107,8 @@ class Outcome:
     more: Mapping[str, Any]
 
 
-def verdict(outcome: Outcome, has_commits: bool | None) -> End:
-    """Decide the end that an outcome claims. `has_commits`: the agent's branch has commits; None where unknown.
+def reported_end(outcome: Outcome, has_commits: bool | None) -> End:
+    """Decide the end that an outcome claims. `has_commits`: the agent's branch has commits; None if unknown.
 
     Blocked comes before red: the prompt tells a blocked agent to leave its test red. A fix of the product without a
     commit is red: there is nothing that could make the test pass.
@@ -124,7 +124,7 @@ def verdict(outcome: Outcome, has_commits: bool | None) -> End:
 
 
 def lacks_its_commit(outcome: Outcome, *, has_commits: bool | None) -> bool:
-    """True where an agent claims a fix of the product, and its branch has no commit."""
+    """True if an agent claims a fix of the product, and its branch has no commit."""
     return has_commits is False and any(
         _is(change.kind, ChangeKind.FIX_IMPL) and _is(change.status, ChangeStatus.SUCCEEDED)
         for change in outcome.changes
@@ -147,7 +147,7 @@ def evidence(outcome: Outcome, end: End, *, has_commits: bool = True) -> str:
 
 
 def _is_block(escalation: Escalation) -> bool:
-    """True where the agent cannot continue without a person."""
+    """True if the agent cannot continue without a user."""
     blocks = (EscalationKind.BLOCKER, EscalationKind.FIX_DIRECTION_AMBIGUOUS)
     return any(_is(escalation.kind, kind) for kind in blocks)
 

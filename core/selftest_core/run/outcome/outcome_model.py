@@ -93,7 +93,7 @@ class EscalationShape(_Shape):
 
 
 class ImportanceShape(_Shape):
-    """How important your change is to users of the program."""
+    """Importance of your change to users of the program."""
 
     level: str = Field(json_schema_extra={"enum": ["critical", "high", "normal", "low"]})
     reason: Markdown = ""

@@ -72,7 +72,7 @@ def setup_script(command: str, folder: PurePosixPath) -> str:
 
 
 def seconds_of(done: Completed) -> float | None:
-    """Parse the duration of the setup from the output of `mngr create`; None where there was no setup."""
+    """Parse the duration of the setup from the output of `mngr create`; None if there was no setup."""
     found = _DONE.search(done.stderr) or _DONE.search(done.stdout)
     return float(found[1]) if found is not None else None
 

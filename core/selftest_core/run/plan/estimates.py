@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.source import Size
 
 FIRST_GUESS = 600.0
-"""Seconds of an agent where nothing was measured: the order of magnitude only."""
+"""Seconds of an agent if nothing was measured: the order of magnitude only."""
 _MOST_RUNS = 10
 """Earlier runs that are read for an estimate."""
 _LEAST_LAUNCHES = 3
@@ -44,7 +44,7 @@ class Typical:
     """The usual duration and cost of one agent. `basis`: the source of `seconds`, such as `the median of run …`.
 
     `usd`: metered by earlier runs. `making`: seconds from one launch to the next, measured in the run `making_run`;
-    None where that is unknown.
+    None if that is unknown.
     """
 
     seconds: float = FIRST_GUESS
@@ -68,7 +68,7 @@ class Estimates:
     """All estimates. `seconds`: the whole run; `longest`: if every agent runs to its timeout. `usd`: all agents, None
     where the cost of one is unknown; `affordable`: number of agents that the budget pays for, None without a budget.
 
-    `disk`: bytes on this machine, `disk_each` on each remote host, None where the size is unknown.
+    `disk`: bytes on this machine, `disk_each` on each remote host, None if the size is unknown.
     """
 
     tests: int
@@ -213,7 +213,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def typical(repository: Path, plan: RunPlan) -> Typical | None:
-    """Measure the newest earlier runs with agents of this type and place; None where there is none.
+    """Measure the newest earlier runs with agents of this type and place; None if there is none.
 
     The time is the median of the newest run, the dollars are the average of the newest run that metered any.
     """
@@ -239,7 +239,7 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
 
 
 def _is_complete(row: RunRow) -> bool:
-    """True where the agent ended its work itself: a crash or a timeout tells nothing about the usual duration."""
+    """True if the agent ended its work itself: a crash or a timeout tells nothing about the usual duration."""
     return row.end is not None and row.end.is_reported
 
 

@@ -33,7 +33,7 @@ _MOST_NAMES = 20
 
 @dataclass(frozen=True, slots=True)
 class OfferedTest:
-    """One test. `reasons`: why it was selected, empty where all tests run. `blocks`: number of blocks that it cites."""
+    """One test. `reasons`: why it was selected, empty if all tests run. `blocks`: number of blocks that it cites."""
 
     node_id: str
     reasons: tuple[str, ...]
@@ -52,7 +52,7 @@ class Uncollected:
 class Offer:
     """The preview of a run that is ready to start. Times in seconds, disk in bytes; None is unknown.
 
-    `base_name`: the user's name of the base. `affected_by`: the user's name of that commit, empty where all tests run.
+    `base_name`: the user's name of the base. `affected_by`: the user's name of that commit, empty if all tests run.
     `found`: number of tests, of which `tests` were selected. `deselected`: number that pytest's arguments deselected.
     `free`: free bytes where the copies will be. `withheld`: variables of the user that are hidden from agents.
     """

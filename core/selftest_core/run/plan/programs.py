@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.source import Source
 
 ELSEWHERE = ("python", "-m", "pytest")
-"""pytest for agents on other machines, where nothing is set."""
+"""pytest for agents on other machines, if nothing is set."""
 _LARGEST = 64 * 1024
 
 

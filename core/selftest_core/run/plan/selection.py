@@ -53,7 +53,7 @@ class CollectionRequest:
 
 @dataclass(frozen=True, slots=True)
 class SelectedTests:
-    """The result. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty where all
+    """The result. `broken`: files that cannot be collected, each once. `picked`: reasons by node id, empty if all
     tests are selected. `blocks`: the blocks that each test function cites. `found`: number of tests before that.
     `notes`: warnings for the user.
     """

@@ -30,7 +30,7 @@ _DISK_BLOCK = 4096
 @dataclass(frozen=True, slots=True)
 class Size:
     """The size of the base. `checkout`: bytes of a work tree on disk. `history`: bytes of the packed objects that are
-    reachable from the base, None where counting takes too long.
+    reachable from the base, None if counting takes too long.
     """
 
     files: int

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftest_core.run.outcome.outcome import ChangeKind, Importance, Location, Outcome, verdict
+from selftest_core.run.outcome.outcome import ChangeKind, Importance, Location, Outcome, reported_end
 from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, outcome_schema, parse_outcome
 
 THEIRS: dict[str, Any] = {
@@ -60,7 +60,7 @@ def test_an_outcome_of_their_shape_is_read_with_all_that_we_do_not_know() -> Non
     assert outcome.escalations[0].locations == (Location("shop/cart.py", 12), Location("shop/pay.py", None))
     assert outcome.importance is None
     assert outcome.more == {"harness_version": {"major": 3}}
-    assert verdict(outcome, has_commits=True) == "succeeded"
+    assert reported_end(outcome, has_commits=True) == "succeeded"
 
 
 def test_importance_is_ours_and_its_level_may_be_any_word() -> None:
@@ -145,7 +145,7 @@ def test_any_bytes_are_an_outcome_or_are_refused(data: bytes) -> None:
     except UnreadableOutcomeError as error:
         reason = error.detail
     else:
-        reason = verdict(outcome, has_commits=False)
+        reason = reported_end(outcome, has_commits=False)
         json.dumps(dict(outcome.more), allow_nan=False).encode()
     assert reason
 
@@ -180,7 +180,7 @@ def change(status: str) -> dict[str, Any]:
     ],
 )
 def test_the_verdict_follows_the_contract(fields: dict[str, Any], has_commits: bool, expected: str) -> None:
-    assert verdict(parsed(**fields), has_commits) == expected
+    assert reported_end(parsed(**fields), has_commits) == expected
 
 
 def test_the_printed_schema_takes_what_is_read_and_names_the_known_words() -> None:

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from selftest_core.errors import ConfigError
-from selftest_core.run.outcome.outcome import verdict
+from selftest_core.run.outcome.outcome import reported_end
 from selftest_core.run.outcome.outcome_file import outcome_schema, parse_outcome
 from selftest_core.run.plan.plan import PlannedTest, RunPlan
 from selftest_core.run.plan.prompt import (
@@ -66,7 +66,7 @@ def test_the_schema_in_the_prompt_is_the_one_that_reads_and_its_example_is_read(
     assert "deprecated" in json.dumps(outcome_schema())
     assert "deprecated" not in prompt
     jsonschema.validate(example, schema)
-    assert verdict(parse_outcome(json.dumps(example).encode()), has_commits=True) == "succeeded"
+    assert reported_end(parse_outcome(json.dumps(example).encode()), has_commits=True) == "succeeded"
 
 
 def test_the_end_is_a_time_of_day_with_its_zone_and_counts_from_the_attempts_own_begin() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The text. `is_sent` is False where the dialog was left; `with_enter`: press Enter after the text."""
+    """The text. `is_sent` is False if the dialog was left; `with_enter`: press Enter after the text."""
 
     text: str
     is_sent: bool

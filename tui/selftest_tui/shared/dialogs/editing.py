@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def editor_of(environ: Mapping[str, str]) -> str:
-    """The command of the editor, from VISUAL or EDITOR; "" where neither is set."""
+    """The command of the editor, from VISUAL or EDITOR; "" if neither is set."""
     return environ.get("VISUAL") or environ.get("EDITOR") or ""
 
 

@@ -124,7 +124,7 @@ class Layout[L]:
         self._renew()
 
     def measure(self, lines: Iterable[tuple[Hashable, L]], now: float) -> bool:
-        """Look at lines, by key; True where a column needs more room than before. Seen objects cost a lookup."""
+        """Look at lines, by key; True if a column needs more room than before. Seen objects cost a lookup."""
         seen, needs, grew = self._seen, self._needs, False
         measured = [column for column in self.columns.columns if column.is_measured]
         for key, line in lines:

@@ -105,7 +105,7 @@ class GroupedTable[L, S: Lines[Any]](CursorTable[L]):
         self.relaid(first, self.changed_places(before, lines), cursor_before, was_empty=not before.lines)
 
     def go_to_key(self, key: str) -> bool:
-        """Put the cursor on a line or a group by its key; False where it is not shown."""
+        """Put the cursor on a line or a group by its key; False if it is not shown."""
         place = self.shown.places.get(key)
         if place is not None:
             self.go_to(place)

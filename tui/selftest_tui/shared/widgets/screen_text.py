@@ -82,7 +82,7 @@ def _number(text: str) -> int:
 
 
 def _colour(parts: list[int]) -> int | tuple[int, int, int] | None:
-    """The colour that the arguments of 38 or 48 name, None where they name none."""
+    """The colour that the arguments of 38 or 48 name, None if they name none."""
     match parts:
         case [5, index, *_] if index < 256:
             return index
