@@ -19,7 +19,7 @@ from selftest_core.git.diffs import compare_trees
 from selftest_core.review.candidate_branch import Decision, Line, Status, build_line
 from selftest_core.review.decisions import Decisions, Rule, decide, in_order, is_guarded, rule_of
 from selftest_core.review.dependencies import Dependents, find_dependents
-from selftest_core.review.publishing import publish, verify_line
+from selftest_core.review.publishing import check_by_rebuilding, publish
 from selftest_core.review.resolutions import answers_of
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def publish_review(
     joint, single = _split(plan, reviewed.order)
     items, joint_items = [change.item for change in single], [change.item for change in joint]
     answers = answers_of(reviewed.decisions.resolutions.values())
-    verify_line(line, folder, user.git_dir, environ, items, only_kept(reviewed), joint_items, answers)
+    check_by_rebuilding(line, folder, user.git_dir, environ, items, only_kept(reviewed), joint_items, answers)
     return publish(engine, user, plan.name, branch, line), line
 
 

@@ -131,7 +131,7 @@ def publish(engine: Engine, user: Git, review: str, branch: str, line: Line) -> 
     return ref
 
 
-def verify_line(
+def check_by_rebuilding(
     line: Line,
     folder: Path,
     source: Path,

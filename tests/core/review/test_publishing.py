@@ -17,7 +17,7 @@ from selftest_core.git.command import Git
 from selftest_core.git.objects import Commit
 from selftest_core.review.candidate_branch import Decision, Item, Line, build_line
 from selftest_core.review.engine import Engine
-from selftest_core.review.publishing import keep_candidate, publish, transfer, verify_line
+from selftest_core.review.publishing import check_by_rebuilding, keep_candidate, publish, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,6 +204,6 @@ def test_two_that_publish_at_once_leave_one_winner(bench: Bench, tmp_path: Path)
 def test_a_line_is_proved_by_laying_it_again(bench: Bench, tmp_path: Path) -> None:
     line = bench.line()
     source = bench.repository.folder / ".git"
-    verify_line(line, tmp_path, source, os.environ, bench.items, {}, ())
+    check_by_rebuilding(line, tmp_path, source, os.environ, bench.items, {}, ())
     with pytest.raises(RefusedError, match="cannot be verified"):
-        verify_line(line, tmp_path, source, os.environ, bench.items[:1], {}, ())
+        check_by_rebuilding(line, tmp_path, source, os.environ, bench.items[:1], {}, ())

@@ -14,7 +14,7 @@ from selftest_core.errors import RefusedError, UsageError
 from selftest_core.review.candidate_branch import Decision, Item, Line, Status, build_line, store_line
 from selftest_core.review.conflict_files import ConflictFile, choose, read_conflicts, read_copies, write_copies
 from selftest_core.review.engine import Engine
-from selftest_core.review.publishing import verify_line
+from selftest_core.review.publishing import check_by_rebuilding
 from selftest_core.review.resolutions import (  # fmt: skip
     Resolution,
     ResolutionMemory,
@@ -105,9 +105,9 @@ def test_a_resolved_line_is_proved_and_stored_as_it_was_laid(clash: Clash, tmp_p
     resolution = choose(clash.conflicts(clash.build_line(*items)), "theirs")
     line = clash.resolved(*items, by=resolution, stored=False)
     answers = answers_of([resolution])
-    verify_line(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, (), answers)
+    check_by_rebuilding(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, (), answers)
     with pytest.raises(RefusedError, match="cannot be verified"):
-        verify_line(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, ())
+        check_by_rebuilding(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, ())
     store_line(clash.engine, line, clash.engine.store.tree_of(clash.base))
     assert clash.text(line, "a") == "two\n"
     clash.engine.store.git.ask("fsck", "--strict", "--no-dangling", line.tip)
