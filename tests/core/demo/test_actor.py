@@ -16,7 +16,7 @@ import pytest
 from selftest_core import demo
 from selftest_core.demo.scenarios import CAST, Role, cast, files
 from selftest_core.demo.staging import PROGRAM, make_repository, pytest_command, write_stage
-from selftest_core.run.outcome.outcome import verdict
+from selftest_core.run.outcome.outcome import reported_end
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.tutorial.citations import read_tests
 from selftest_core.tutorial.coverage import cover
@@ -93,7 +93,7 @@ def test_each_of_the_cast_does_what_it_says(world: World, role: Role) -> None:
     if role.ends in ("crash", "unreadable"):
         return
     outcome = parse_outcome((stage.out / "outcome.json").read_bytes())
-    assert verdict(outcome, bool(subjects)) == role.ends
+    assert reported_end(outcome, bool(subjects)) == role.ends
     assert outcome.tests_passing_before == (role.ends == "unchanged")
     if subjects:
         assert outcome.tests_passing_after
@@ -148,7 +148,7 @@ def test_an_answer_is_waited_for_and_heard(world: World) -> None:
     assert "Understood: Refuse it" in plain(said)
     assert not (state / "permissions_waiting").exists()
     outcome = parse_outcome((stage.out / "outcome.json").read_bytes())
-    assert verdict(outcome, True) == "succeeded"
+    assert reported_end(outcome, True) == "succeeded"
     assert outcome.tests_passing_after
     assert stage.is_green()
 

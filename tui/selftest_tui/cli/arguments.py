@@ -7,6 +7,7 @@ that adds its own flags and its function; only the module of the command that wa
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,6 +16,8 @@ from selftest_core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from _typeshed import SupportsWrite
 
     from selftest_core.config import Key
     from selftest_tui.cli.command import AddCommand
@@ -62,6 +65,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message[:1].upper() + message[1:], "", f"See `{self.prog} --help`.")
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help. Raises OSError if that fails, which argparse's own method hides."""
+        (file or sys.stdout).write(self.format_help())
 
     def parse_known_args(  # type: ignore[override]  # our namespaces are the plain ones
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
