@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from selftest_core.git.history import HistoryCommit
     from selftest_core.review.changes.inputs import Inputs
+    from selftest_core.review.pull_request import VerifiedTests
 
 __all__ = ["BatchResult", "Request", "review"]
 
@@ -65,11 +66,19 @@ class BatchResult:
         return not self.reviewed.open and not self.reviewed.plan.left_out and not self.not_published
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of a check. `refusal`: why no ref may be written, empty to go on; `tests`: for the pull request."""
+
+    refusal: str = ""
+    tests: VerifiedTests | None = None
+
+
 class Check(Protocol):
     """A check of a review before any ref is written, such as a verification (`verify.batch`)."""
 
-    def __call__(self, engine: Engine, reviewed: Reviewed, inputs: Inputs, *, is_publishing: bool) -> str:
-        """Return why no ref may be written; empty to go on. `is_publishing`: a branch is to be published."""
+    def __call__(self, engine: Engine, reviewed: Reviewed, inputs: Inputs, *, is_publishing: bool) -> Checked:
+        """Check a review. `is_publishing`: a branch is to be published."""
         ...
 
 
@@ -78,7 +87,7 @@ def review(
     cwd: Path,
     environ: Mapping[str, str],
     say: Callable[[str], None] = lambda text: None,
-    check: Check = lambda engine, reviewed, inputs, *, is_publishing: "",
+    check: Check = lambda engine, reviewed, inputs, *, is_publishing: Checked(),
 ) -> BatchResult:
     """Apply the decisions, update the candidate, and publish if asked; `say` is called with the names of slow steps.
 
@@ -97,9 +106,9 @@ def review(
         reviewed = apply_decisions(engine, plan, decisions)
         why_not = "" if request.publish is None else _not_published(engine, reviewed)
         is_publishing = request.publish is not None and not why_not
-        refused = check(engine, reviewed, inputs, is_publishing=is_publishing)
-        if refused:
-            return BatchResult(reviewed, None, None, run=run, refused=refused)
+        checked = check(engine, reviewed, inputs, is_publishing=is_publishing)
+        if checked.refusal:
+            return BatchResult(reviewed, None, None, run=run, refused=checked.refusal)
         if inputs.folder is None:  # the branches of a run have refs already
             keep_sources(user, inputs.name, (branch.tip for branch in inputs.targets.branches))
         candidate = keep_candidate(engine, user, plan.name, reviewed.line)
@@ -115,7 +124,7 @@ def review(
                 say(f"{error.title}: {error.detail}")
     address = None
     if request.pr and published is not None:
-        address = _open_pull_request(inputs, user, reviewed, published, environ)
+        address = _open_pull_request(inputs, user, reviewed, published, environ, checked.tests)
     return BatchResult(reviewed, candidate, published, commits, run, address, not_published=why_not)
 
 
@@ -127,7 +136,12 @@ def _not_published(engine: Engine, reviewed: Reviewed) -> str:
 
 
 def _open_pull_request(
-    inputs: Inputs, user: Git, reviewed: Reviewed, published: tuple[str, Line], environ: Mapping[str, str]
+    inputs: Inputs,
+    user: Git,
+    reviewed: Reviewed,
+    published: tuple[str, Line],
+    environ: Mapping[str, str],
+    tests: VerifiedTests | None,
 ) -> str:
     notes = {
         change.oid: reviewed.decisions.notes[source.oid]
@@ -136,5 +150,7 @@ def _open_pull_request(
         if source.oid in reviewed.decisions.notes
     }
     ref, line = published
-    text = write_pull_request(reviewed, line, notes=notes, evidence=inputs.evidence, clusters=inputs.clusters)
+    text = write_pull_request(
+        reviewed, line, notes=notes, evidence=inputs.evidence, clusters=inputs.clusters, verified=tests
+    )
     return open_for(ref, find_main(user, inputs.base_name, inputs.targets.base), inputs, environ, text)

@@ -5,6 +5,8 @@ An unreadable outcome counts as missing here; the run reports it at its test.
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from selftest_core.run.outcome.outcome import Outcome
     from selftest_core.run.store import RunFolder
 
+VERIFIED = "verified.json"
 _TRANSCRIPT = "transcript.txt"
 _MOST_RECORDINGS = 20
 _LONGEST_SAID = 16 * 1024
@@ -66,9 +69,32 @@ def _is_of(evidence: Evidence, folder: RunFolder, row: RunRow) -> bool:
     return evidence.end == row.end and evidence.outcome.parent == folder.attempt(row.member)
 
 
-def claims_of(evidence: Mapping[str, Evidence]) -> dict[str, Claims]:
-    """The claims of each agent that the ranking uses."""
-    return {agent: Claims(one.importance, one.turned_green) for agent, one in evidence.items()}
+def claims_of(
+    evidence: Mapping[str, Evidence], verified: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, Claims]:
+    """The claims of each agent that the ranking uses; tests that are `verified` as fixed, by agent, instead."""
+    verified = verified or {}
+    found = {agent: Claims(one.importance, one.turned_green) for agent, one in evidence.items()}
+    for agent, tests in verified.items():
+        importance = found[agent].importance if agent in found else None
+        found[agent] = Claims(importance, tests, is_verified=True)
+    return found
+
+
+def read_verified(home: Path) -> dict[str, tuple[str, ...]]:
+    """Read the tests that the last verification of a review showed as fixed, by agent; empty where there was none."""
+    try:
+        data = json.loads((home / VERIFIED).read_text(encoding="utf-8"))
+        return {str(agent): tuple(str(test) for test in tests) for agent, tests in data.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def write_verified(home: Path, fixed: Mapping[str, tuple[str, ...]]) -> None:
+    """Keep which tests of each agent are fixed, for the ranking when the review is opened again. Raises OSError."""
+    draft = home / f"{VERIFIED}.{os.getpid()}"
+    draft.write_text(json.dumps(fixed), encoding="utf-8")
+    draft.replace(home / VERIFIED)
 
 
 def _evidence(folder: RunFolder, row: RunRow) -> Evidence:

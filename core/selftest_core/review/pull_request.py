@@ -1,8 +1,9 @@
 """The text of a pull request, and opening it with `gh`.
 
-The text lists the changes, how they were decided, their agents, the tests that the agents claim (not run again), what
-weakens a test, and what was reverted, is in conflict, or is open. Texts of agents stand in code spans, where they
-cannot mention a user (`@name`), close an issue (`fixes #1`) or render; the user's notes stand as written.
+The text lists the changes, how they were decided, their agents, the tests (as verified on exactly this branch, else as
+claimed by the agents), what weakens a test, and what was reverted, is in conflict, or is open. Texts of agents stand in
+code spans, where they cannot mention a user (`@name`), close an issue (`fixes #1`) or render; the user's notes stand as
+written.
 
 Opening it pushes that one branch without hooks, and runs the user's own `gh` with their environment.
 """
@@ -46,6 +47,15 @@ class PullRequest:
     body: str
 
 
+@dataclass(frozen=True, slots=True)
+class VerifiedTests:
+    """Our own run of the tests of a tree. `tests`: node ids, each with its verdict in words; `says`: how, and where."""
+
+    tree: str
+    says: str
+    tests: tuple[tuple[str, str], ...]
+
+
 def write_pull_request(
     reviewed: Reviewed,
     kept: Line,
@@ -53,10 +63,12 @@ def write_pull_request(
     notes: Mapping[str, str] | None = None,
     evidence: Mapping[str, Evidence] | None = None,
     clusters: Sequence[tuple[str, int]] = (),
+    verified: VerifiedTests | None = None,
 ) -> PullRequest:
     """Write the text for the branch of what is kept.
 
-    `notes` by oid; `clusters`: failures by cause, with the number of tests.
+    `notes` by oid; `clusters`: failures by cause, with the number of tests. `verified` counts only where it is of
+    exactly this branch.
     """
     notes, evidence = notes or {}, evidence or {}
     changes = {change.oid: change for change in reviewed.order}
@@ -74,7 +86,8 @@ def write_pull_request(
     parts += _section("Fixes", [_row(change, notes) for change in fixes])
     parts += _section("Tests, docs and build files", [_row(change, notes) for change in others])
     parts += _section("Kept, and weakens a test", [_weakening_row(change) for change in applied if change.weakenings])
-    parts += _section("Tests", _tests(agents, evidence))
+    is_verified = verified is not None and verified.tree == kept.tree
+    parts += _section("Tests", _verified_tests(verified) if verified and is_verified else _tests(agents, evidence))
     parts += _section("Failures by cause", [f"- {_code(sign)}: {_count(count, 'test')}" for sign, count in clusters])
     parts += _section("Reverted", [_row(change, notes) for change in reverted])
     parts += _section("In conflict, so not included", [_row(change, notes) for change in held])
@@ -188,6 +201,12 @@ def _tests(agents: Sequence[str], evidence: Mapping[str, Evidence]) -> list[str]
             word = {True: "passes", False: "fails", None: "no result"}[claim]
             rows.append(f"- {_code(test)}: {word}, reported by {_code(agent)}")
     return [*rows, "", "Claimed by the agents; not run again."] if rows else []
+
+
+def _verified_tests(verified: VerifiedTests) -> list[str]:
+    """Our own verdicts, and how they were made."""
+    rows = [f"- {_code(test)}: {words}" for test, words in verified.tests]
+    return [verified.says, *([""] if rows else []), *rows]
 
 
 def _code(text: str) -> str:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.collect_changes import Branch, Change
     from selftest_core.review.changes.inputs import Inputs, Request
     from selftest_core.review.conflict_files import ConflictFile
-    from selftest_core.review.pull_request import PullRequest
+    from selftest_core.review.pull_request import PullRequest, VerifiedTests
     from selftest_core.review.resolutions import Resolution
     from selftest_core.review.review_log import Subject
 
@@ -344,14 +344,19 @@ class ReviewSession:
         self.state = replace(self.state, published=published)
         return published
 
-    def pull_request(self) -> PullRequest:
-        """Write the title and the text of a pull request for what is kept now."""
+    def pull_request(self, verified: VerifiedTests | None = None) -> PullRequest:
+        """Write the title and the text of a pull request for what is kept now. `verified`: our own run of its tests."""
         state, kept = self.state, build_kept_line(self._engine, self.state.reviewed)
         return write_pull_request(
-            state.reviewed, kept, notes=state.notes, evidence=state.evidence, clusters=self._inputs.clusters
+            state.reviewed,
+            kept,
+            notes=state.notes,
+            evidence=state.evidence,
+            clusters=self._inputs.clusters,
+            verified=verified,
         )
 
-    def open_pull_request(self) -> str:
+    def open_pull_request(self, verified: VerifiedTests | None = None) -> str:
         """Push what was published and open a pull request for it with `gh`; returns its address.
 
         Raises RefusedError where what is kept now is not published, or the target branch is unknown; ToolError.
@@ -359,7 +364,7 @@ class ReviewSession:
         published = self.state.published
         if published is None or not published.is_current:
             raise RefusedError("What is kept now is not published", "Publish it first.")
-        return open_for(published.ref, self.state.main, self._inputs, self._environ, self.pull_request())
+        return open_for(published.ref, self.state.main, self._inputs, self._environ, self.pull_request(verified))
 
     @property
     def branches(self) -> tuple[Branch, ...]:

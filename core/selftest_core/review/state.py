@@ -16,7 +16,7 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.plan import Targets, make_plan
 from selftest_core.review.changes.similar_changes import find_similar, hot_files
 from selftest_core.review.decisions import without_missing
-from selftest_core.review.evidence import claims_of
+from selftest_core.review.evidence import claims_of, read_verified
 from selftest_core.review.resolutions import Resolution, ResolutionMemory
 from selftest_core.review.review_log import decisions_of
 
@@ -117,7 +117,7 @@ class StateBuilder:
     def collect(self, subject: Subject, inputs: Inputs, *, may_be_empty: bool = True) -> None:
         """Read the branches and make the plan. Raises UsageError where there is nothing to review."""
         targets = Targets(subject.base, subject.base, subject.branches, subject.is_linear, id=self._name)
-        store, claims = self._engine.store, claims_of(inputs.evidence)
+        store, claims = self._engine.store, claims_of(inputs.evidence, read_verified(self._home))
         self._plan = make_plan(store, targets, claims, inputs.left_out, may_be_empty=may_be_empty)
         self._similar, self._hot = find_similar(store, self._plan.changes), hot_files(self._plan.changes)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.review.apply_decisions import apply_decisions
-from selftest_core.review.batch import review
+from selftest_core.review.batch import Checked, review
 from selftest_core.review.changes.inputs import home_of
 from selftest_core.review.changes.plan import make_plan
 from selftest_core.review.decisions import Decisions, read_decisions
@@ -17,7 +17,7 @@ from selftest_core.review.repository import find_review
 from selftest_core.review.session import DECISIONS
 from selftest_core.verify.review_verifier import ReviewVerifier
 from selftest_core.verify.verdicts import Verdict
-from selftest_core.verify.verification import Verified
+from selftest_core.verify.verification import Verified, verified_tests
 
 if TYPE_CHECKING:
     import threading
@@ -115,7 +115,7 @@ def review_verified(
     """
     answers: list[Answer] = []
 
-    def check(engine: Engine, reviewed: Reviewed, inputs: Inputs, *, is_publishing: bool) -> str:
+    def check(engine: Engine, reviewed: Reviewed, inputs: Inputs, *, is_publishing: bool) -> Checked:
         begun = time.monotonic()
         top, home = inputs.place.top, home_of(inputs, inputs.name)
         is_whole_suite = verifying.is_whole_suite or config.verify_all
@@ -132,8 +132,10 @@ def review_verified(
         seconds = time.monotonic() - begun
         answers.append(Answer(reviewed, candidate, verifier.isolation, seconds, _run_of(inputs), published))
         if published is None or not verifying.is_required or published.verified is Verified.PASSED:
-            return ""
-        return f"the tree that would be published, {published.tree[:12]}, is not verified: {why_not_passed(published)}"
+            tests = None if published is None else verified_tests(published, verifier.isolation)
+            return Checked(tests=tests)
+        why = why_not_passed(published)
+        return Checked(f"the tree that would be published, {published.tree[:12]}, is not verified: {why}")
 
     result = review(verifying.request, cwd, environ, say, check)
     return result, answers[0]

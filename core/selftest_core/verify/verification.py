@@ -15,6 +15,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
 from selftest_core.review.candidate_branch import Status, build_line
 from selftest_core.review.changes.kinds import Kind, kind_of_path
+from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
     from selftest_core.verify.results import Results
+    from selftest_core.verify.sandbox import Isolation
     from selftest_core.verify.schedule import Report
     from selftest_core.verify.verdicts import Execution
     from selftest_core.verify.verifier import Progress, Verifier
@@ -94,6 +96,23 @@ class Verification:
     def flaky(self) -> tuple[str, ...]:
         """Tests that are flaky, or depend on the order."""
         return tuple(one.test for one in self.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
+
+
+def verified_tests(verification: Verification, isolation: Isolation) -> VerifiedTests:
+    """Say for a pull request what was verified, how, and where."""
+    counts = Counter(one.after for one in verification.tests)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "no test"
+    suite = "the whole suite" if verification.is_whole_suite else "the tests that the changes own or affect"
+    where = f"in a sandbox ({isolation.kind})" if isolation.is_isolated else "not isolated"
+    says = (
+        f"Verified: {verification.verified}. On exactly this branch (tree {verification.tree[:12]}) selftest-tui ran "
+        f"{suite}, {where}: {verdicts}. Red tests were repeated in new processes."
+    )
+    rows = []
+    for one in verification.tests:
+        before = f" (before: {one.before})" if one.before is not None else ""
+        rows.append((one.test, f"{one.after}, {one.effect}{before}"))
+    return VerifiedTests(verification.tree, says, tuple(rows))
 
 
 class ReviewLine:

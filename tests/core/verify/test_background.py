@@ -18,7 +18,7 @@ from selftest_core.review.evidence import Evidence
 from selftest_core.review.session import ReviewSession
 from selftest_core.verify.background.background_verifier import BackgroundVerifier, Phase, Wanted
 from selftest_core.verify.background.note import Started
-from selftest_core.verify.verification import Mark, Verified
+from selftest_core.verify.verification import Mark, Verified, verified_tests
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -123,6 +123,19 @@ def test_it_follows_the_decisions_and_undo_costs_nothing(shop: Shop) -> None:
         one.until_done()
         kept = one.verifier.state.finished[one.session.state.kept_line.tree]
         assert kept.verified is Verified.PASSED
+        assert one.verifier.state.isolation is not None
+        told = one.session.pull_request(verified_tests(kept, one.verifier.state.isolation)).body
+        assert f"(tree {kept.tree[:12]}) selftest-tui ran" in told
+        assert "- `tests/test_ada.py::test_f`: green, fixed (before: red)" in told
+        assert "Claimed by the agents" not in told
+        stale = one.session.decide([one.oid("ada")], Decision.REVERT)
+        assert stale.kept_line.tree != kept.tree
+        told = one.session.pull_request(verified_tests(kept, one.verifier.state.isolation)).body
+        assert "selftest-tui ran" not in told, "it speaks of exactly what is published"
+    with shop.reviewing("ada", "cat", "eve") as one:
+        why = {one.agent: ranked.why for ranked in one.session.state.plan.ranked for one in ranked.change.sources}
+        assert "1 test fixed, verified" in why["ada"]
+        assert "fixed" not in why["cat"], "what is claimed counts no more"
 
 
 def test_it_goes_on_where_it_was_left(shop: Shop) -> None:

@@ -469,13 +469,13 @@ class ReviewActions(ReviewVerifying):
         """Show the text of the pull request, from where gh opens it."""
         from selftest_tui.review.pull_request import PullRequestPage
 
-        state = self._state
-        request = await self.ask(lambda session: session.pull_request(), "writing the text")
+        state, verified = self._state, self.verified_tests()
+        request = await self.ask(lambda session: session.pull_request(verified), "writing the text")
         is_published = state.published is not None and state.published.is_current
         why_not = "" if is_published else "Publish first (P): gh opens a pull request of a branch that is there."
         page = PullRequestPage(request.title, request.body, why_not)
         if await self.app.push_screen_wait(page) is True:
-            said = await self.ask(lambda session: session.open_pull_request(), "gh opens the pull request")
+            said = await self.ask(lambda session: session.open_pull_request(verified), "gh opens the pull request")
             self.say(present.clean(str(said or "")) or "gh has opened it.", "Pull request")
 
     # the rest

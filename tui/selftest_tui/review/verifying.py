@@ -12,7 +12,7 @@ from selftest_core.journal import unwritten
 from selftest_core.verify.background.background_verifier import Phase, Wanted
 from selftest_core.verify.background.note import Started
 from selftest_core.verify.verdicts import Verdict
-from selftest_core.verify.verification import Verified
+from selftest_core.verify.verification import Verified, verified_tests
 from selftest_tui.review import words as review_words
 from selftest_tui.review.lines import MARKS, ReviewRow, subject_of
 from selftest_tui.review.moves import ReviewMoves
@@ -22,6 +22,7 @@ from selftest_tui.shared.dialogs.options import Options, Way
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from selftest_core.review.pull_request import VerifiedTests
     from selftest_core.review.state import ReviewState
     from selftest_core.verify.sandbox import Isolation
     from selftest_core.verify.verification import Verification
@@ -164,6 +165,14 @@ class ReviewVerifying(ReviewMoves):
             started = self.feed.verifier.started
             await self._start(whole=started is not None and started.is_whole_suite, kept=True)
         return chosen == "y"
+
+    def verified_tests(self) -> VerifiedTests | None:
+        """Return our own run of the tests of exactly what is kept, for the pull request; None where there is none."""
+        state, verification = self.state, self.feed.verification
+        if state is None or verification is None or verification.isolation is None:
+            return None
+        found = verification.finished.get(state.kept_line.tree)
+        return None if found is None else verified_tests(found, verification.isolation)
 
 
 def related(row: ReviewRow, rows: Sequence[ReviewRow]) -> list[str]:

@@ -1,8 +1,8 @@
 """The ranking of changes, with a reason for each.
 
 Tests, docs and build files come first, then implementation fixes. Each half is sorted by stated importance, number of
-agents with the same change, tests fixed (as claimed), later changes that build on it, few changes of other agents in
-its files, size, and id. The order of commits within a branch is kept.
+agents with the same change, tests fixed (verified where they were, else as claimed), later changes that build on it,
+few changes of other agents in its files, size, and id. The order of commits within a branch is kept.
 
 Only reports and counts are used: real dependencies and conflicts are known of a line, which needs an order first.
 """
@@ -35,10 +35,14 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claims of an agent beside its commits: their importance, and the tests that it fixed."""
+    """Claims of an agent beside its commits: their importance, and the tests that it fixed.
+
+    `is_verified`: the tests are not claimed, but what our own run of them showed.
+    """
 
     importance: str | None = None
     turned_green: tuple[str, ...] = ()
+    is_verified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class _Facts:
     meets: int
     files: int
     lines: int
+    is_verified: bool
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -63,7 +68,9 @@ class _Facts:
         """The facts as text, without zeros."""
         parts = [f"{LEVELS[self.level]} importance", _count(self.votes, "agent")]
         if self.turned_green:
-            parts.append(f"{_count(self.turned_green, 'test')} fixed as claimed")
+            parts.append(
+                f"{_count(self.turned_green, 'test')} fixed{', verified' if self.is_verified else ' as claimed'}"
+            )
         if self.built_on:
             parts.append(f"{_count(self.built_on, 'later change')} on top")
         if self.meets:
@@ -132,6 +139,7 @@ def _facts(
                 meets=sum(agents.isdisjoint(changes[other].agents) for other in beside),
                 files=len(change.paths),
                 lines=change.lines,
+                is_verified=all(claims[agent].is_verified for agent in agents if agent in claims),
             )
         )
     return found
