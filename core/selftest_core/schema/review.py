@@ -160,7 +160,17 @@ class TestLine(Line):
     purpose: Text = Field(description="The question that the run answers, such as candidate, repeat, bisect.")
     attempt: int | None = Field(description="Earlier runs of the test on this tree; null for a run without others.")
     result: Literal[
-        "passed", "failed", "error", "skipped", "xfailed", "xpassed", "timeout", "crashed", "missing", "not run"
+        "passed",
+        "failed",
+        "error",
+        "skipped",
+        "xfailed",
+        "xpassed",
+        "flaky",
+        "timeout",
+        "crashed",
+        "missing",
+        "not run",
     ]
     seconds: float | None
     reason: Text

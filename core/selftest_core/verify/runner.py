@@ -25,6 +25,7 @@ from selftest_core.verify.commands.contained import (
     link_made,
     place_of,
 )
+from selftest_core.verify.commands.junit import collect_reported, is_reported, run_reported
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ def run_tests(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Ran:
     """Run tests on the tree that is laid in the slot. Blocking; what `should_stop` ends is missing in the answer."""
+    if is_reported(testing.environment.command):
+        reported = run_reported(slot, tests, testing, should_stop)
+        for test, run in reported.items():
+            on_run(test, run)
+        return Ran(reported, 1)
     left = list(dict.fromkeys(tests))
     runs: dict[str, Execution] = {}
     processes = 0
@@ -78,11 +84,15 @@ def run_tests(
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The node ids in some files of a tree, and the errors by file; `reason`: why nothing can be trusted."""
+    """The node ids in some files of a tree, and the errors by file; `reason`: why nothing can be trusted.
+
+    `is_opaque`: a runner other than pytest, of which nobody knows the tests that a change affects.
+    """
 
     tests: tuple[str, ...]
     errors: Mapping[str, str]
     reason: str = ""
+    is_opaque: bool = False
 
 
 def collect_tests(
@@ -92,6 +102,9 @@ def collect_tests(
 
     What `should_stop` ends has a reason why nothing was collected.
     """
+    if is_reported(testing.environment.command):
+        tests, reason = collect_reported(slot, testing, should_stop)
+        return Collected(tests, {}, reason, is_opaque=True)
     return _Process(slot, [], testing, lambda _test, _run: None, should_stop).collect(files)
 
 

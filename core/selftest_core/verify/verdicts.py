@@ -24,6 +24,8 @@ class Result(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"
     XPASSED = "xpassed"
+    FLAKY = "flaky"
+    """A runner that repeats tests itself saw it fail and pass."""
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     MISSING = "missing"
@@ -39,7 +41,7 @@ class Result(StrEnum):
     @property
     def is_kept(self) -> bool:
         """May be stored as the result for its tree. Timeouts and crashes may come from the load of the machine."""
-        return self not in (Result.TIMEOUT, Result.CRASHED, Result.NOT_RUN)
+        return self not in (Result.FLAKY, Result.TIMEOUT, Result.CRASHED, Result.NOT_RUN)
 
 
 _RED = frozenset({Result.FAILED, Result.ERROR, Result.TIMEOUT, Result.CRASHED})
@@ -86,6 +88,8 @@ def verdict_of(runs: Sequence[Execution], alone: Execution | None = None) -> Ver
     results = [run.result for run in runs]
     if not results or Result.NOT_RUN in results:
         return Verdict.UNKNOWN
+    if Result.FLAKY in results:
+        return Verdict.FLAKY
     first = results[0]
     if Result.PASSED in results:
         return Verdict.GREEN if all(one is Result.PASSED for one in results) else Verdict.FLAKY

@@ -233,6 +233,7 @@ def verify_line(
         return _unknown(engine, reviewed, line, tree, collected.reason, is_whole_suite=is_whole_suite)
     line.assign(owned, evidence)
     affected = dict.fromkeys(test for one in owned.values() for test in one.affected)
+    is_whole_suite = is_whole_suite or collected.is_opaque
     suite = list(collected.tests if is_whole_suite else affected)
     if only:
         keeps = tuple(only)
@@ -248,7 +249,7 @@ def verify_line(
     return Verification(
         tree=tree,
         verified=_whole(report),
-        items=_items(engine, reviewed, line, owned, report),
+        items=_items(engine, reviewed, line, owned, report, is_opaque=collected.is_opaque),
         tests=report.tests,
         is_whole_suite=is_whole_suite,
         executions=driver.executions,
@@ -271,7 +272,7 @@ def _collect(
 ) -> tuple[Collected, dict[str, Owned]]:
     """Find the tests of the candidate, and which change owns which; from what was kept of the same line, if it is."""
     claims = {name: one.tests for name, one in sorted(evidence.items())}
-    about = ["gone", tree, is_whole_suite, [(change.oid, change.agents) for change in line.changes], claims]
+    about = ["gone, opaque", tree, is_whole_suite, [(change.oid, change.agents) for change in line.changes], claims]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     kept = results.find_plan(key)
     if kept is not None:
@@ -280,7 +281,7 @@ def _collect(
             oid: Owned(tuple(own), tuple(affected), claimed, gone)
             for oid, (own, affected, claimed, gone) in found["owned"].items()
         }
-        return Collected(tuple(found["tests"]), found["errors"]), owned
+        return Collected(tuple(found["tests"]), found["errors"], "", found["opaque"]), owned
 
     def files(root: Path) -> list[str]:
         return [] if is_whole_suite else list(files_with_tests(line.changes, evidence, root))
@@ -289,14 +290,35 @@ def _collect(
     if collected.reason:
         return collected, {}
     owned = find_owned(engine.store, line.changes, evidence, collected.tests, root)
+    if collected.is_opaque:
+        files_of = {change.oid: {one.path for one in change.paths} for change in line.changes}
+        owned = {oid: _with_tests_in(one, files_of[oid], collected.tests) for oid, one in owned.items()}
     shown = {oid: (one.own, one.affected, dict(one.claimed), dict(one.gone)) for oid, one in owned.items()}
-    results.keep_plan(key, json.dumps({"tests": collected.tests, "errors": dict(collected.errors), "owned": shown}))
+    plan = {
+        "tests": collected.tests, "errors": dict(collected.errors), "owned": shown, "opaque": collected.is_opaque
+    }  # fmt: skip
+    results.keep_plan(key, json.dumps(plan))
     return collected, owned
 
 
+def _with_tests_in(owned: Owned, paths: Collection[str], tests: Sequence[str]) -> Owned:
+    """Add the tests in files that a change touches: of other languages nothing finer is known."""
+    inside = [test for test in tests if test.partition("::")[0] in paths]
+    return replace(owned, own=tuple(dict.fromkeys((*owned.own, *inside))))
+
+
 def _items(
-    engine: Engine, reviewed: Reviewed, line: ReviewLine, owned: Mapping[str, Owned], report: Report
+    engine: Engine,
+    reviewed: Reviewed,
+    line: ReviewLine,
+    owned: Mapping[str, Owned],
+    report: Report,
+    *,
+    is_opaque: bool,
 ) -> dict[str, ItemVerdict]:
+    """Give each change its verdict. `is_opaque`: each may affect any test; those that it leaves as they were are many,
+    and not listed for each.
+    """
     tests = {one.test: one for one in report.tests}
     broke: dict[str, list[str]] = {}
     for one in report.tests:
@@ -309,8 +331,15 @@ def _items(
     }
     for change, item in zip(line.changes, line.items, strict=True):
         own = tuple(tests[test] for test in item.tests if test in tests)
-        affected = tuple(tests[test] for test in owned[change.oid].affected if test in tests)
-        found[change.oid] = _item(engine, change, own, affected, tuple(broke.get(change.oid, ())), owned[change.oid])
+        if is_opaque:
+            affected = tuple(one for one in report.tests if one not in own)
+        else:
+            affected = tuple(tests[test] for test in owned[change.oid].affected if test in tests)
+        verdict = _item(engine, change, own, affected, tuple(broke.get(change.oid, ())), owned[change.oid])
+        if is_opaque:
+            listed = [one for one in verdict.tests if one in own or one.effect is not Effect.KEPT]
+            verdict = replace(verdict, tests=tuple(listed))
+        found[change.oid] = verdict
     return found
 
 

@@ -291,3 +291,24 @@ def test_a_judge_that_rewrites_results_is_named_where_nothing_can_be_said(tmp_pa
     assert (item(found, "ada").verified, item(found, "eva").verified) == (Verified.UNKNOWN, Verified.UNKNOWN)
     assert "canary" in item(found, "ada").reason
     assert item(found, "eva").marks == (Mark.OWN_JUDGE,)
+
+
+def test_a_runner_other_than_pytest_names_the_culprit(tmp_path: Path) -> None:
+    """Nobody knows which tests a change of another language affects: all are run, and a red one is bisected."""
+    shop = Shop(tmp_path)
+    repository = shop.repository
+    script = (
+        "{ echo '<testsuite name=\"s\">'; for one in a b c; do\n"
+        "if grep -q $one good.txt; then echo \"<testcase name='$one'/>\"\n"
+        "else echo \"<testcase name='$one'><failure/></testcase>\"; fi; done; echo '</testsuite>'; } > $1\n"
+    )
+    repository.commit("A runner", {"run.sh": script, "good.txt": "a\nb\n"})
+    for name, text in (("ann", "a\nb\n\n\nc\n"), ("ben", "b\n")):
+        repository.git("checkout", "-q", "-b", name, "main")
+        repository.commit(f"Change {name}", {"good.txt": text}, name)
+    repository.git("checkout", "-q", "main")
+    found = shop.verify("ann", "ben", command="/bin/sh run.sh {junit}")
+    assert (item(found, "ann").verified, item(found, "ben").verified) == (Verified.PASSED, Verified.FAILED)
+    assert item(found, "ben").broke == ("s::a",)
+    assert {one.test: one.effect for one in item(found, "ann").tests} == {"s::a": Effect.BROKEN, "s::c": Effect.FIXED}
+    assert found.verification.is_whole_suite
