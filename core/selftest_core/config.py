@@ -82,7 +82,10 @@ CONFIG_KEYS = (
         choices=("both", "bell", "osc9", "off"),
     ),
     Key("notify_command", "text", "", "shell command to run when an agent needs you, once a minute for each cluster"),
-    Key("verify_command", "words", (), "what runs pytest to verify changes; empty: as pytest_command"),
+    Key(
+        "verify_command", "words", (),
+        "what runs pytest to verify changes, or a runner that writes JUnit XML to {junit}; empty: as pytest_command",
+    ),
     Key("verify_jobs", "count", 0, "test processes at once when changes are verified; 0: half the cores", 0),
     Key(
         "verify_timeout", "seconds", 600.0,
@@ -93,6 +96,10 @@ CONFIG_KEYS = (
         "agents' code runs when changes are verified: in a sandbox of bubblewrap where it works (auto), only so "
         "(require), or with all your rights (none)",
         choices=("auto", "require", "none"),
+    ),
+    Key(
+        "verify_readable", "paths", (),
+        "files and folders below your home that verified tests may read, such as a toolchain; all else there is hidden",
     ),
     Key("verify_network", "switch", False, "tests may use the network when changes are verified"),
     Key(
@@ -187,6 +194,7 @@ class Config:
     verify_jobs: int = _default("verify_jobs")
     verify_timeout: float = _default("verify_timeout")
     verify_isolation: Isolation = _default("verify_isolation")
+    verify_readable: tuple[str, ...] = _default("verify_readable")
     verify_network: bool = _default("verify_network")
     verify_on_arrival: bool = _default("verify_on_arrival")
     verify_all: bool = _default("verify_all")

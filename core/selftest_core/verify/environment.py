@@ -15,6 +15,7 @@ import os
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from selftest_core.verify.sandbox import MAX_DISK
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from selftest_core.config import Config
     from selftest_core.verify.sandbox import Isolation
 
 _ABOUT = (
@@ -86,6 +88,15 @@ class Testing:
     timeout: float = 600.0
     network: bool = False
     disk: int = MAX_DISK
+
+
+def find_testing(checkout: Path, config: Config, isolation: Isolation, environ: Mapping[str, str]) -> Testing:
+    """Find the way to run the tests of a checkout, as the settings say. Raises ToolMissingError, ToolFailedError."""
+    words = config.verify_command or config.pytest_command
+    found = find_environment(checkout, words, config.env, isolation, environ, config.setup_command)
+    more = tuple(path for name in config.verify_readable if (path := Path(name)).exists())
+    environment = replace(found, readable=(*found.readable, *more))
+    return Testing(environment, isolation, config.verify_timeout, config.verify_network)
 
 
 def find_uv(environ: Mapping[str, str]) -> Path | None:

@@ -18,7 +18,7 @@ from selftest_core.git.object_store import ObjectStore
 from selftest_core.paths import cache_folder
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, ClaimVerdict
-from selftest_core.verify.environment import Testing, find_environment
+from selftest_core.verify.environment import Testing, find_testing
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.results import Results
 from selftest_core.verify.runner import UNIMPORTABLE
@@ -134,11 +134,7 @@ class ArrivalVerifier:
         # What the user was told before the run holds: a sandbox that does not work now is no reason to go without.
         wanted = "none" if self._plan.verify_on_arrival == "none" else "require"
         isolation = choose_isolation(wanted, self._environ)
-        words = self._config.verify_command or self._config.pytest_command
-        environment = find_environment(
-            self._top, words, self._config.env, isolation, self._environ, self._config.setup_command
-        )
-        return Testing(environment, isolation, self._config.verify_timeout, self._config.verify_network)
+        return find_testing(self._top, self._config, isolation, self._environ)
 
     @cached_property
     def _project(self) -> str:

@@ -19,7 +19,7 @@ from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.paths import cache_folder
 from selftest_core.review.apply_decisions import only_what_is_kept
 from selftest_core.review.changes.inputs import own_folder
-from selftest_core.verify.environment import Testing, find_environment
+from selftest_core.verify.environment import find_testing
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.results import Results
 from selftest_core.verify.sandbox import choose_isolation
@@ -70,14 +70,14 @@ class ReviewVerifier:
         Raises RefusedError, also where another process verifies this review, and ToolError.
         """
         isolation = choose_isolation(config.verify_isolation, environ)
-        command = config.verify_command or config.pytest_command
-        environment = find_environment(top, command, config.env, isolation, environ, config.setup_command)
-        testing = Testing(environment, isolation, config.verify_timeout, config.verify_network)
+        testing = find_testing(top, config, isolation, environ)
         slots = cache_folder(environ) / "verify" / f"{home.name}-{home.stat().st_ino}"
         jobs = jobs_of(config, jobs)
         with contextlib.ExitStack() as resources:
             resources.enter_context(_locked(slots, home.name))
-            results = resources.enter_context(contextlib.closing(Results.open(own_folder(top), environment.digest)))
+            results = resources.enter_context(
+                contextlib.closing(Results.open(own_folder(top), testing.environment.digest))
+            )
             verifier = resources.enter_context(LocalVerifier(slots, engine.store.git, testing, jobs))
             return cls(engine, verifier, results, isolation, resources.pop_all())
         raise AssertionError("an ExitStack swallows nothing")

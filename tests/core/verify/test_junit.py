@@ -35,9 +35,8 @@ GOTESTSUM = """<testsuites><testsuite name="example.com/shop/cart" tests="2">
 <testcase classname="example.com/shop/tax" name="TestRound" time="0.1"/></testsuite></testsuites>"""
 PYTHON = """<testsuite><testcase classname="tests.test_cart.TestCart" name="test_sum[a]" time="0.1"/>
 <testcase classname="unknown.Suite" name="adds" file="./js/cart.test.js"/></testsuite>"""
-BOMB = """<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]><testsuite><testcase name="&z;"/></testsuite>""" % "".join(
-    f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(25)
-)
+ENTITIES = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(25))
+BOMB = f"""<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{ENTITIES}]><testsuite><testcase name="&z;"/></testsuite>"""
 
 
 def results(folder: Path, text: str) -> dict[str, Result]:
@@ -108,7 +107,7 @@ status=0
         passes) echo "<testcase classname='cases' name='$name' file='cases/$name'/>" ;;
         cuts) exit 0 ;;
         lies) echo "<testcase classname='cases' name='$name' file='cases/$name'/>"; status=3 ;;
-        *) echo "<testcase classname='cases' name='$name' file='cases/$name'><failure>no</failure></testcase>"; status=1 ;;
+        *) echo "<testcase classname='cases' name='$name' file='cases/$name'><failure/></testcase>"; status=1 ;;
         esac
     done
     echo '</testsuite>'

@@ -7,6 +7,7 @@ passed only when it was repeated is flaky, whatever the runner says of the whole
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections import defaultdict
@@ -157,12 +158,12 @@ def _execution(case: ElementTree.Element) -> Execution:
     try:
         seconds = float(case.get("time", ""))
     except ValueError:
-        seconds = None
+        seconds = math.nan
     parts = [] if result is Result.PASSED else [found[result].get("message"), found[result].text] if found else []
     parts += [child.text for child in case if child.tag in ("system-out", "system-err") and result is not Result.PASSED]
     text = "\n".join(part.strip() for part in parts if part and part.strip())
     reason = "it passed only when it was repeated" if result is Result.FLAKY else ""
-    return Execution(result, seconds, text[-_OUTPUT:], reason)
+    return Execution(result, seconds if math.isfinite(seconds) else None, text[-_OUTPUT:], reason)
 
 
 def _sum(runs: Sequence[Execution]) -> Execution:
