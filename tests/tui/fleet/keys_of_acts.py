@@ -24,7 +24,7 @@ from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.preferences import PreferenceStore
 from selftest_tui.tutorial.screen import TutorialScreen
-from tui.key_checks import does
+from tui.fleet.keys_of_table import does
 from tui.quiet import quiet
 
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ import scenes
 from selftest_tui.fleet.arrangement import Group, GroupBy, SortBy
 from selftest_tui.shared.dialogs.choose import Choose
 from selftest_tui.shared.preferences import PreferenceStore
-from tui.key_checks import does
+from tui.key_checks import KeyChecks
 
 if TYPE_CHECKING:
     from tui.driving import Driven
+
+does: KeyChecks[Driven] = KeyChecks()
 
 # moving
 

@@ -9,10 +9,10 @@ from selftest_tui.app.key_tables import TABLES, all_keys
 from selftest_tui.fleet.keys import FLEET
 from selftest_tui.shared.keys import Key, KeyTable, Where
 from tui.driving import driven
-from tui.fleet import keys_of_acts, keys_of_table
-from tui.key_checks import CHECKS
+from tui.fleet import keys_of_acts
+from tui.fleet.keys_of_table import does
 
-HAVE_THE_CHECKS = (keys_of_table, keys_of_acts)
+assert keys_of_acts, "its checks register themselves"
 
 PRESSED = [(key, name) for key in FLEET.rows if key.where is not Where.TYPING for name in key.keys]
 
@@ -20,12 +20,12 @@ PRESSED = [(key, name) for key in FLEET.rows if key.where is not Where.TYPING fo
 @pytest.mark.parametrize(("key", "name"), PRESSED, ids=[f"{key.action}:{name}" for key, name in PRESSED])
 async def test_every_key_does_what_the_table_says(key: Key, name: str) -> None:
     async with driven(scenes.few().view) as one:
-        await CHECKS[key.action](one, name)
+        await does.of[key.action](one, name)
 
 
 def test_no_key_is_left_out() -> None:
     elsewhere = {"leave_typing"}  # ctrl+] belongs to whoever is being typed into; pressed in test_typing
-    assert set(CHECKS) | elsewhere == {key.action for key in FLEET.rows}
+    assert set(does.of) | elsewhere == {key.action for key in FLEET.rows}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.screen for table in TABLES])

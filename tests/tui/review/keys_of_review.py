@@ -9,24 +9,12 @@ from typing import TYPE_CHECKING
 
 from selftest_tui.review.lines import ReviewGroup
 from selftest_tui.shared.dialogs.choose import Choose
+from tui.key_checks import KeyChecks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from tui.review.review_driving import Reviewing
 
-type Check = Callable[[Reviewing, str], Awaitable[None]]
-CHECKS: dict[str, Check] = {}
-
-
-def does(*actions: str) -> Callable[[Check], Check]:
-    """Register what pressing the keys of these actions must do. It gets a fresh review, and the key."""
-
-    def keep(check: Check) -> Check:
-        CHECKS.update(dict.fromkeys(actions, check))
-        return check
-
-    return keep
+does: KeyChecks[Reviewing] = KeyChecks()
 
 
 def subject(one: Reviewing) -> str:

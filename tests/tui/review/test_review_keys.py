@@ -12,7 +12,7 @@ import tui.review.keys_of_review_acts
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.shared.keys import Where
 from tui.quiet import quiet
-from tui.review.keys_of_review import CHECKS, subject
+from tui.review.keys_of_review import does, subject
 from tui.review.review_driving import environ_of, reviewing
 from tui.review.review_scenes import shop, shop_once
 
@@ -65,14 +65,7 @@ def authors() -> FleetView:
 async def test_every_key_does_what_the_table_says(shop: Repository, together: str) -> None:
     size = SIZES.get(together, (100, 17))
     async with reviewing(shop, size=size, view=authors(), environ=environ_of(shop, EDITOR="true")) as one:
-        for action in TOGETHER[together]:
-            for name in REVIEW.row(action).keys:
-                await as_it_was(one)
-                try:
-                    await CHECKS[action](one, name)
-                except AssertionError as error:
-                    error.add_note(f"{action}: {name}")
-                    raise
+        await does.press_all(one, REVIEW, TOGETHER[together], as_it_was)
 
 
 async def as_it_was(one: Reviewing) -> None:
@@ -96,5 +89,7 @@ async def as_it_was(one: Reviewing) -> None:
 
 
 def test_no_key_is_left_out() -> None:
-    assert set(CHECKS) == {key.action for key in REVIEW.rows} == {name for names in TOGETHER.values() for name in names}
+    assert (
+        set(does.of) == {key.action for key in REVIEW.rows} == {name for names in TOGETHER.values() for name in names}
+    )
     assert all(key.where in (Where.TABLE, Where.SCREEN, Where.APP, Where.PROMPT) for key in REVIEW.rows)

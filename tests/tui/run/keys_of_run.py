@@ -14,24 +14,12 @@ from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.tutorial.screen import TutorialScreen
+from tui.key_checks import KeyChecks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from tui.run.run_driving import RunDriven
 
-type Check = Callable[[RunDriven, str], Awaitable[None]]
-CHECKS: dict[str, Check] = {}
-
-
-def does(*actions: str) -> Callable[[Check], Check]:
-    """Register what pressing the keys of these actions must do. It gets a run half-way, and the key."""
-
-    def keep(check: Check) -> Check:
-        CHECKS.update(dict.fromkeys(actions, check))
-        return check
-
-    return keep
+does: KeyChecks[RunDriven] = KeyChecks()
 
 
 def a_test(one: RunDriven, phase: Phase, end: End | None = None) -> str:

@@ -10,7 +10,7 @@ import run_scenes
 import scenes
 from selftest_tui.run.keys import RUN
 from selftest_tui.shared.keys import Where
-from tui.run.keys_of_run import CHECKS
+from tui.run.keys_of_run import does
 from tui.run.run_driving import shown
 
 if TYPE_CHECKING:
@@ -48,14 +48,7 @@ SIZES = {"moving": (80, 24), "finding": (80, 24), "acting": (80, 24)}
 @pytest.mark.parametrize("together", TOGETHER)
 async def test_every_key_does_what_the_table_says(tmp_path: Path, together: str) -> None:
     async with shown(run_scenes.halfway(tmp_path, 48), view=VIEW, size=SIZES.get(together, (110, 26))) as one:
-        for action in TOGETHER[together]:
-            for name in RUN.row(action).keys:
-                await as_it_was(one)
-                try:
-                    await CHECKS[action](one, name)
-                except AssertionError as error:
-                    error.add_note(f"{action}: {name}")
-                    raise
+        await does.press_all(one, RUN, TOGETHER[together], as_it_was)
 
 
 async def as_it_was(one: RunDriven) -> None:
@@ -72,5 +65,5 @@ async def as_it_was(one: RunDriven) -> None:
 
 
 def test_no_key_is_left_out() -> None:
-    assert set(CHECKS) == {key.action for key in RUN.rows} == {name for names in TOGETHER.values() for name in names}
+    assert set(does.of) == {key.action for key in RUN.rows} == {name for names in TOGETHER.values() for name in names}
     assert all(key.where in (Where.TABLE, Where.SCREEN, Where.APP, Where.PROMPT) for key in RUN.rows)

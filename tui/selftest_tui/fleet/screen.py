@@ -280,7 +280,7 @@ class FleetScreen(FleetActions):
         before, after = event.before.agent.name, event.after.agent.name
         self.say(f"{present.clean(before)} is now called {present.clean(after)}.", "Renamed")
 
-    def on_side_pane_typing_changed(self) -> None:
+    def on_typing_pane_typing_changed(self) -> None:
         """Show the keys of the mode that began or ended."""
         if not self.pane.is_typing:
             self.table.focus()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import ContentSwitcher, Static
@@ -23,7 +23,7 @@ from selftest_tui.review.diff.diff_view import DiffView
 from selftest_tui.review.facts import Conflicts
 from selftest_tui.review.lines import JOINT, ReviewGroup, ReviewRow, subject_of
 from selftest_tui.shared import present
-from selftest_tui.shared.widgets.tabs import TabBar
+from selftest_tui.shared.widgets.tabs import TabBar, TabbedPane
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -58,19 +58,11 @@ class ReviewSource(Protocol):
     def line(self) -> ReviewLine | None: ...
 
 
-class ReviewPane(Vertical, can_focus=False):
+class ReviewPane(TabbedPane, can_focus=False):
     """Shows one change or one group. `source` tells what is under the cursor."""
 
     DEFAULT_CSS = """
-    ReviewPane {
-        border: round $border-blurred;
-        border-title-color: $text;
-        border-subtitle-color: $text-muted;
-    }
     ReviewPane #headline { height: auto; max-height: 4; padding: 0 1; }
-    ReviewPane ContentSwitcher { height: 1fr; }
-    ReviewPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
-    ReviewPane VerticalScroll Static { height: auto; width: 1fr; }
     """
 
     class DiffRead(Message):

@@ -17,8 +17,8 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from selftest_tui.fleet.pane.details import Details
-from selftest_tui.fleet.pane.preview import PaneRef, Preview
-from selftest_tui.fleet.pane.typist import OTHER_PANE, SUBTITLE, Typist
+from selftest_tui.fleet.pane.preview import PaneRef
+from selftest_tui.fleet.pane.typing_pane import TypingPane
 from selftest_tui.run import report as run_report
 from selftest_tui.run.collected import Collected, read_collected
 from selftest_tui.run.lines import RunGroup
@@ -98,30 +98,13 @@ class ReportScroll(VerticalScroll, can_focus=False):
         self._report.lay_out()
 
 
-class RunPane(Vertical, can_focus=False):
+class RunPane(TypingPane, can_focus=False):
     """Shows one test or one group. `source` tells what is under the cursor."""
 
     DEFAULT_CSS = """
-    RunPane {
-        border: round $border-blurred;
-        border-title-color: $text;
-        border-subtitle-color: $text-muted;
-    }
-    RunPane.-typing {
-        border: heavy $warning;
-        border-title-color: $text-warning;
-        border-subtitle-color: $text-warning;
-        border-subtitle-style: bold;
-    }
-    RunPane ContentSwitcher { height: 1fr; }
-    RunPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
-    RunPane VerticalScroll Static { height: auto; width: 1fr; }
     RunPane ReportScroll { overflow-x: auto; scrollbar-size-horizontal: 1; }
     RunPane ReportScroll Report { width: auto; min-width: 100%; text-wrap: nowrap; text-overflow: clip; }
     """
-
-    class TypingChanged(Message):
-        """Typing into the agent's terminal began or ended."""
 
     class CollectedRead(Message):
         """The collected files of the test under the cursor were read."""
@@ -139,8 +122,6 @@ class RunPane(Vertical, can_focus=False):
         self._tabs = TabBar({tab: tab for tab in TABS})
         self._switcher = ContentSwitcher(initial="outcome")
         self._report = Report()
-        self._preview = Preview()
-        self._typist = Typist()
         self._pane: PaneRef | None = None
         self._details = Details(source.clock)
         self._files = Static(id="files")
@@ -152,11 +133,11 @@ class RunPane(Vertical, can_focus=False):
         with self._switcher:
             yield self._outcome_scroll
             with Vertical(id="terminal"):
-                yield self._preview
+                yield self.preview
             yield self._details
             with self._files_scroll:
                 yield self._files
-        yield self._typist
+        yield self.typist
 
     def on_mount(self) -> None:
         self.show_tab("outcome")
@@ -254,7 +235,7 @@ class RunPane(Vertical, can_focus=False):
             self._show_terminal(PaneRef(agent.session, agent.pane_id))
         elif found.transcript or found.screen:
             self._set_terminal(None)
-            self._preview.show_text(found.transcript or found.screen)
+            self.preview.show_text(found.transcript or found.screen)
         else:
             self._show_terminal(None, no_terminal_reason(row, agent))
 
@@ -271,52 +252,26 @@ class RunPane(Vertical, can_focus=False):
     def _show_terminal(self, pane: PaneRef | None, words: str = "") -> None:
         """Show the terminal of an agent; without one, `words`."""
         self._set_terminal(pane)
-        self._preview.show(pane, words)
+        self.preview.show(pane, words)
 
     def _set_terminal(self, pane: PaneRef | None) -> None:
         self._pane = pane
-        if self._typist.is_typing and pane != self._typist.pane:
-            self._typist.stop(OTHER_PANE)
+        self.stop_typing_elsewhere(pane)
 
     # typing
-
-    @property
-    def is_typing(self) -> bool:
-        """True while every key goes to the agent."""
-        return self._typist.is_typing
 
     def start_typing(self) -> None:
         """Send every key to the terminal that is shown; do nothing without one."""
         if self._pane is not None:
             self.show_tab("terminal")
-            self._typist.start(self._pane)
-
-    def on_typist_began(self, event: Typist.Began) -> None:
-        event.stop()
-        self.add_class("-typing")
-        self._preview.show_cursor(True)
-        self.border_subtitle = Content(SUBTITLE)
-        self.post_message(self.TypingChanged())
-
-    def on_typist_ended(self, event: Typist.Ended) -> None:
-        event.stop()
-        self.remove_class("-typing")
-        self._preview.show_cursor(False)
-        self.border_subtitle = ""
-        if event.why:
-            self.notify(event.why, severity="warning", markup=False)
-        self.post_message(self.TypingChanged())
-
-    def on_typist_typed(self, event: Typist.Typed) -> None:
-        event.stop()
-        self._preview.hurry()
+            self.typist.start(self._pane)
 
     # tabs
 
     def show_tab(self, tab: RunTab) -> None:
         """Switch to a tab."""
         if tab != "terminal":
-            self._typist.stop()
+            self.typist.stop()
         self.tab = tab
         self._switcher.current = tab
         self._tabs.show(tab)
@@ -324,13 +279,13 @@ class RunPane(Vertical, can_focus=False):
     def scroll_text(self, lines: int) -> None:
         """Scroll the tab that is shown; negative is up."""
         if self.tab == "terminal":
-            self._preview.scroll_text(lines)
+            self.preview.scroll_text(lines)
         else:
             self.query_one(f"#{self.tab}").scroll_relative(y=lines, animate=False)
 
     def pan_text(self, cells: int) -> None:
         """Scroll the tab that is shown sideways; negative is to the left."""
         if self.tab == "terminal":
-            self._preview.pan(cells)
+            self.preview.pan(cells)
         else:
             self.query_one(f"#{self.tab}").scroll_relative(x=cells, animate=False)

@@ -240,7 +240,7 @@ class RunScreen(RunActions):
         """Update the key line: keys may work on the collected files now."""
         self.show_keys()
 
-    def on_run_pane_typing_changed(self) -> None:
+    def on_typing_pane_typing_changed(self) -> None:
         """Update the key line and the focus after typing has started or ended."""
         if not self.pane.is_typing:
             self.table.focus()

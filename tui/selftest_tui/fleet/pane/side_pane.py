@@ -11,14 +11,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never, cast, get_args, runtime_checkable
 
-from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import ContentSwitcher
 
 from selftest_core.errors import SelftestError
-from selftest_tui.fleet.pane.preview import PaneRef, Preview
-from selftest_tui.fleet.pane.typist import OTHER_PANE, SUBTITLE, Typist
+from selftest_tui.fleet.pane.preview import PaneRef
+from selftest_tui.fleet.pane.typing_pane import TypingPane
 from selftest_tui.shared.present import clean
 from selftest_tui.shared.widgets.tabs import TabBar
 
@@ -53,32 +51,8 @@ class _Part(Protocol):
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None: ...
 
 
-class SidePane(Vertical, can_focus=False):
+class SidePane(TypingPane, can_focus=False):
     """Shows one row or session; `show` is cheap and may be called on every move of the cursor."""
-
-    DEFAULT_CSS = """
-    SidePane {
-        border: round $border-blurred;
-        border-title-color: $text;
-        border-subtitle-color: $text-muted;
-    }
-    SidePane.-typing {
-        border: heavy $warning;
-        border-title-color: $text-warning;
-        border-subtitle-color: $text-warning;
-        border-subtitle-style: bold;
-    }
-    SidePane ContentSwitcher { height: 1fr; }
-    SidePane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
-    SidePane VerticalScroll Static { height: auto; width: 1fr; }
-    """
-
-    class TypingChanged(Message):
-        """Typing into the selected pane started or ended."""
-
-        def __init__(self, is_typing: bool) -> None:
-            super().__init__()
-            self.is_typing = is_typing
 
     def __init__(self, clock: Callable[[], float] = time.time, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -92,8 +66,8 @@ class SidePane(Vertical, can_focus=False):
     def compose(self) -> ComposeResult:
         yield self._tabs
         with ContentSwitcher(initial="preview"):
-            yield Preview()
-        yield Typist()
+            yield self.preview
+        yield self.typist
 
     def on_mount(self) -> None:
         self._show_tab("preview")
@@ -103,11 +77,6 @@ class SidePane(Vertical, can_focus=False):
         """The tab that is shown."""
         return self._tab
 
-    @property
-    def is_typing(self) -> bool:
-        """True while every key goes to the agent."""
-        return self.query_one(Typist).is_typing
-
     def show(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
         """Show this agent, this session, or nothing. Typing ends if its pane is no longer shown."""
         self._row, self._session, self._view = row, session, view
@@ -115,10 +84,8 @@ class SidePane(Vertical, can_focus=False):
             return
         self.border_title = Content(self._title())
         pane = self._pane_of(row, session)
-        typist = self.query_one(Typist)
-        if typist.is_typing and pane != typist.pane:
-            typist.stop(OTHER_PANE)
-        self.query_one(Preview).show(pane, "" if pane else self._words(row))
+        self.stop_typing_elsewhere(pane)
+        self.preview.show(pane, "" if pane else self._words(row))
         for part in self.query_one(ContentSwitcher).children:
             self._tell(part)
 
@@ -166,14 +133,14 @@ class SidePane(Vertical, can_focus=False):
     def scroll_text(self, lines: int) -> None:
         """Scroll the shown tab; negative is up, into the history of a pane."""
         if self._tab == "preview":
-            self.query_one(Preview).scroll_text(lines)
+            self.preview.scroll_text(lines)
         else:
             self.query_one(f"#{self._tab}").scroll_relative(y=lines, animate=False)
 
     def pan_text(self, cells: int) -> None:
         """Scroll the shown tab sideways; negative is to the left."""
         if self._tab == "preview":
-            self.query_one(Preview).pan(cells)
+            self.preview.pan(cells)
         else:
             self.query_one(f"#{self._tab}").scroll_relative(x=cells, animate=False)
 
@@ -183,29 +150,9 @@ class SidePane(Vertical, can_focus=False):
         if pane is None:
             raise SelftestError("There is nothing to type into", self._words(self._row))
         self._show_tab("preview")
-        self.query_one(Typist).start(pane)
+        self.typist.start(pane)
 
     # Messages of the tabs
-
-    def on_typist_began(self, event: Typist.Began) -> None:
-        event.stop()
-        self.add_class("-typing")
-        self.query_one(Preview).show_cursor(True)
-        self.border_subtitle = Content(SUBTITLE)
-        self.post_message(self.TypingChanged(True))
-
-    def on_typist_ended(self, event: Typist.Ended) -> None:
-        event.stop()
-        self.remove_class("-typing")
-        self.query_one(Preview).show_cursor(False)
-        self.border_subtitle = ""
-        if event.why:
-            self.notify(event.why, severity="warning", markup=False)
-        self.post_message(self.TypingChanged(False))
-
-    def on_typist_typed(self, event: Typist.Typed) -> None:
-        event.stop()
-        self.query_one(Preview).hurry()
 
     def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         event.stop()
@@ -213,7 +160,7 @@ class SidePane(Vertical, can_focus=False):
 
     def _show_tab(self, tab: Tab) -> None:
         if tab != "preview" and self.is_typing:
-            self.query_one(Typist).stop()
+            self.typist.stop()
         self._tab = tab
         self._make(tab)
         self.query_one(ContentSwitcher).current = tab
@@ -259,8 +206,7 @@ class SidePane(Vertical, can_focus=False):
         return stamp_of(folder) if folder is not None else None
 
     def _look_at_remote(self, row: Row) -> None:
-        preview = self.query_one(Preview)
-        preview.show(None, f"Asking {row.agent.host.name} for the screen of {row.agent.name} …")
+        self.preview.show(None, f"Asking {row.agent.host.name} for the screen of {row.agent.name} …")
         # Not a coroutine: a worker that is replaced before it starts would leave it without an await.
         read = partial(self._remote, row)
         self.run_worker(read, group="remote screen", exclusive=True)  # type: ignore[arg-type]  # its type admits no async function
@@ -268,15 +214,14 @@ class SidePane(Vertical, can_focus=False):
     async def _remote(self, row: Row) -> None:
         from selftest_tui.fleet.pane.remote_screen import remote_screen  # not needed for the first frame
 
-        preview = self.query_one(Preview)
         try:
             text = await remote_screen(row, cast("_Fleet", self.screen).environ)
         except SelftestError as error:
             if self._is_shown(row.key):
-                preview.show(None, "\n".join(part for part in (error.title, error.detail, error.hint) if part))
+                self.preview.show(None, "\n".join(part for part in (error.title, error.detail, error.hint) if part))
         else:
             if self._is_shown(row.key):
-                preview.show_text(text)
+                self.preview.show_text(text)
 
     def _is_shown(self, key: AgentKey) -> bool:
         return self._row is not None and self._row.key == key

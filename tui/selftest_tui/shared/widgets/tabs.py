@@ -1,10 +1,10 @@
-"""The names of a pane's tabs, in one line, with the shown one marked."""
+"""The right pane of a screen: a frame with tabs, whose names are in one line."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
@@ -58,3 +58,18 @@ class TabBar(Horizontal):
         """Mark this tab as the shown one."""
         for one, name in self._names.items():
             name.set_class(one == tab, "-shown")
+
+
+class TabbedPane(Vertical, can_focus=False):
+    """A frame with a TabBar and a ContentSwitcher, which a subclass places."""
+
+    DEFAULT_CSS = """
+    TabbedPane {
+        border: round $border-blurred;
+        border-title-color: $text;
+        border-subtitle-color: $text-muted;
+    }
+    TabbedPane ContentSwitcher { height: 1fr; }
+    TabbedPane VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
+    TabbedPane VerticalScroll Static { height: auto; width: 1fr; }
+    """
