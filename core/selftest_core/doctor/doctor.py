@@ -66,6 +66,8 @@ async def diagnose(
         _single(_tool("git", ("--version",), GIT_NEEDED, environ, cwd, timeout)),
         _single(_tool("rsync", ("--version",), None, environ, cwd, timeout)),
         _single(_asciinema(environ, cwd, timeout)),
+        _single(_bubblewrap(environ, cwd)),
+        _single(_uv(environ, cwd, timeout)),
         _tmux_servers(environ, cwd, timeout),
         _single(_host_folder(environ)),
         *(_single(_agent_type(name, environ, cwd, timeout)) for name in TYPES),
@@ -157,6 +159,56 @@ async def _asciinema(environ: Mapping[str, str], cwd: Path, timeout: float) -> C
             "asciinema", "warning", "not installed: single attaches are not recorded", install_hint("asciinema")
         )
     return await _tool("asciinema", ("--version",), None, environ, cwd, timeout)
+
+
+async def _bubblewrap(environ: Mapping[str, str], cwd: Path) -> Check:
+    """Try the sandbox in which agents' code is verified, as `verify` does."""
+    import asyncio
+
+    from selftest_core.verify.sandbox import choose_isolation, isolation_hint
+
+    isolation = await asyncio.to_thread(choose_isolation, "auto", environ)
+    wanted = _verify_isolation(environ, cwd)
+    if isolation.is_isolated:
+        if wanted == "none":
+            text = "works, but verify_isolation is none: `verify` runs agents' code with all your rights"
+            return Check("bubblewrap", "warning", text, "Remove the setting verify_isolation.")
+        return Check("bubblewrap", "ok", "works: `verify` runs agents' code without your home and without the network")
+    if wanted == "require":
+        text = f"{isolation.reason}: `verify` refuses, as verify_isolation is require"
+        return Check("bubblewrap", "failed", text, isolation_hint(environ))
+    text = f"{isolation.reason}: `verify` runs agents' code with all your rights"
+    return Check("bubblewrap", "warning", text, isolation_hint(environ))
+
+
+def _verify_isolation(environ: Mapping[str, str], cwd: Path) -> str:
+    """Return the setting; the default where the settings cannot be read, which has a check of its own."""
+    from selftest_core.config import Config, load_config
+
+    try:
+        return load_config(cwd, environ).verify_isolation
+    except SelftestError:
+        return Config().verify_isolation
+
+
+async def _uv(environ: Mapping[str, str], cwd: Path, timeout: float) -> Check:
+    """Check uv, which makes environments for agents and for `verify` where a project has a uv.lock."""
+    from selftest_core.verify.environment import find_uv
+
+    program = find_uv(environ)
+    if program is None:
+        if not (cwd / "uv.lock").is_file():
+            return Check("uv", "ok", "not installed; only projects with a uv.lock need it")
+        text = "not installed: agents and `verify` use your own environment, not one that uv.lock describes"
+        return Check("uv", "warning", text, install_hint("uv"))
+    try:
+        done = await run_async((str(program), "--version"), timeout=timeout, cwd=_folder(cwd), env=environ)
+    except ToolError as error:
+        return _of_error("uv", error)
+    number = _NUMBER.search(done.stdout)
+    if not done.ok or number is None:
+        return Check("uv", "warning", f"{program} does not answer", install_hint("uv"))
+    return Check("uv", "ok", f"{number[0]} at {program}")
 
 
 async def _tmux_servers(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[Check, ...]:

@@ -8,6 +8,7 @@ MNGR_WANTED = "imbue-mngr>=0.3,<0.4"
 
 _COMMANDS = {
     "mngr": f"`uv tool install '{MNGR_WANTED}'`, or `pip install 'selftest-tui[mngr]'`",
+    "uv": "`pip install uv`, or `curl -LsSf https://astral.sh/uv/install.sh | sh`",
     "ssh": "`sudo apt install openssh-client`",
 }
 _NEEDED = {"tmux": "3.2", "git": "2.38"}

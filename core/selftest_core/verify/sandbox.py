@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.errors import RefusedError
+from selftest_core.errors import RefusedError, ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import run
 
@@ -26,6 +26,12 @@ MAX_DISK = 4 * 1024**3
 """Bytes that one run may write: to /tmp, which lies in memory, and as many below its slot."""
 _LIMITS = ("prlimit", f"--nproc={MAX_PROCESSES}", f"--fsize={MAX_FILE}", "--core=0", "--")
 """Set inside: outside they would count all processes of the person."""
+_REFUSALS = (
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("user.max_user_namespaces", "0", "10000"),
+)
+"""Settings of the kernel, the value that refuses namespaces to users, and one that allows them."""
 INSTALL_HINT = "Install bubblewrap: `sudo apt-get install bubblewrap` (or your system's package of that name)."
 
 
@@ -50,16 +56,36 @@ def choose_isolation(wanted: str, environ: Mapping[str, str]) -> Isolation:
     if not reason:
         return Isolation("bubblewrap")
     if wanted == "require":
-        raise RefusedError("Tests cannot be isolated on this machine", reason, INSTALL_HINT)
+        raise RefusedError("Tests cannot be isolated on this machine", reason, isolation_hint(environ))
     return Isolation("none", reason)
+
+
+def isolation_hint(environ: Mapping[str, str]) -> str:
+    """Return the command that makes the sandbox work here."""
+    if shutil.which(PROGRAM, path=environ.get("PATH")) is None:
+        return INSTALL_HINT
+    for name, refusing, allowing in _REFUSALS:
+        path = Path("/proc/sys") / name.replace(".", "/")
+        if path.is_file() and path.read_text(encoding="ascii").strip() == refusing:
+            return f"The kernel refuses it to users: `sudo sysctl -w {name}={allowing}` allows it until the next start."
+    return (
+        f"Run `{PROGRAM} --unshare-all --ro-bind / / true` to see why. In a container, allow it user namespaces, for "
+        "Docker with `--security-opt seccomp=unconfined`; an old bubblewrap needs an upgrade."
+    )
 
 
 def _why_not(environ: Mapping[str, str]) -> str:
     program = shutil.which(PROGRAM, path=environ.get("PATH"))
     if program is None:
         return "bubblewrap is not installed"
-    argv = [program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
-    done = run(argv, timeout=10, cwd=Path("/"), env=dict(environ))
+    # As tests are run: an old bubblewrap lacks some option, a kernel may refuse one namespace of several.
+    argv = sandbox_argv(
+        ["true"], writable=[], readable=[], cwd=Path("/"), home=Path("/root"), environment=dict(environ), bindings={}
+    )
+    try:
+        done = run(argv, timeout=10, cwd=Path("/"), env=dict(environ))
+    except ToolError as error:
+        return f"bubblewrap does not work here: {error.title}"
     return "" if done.ok else f"bubblewrap does not work here: {done.stderr_end or done.exit_status}"
 
 

@@ -60,6 +60,36 @@ async def test_without_any_program_each_one_is_named(world: World, tmp_path: Pat
     assert found["terminal"].status == "warning"
 
 
+async def test_the_sandbox_of_verifications_is_tried(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    found = (await checks(environ, tmp_path))["bubblewrap"]
+    assert (found.status, "with all your rights" in found.text) == ("warning", True)
+    assert "apt-get install bubblewrap" in found.hint
+    program(tmp_path / "bin", "bwrap", "bwrap: No permissions to create new namespace", 1)
+    found = (await checks(environ, tmp_path))["bubblewrap"]
+    assert "bubblewrap does not work here" in found.text
+    assert "namespace" in found.hint or "sysctl" in found.hint
+    environ["SELFTEST_TUI_VERIFY_ISOLATION"] = "require"
+    found = (await checks(environ, tmp_path))["bubblewrap"]
+    assert (found.status, "`verify` refuses" in found.text) == ("failed", True)
+    program(tmp_path / "bin", "bwrap", "", 0)
+    assert (await checks(environ, tmp_path))["bubblewrap"].status == "ok"
+    environ["SELFTEST_TUI_VERIFY_ISOLATION"] = "none"
+    assert (await checks(environ, tmp_path))["bubblewrap"].status == "warning"
+
+
+async def test_uv_is_wanted_where_there_is_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Beside our own Python there may be one, which counts.
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    assert (await checks(environ, tmp_path))["uv"].status == "ok"
+    (tmp_path / "uv.lock").write_text("")
+    assert (await checks(environ, tmp_path))["uv"].status == "warning"
+    program(tmp_path / "bin", "uv", "uv 0.13.9 (x86_64)")
+    found = (await checks(environ, tmp_path))["uv"]
+    assert (found.status, found.text) == ("ok", f"0.13.9 at {tmp_path / 'bin' / 'uv'}")
+
+
 @pytest.mark.parametrize(
     ("name", "says", "status"),
     [
