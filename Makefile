@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents chaos fuzz check check-static bench screenshots generate format lock
+.PHONY: help venv demo test quick agents chaos proof fuzz check check-static bench screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -34,6 +34,9 @@ agents: venv ## tests with the real Claude Code and Codex on the scripted model;
 
 chaos: venv ## kill conductors of real runs at twenty random moments, and rehearsed ones at thousands
 	@$(PYTHON_BIN) scripts/chaos.py $(ARGS)
+
+proof: venv ## hold verification against known truths, on a thousand scripted lines, on real git and pytest, and killed
+	@$(PYTHON_BIN) scripts/proof.py $(ARGS)
 
 fuzz: venv ## hold lines of random histories under random decisions against git's own cherry-pick, for two minutes
 	@$(PYTHON_BIN) scripts/fuzz.py $(ARGS)

@@ -68,7 +68,7 @@ def _verify(session: ReviewSession, folder: RunFolder, environ: Mapping[str, str
     ):
         while True:
             state = session.state
-            found = verifier.verify(state.reviewed, state.evidence, session.branches, is_kept_only=True)
+            found = verifier.verify(state.reviewed, state.evidence, state.branches, is_kept_only=True)
             green = sum(one.after is Verdict.GREEN for one in found.tests)
             say(f"verified: {green} of {len(found.tests)} tests pass on {found.tree[:12]}")
             wrong = [one for one in found.items.values() if {Mark.LIAR, Mark.CULPRIT} & set(one.marks)]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.journal import Journal
-    from selftest_core.review.changes.collect_changes import Branch, Change
+    from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.inputs import Inputs, Request
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.pull_request import PullRequest, VerifiedTests
@@ -365,11 +365,6 @@ class ReviewSession:
         if published is None or not published.is_current:
             raise RefusedError("What is kept now is not published", "Publish it first.")
         return open_for(published.ref, self.state.main, self._inputs, self._environ, self.pull_request(verified))
-
-    @property
-    def branches(self) -> tuple[Branch, ...]:
-        """The branches under review, where they are now."""
-        return self._subject.branches
 
     @property
     def _subject(self) -> Subject:

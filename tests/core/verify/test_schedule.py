@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from core.verify.known_truth import KnownLine
+from core.verify.known_truth import FIGURES, KnownLine, count
 from selftest_core.verify.schedule import ALONE, Item, Job, verify
 from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict
 
@@ -17,20 +17,17 @@ if TYPE_CHECKING:
 
     from selftest_core.verify.schedule import TestReport
 
-LINES = 1000
-FIGURES = {"executions": 243, "processes": 45}
-"""Measured by simulation on the same model, 60 changes: what a good schedule needs."""
+LINES = 150
+"""A thousand, with decisions, are verified by `make proof`."""
 
 
-def test_a_thousand_lines_accuse_nobody_wrongly() -> None:
+def test_random_lines_accuse_nobody_wrongly() -> None:
     wrong, missed, accused_flakes, flakes = 0, 0, 0, 0
     for seed in range(LINES):
         chance = random.Random(seed)
         line = KnownLine(chance, chance.choice([1, 2, 3, 5, 8, 20, 40]), liars=0.15, culprits=0.1, flakes=0.03)
         for test in line.verify().tests:
-            owner = f"change {line.owner[test.test]}"
-            truth_lie = (owner,) if test.test in line.lies else ()
-            truth_culprit = f"change {line.broken_by[test.test]}" if test.test in line.broken_by else None
+            truth_lie, truth_culprit = line.truth(test.test, range(line.count))
             if test.test not in line.flaky:
                 is_right = (test.false_claims, test.culprit) == (truth_lie, truth_culprit)
                 is_accused = bool(test.false_claims or test.culprit)
@@ -40,16 +37,16 @@ def test_a_thousand_lines_accuse_nobody_wrongly() -> None:
                 flakes += 1
                 accused_flakes += bool(test.false_claims or test.culprit)
     assert (wrong, missed) == (0, 0)
-    assert flakes > 500
-    assert accused_flakes / flakes <= 0.03
+    assert flakes > 100
+    assert accused_flakes / flakes <= 0.06  # 3 % of so few are within chance; the thousand lines are held to it
 
 
 def test_it_needs_little_more_than_the_best_schedule_known() -> None:
-    lines = [KnownLine(random.Random(seed), 60) for seed in range(60)]
+    lines = [KnownLine(random.Random(seed), 60) for seed in range(20)]
     for line in lines:
         line.verify()
     for what, figure in FIGURES.items():
-        mean = sum(getattr(line, what) for line in lines) / len(lines)
+        mean = sum(count(line, what) for line in lines) / len(lines)
         assert mean <= 1.3 * figure, what
 
 
