@@ -56,7 +56,7 @@ class VerificationItem(Shape):
     processes: int
     checkouts: int
     from_cache: int
-    isolation: Text = Field(description="bubblewrap or none.")
+    isolation: Text = Field(description="bubblewrap, none, or host: the tests ran on the hosts that `reason` names.")
     seconds: float
     broken: list[BrokenTest]
     flaky: list[Text]

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 class Verifying:
     """A request to verify. `jobs`: test processes at once, 0 for what the settings say.
 
-    `tests`: node ids or files to restrict it to. `is_required`: a branch is published only if it passes.
+    `tests`: node ids or files to restrict it to. `is_required`: a branch is published only if it passes. `on`: where
+    tests run, as for a run; empty: this machine.
     """
 
     request: Request
@@ -45,6 +46,7 @@ class Verifying:
     is_whole_suite: bool = False
     tests: tuple[str, ...] = ()
     is_required: bool = False
+    on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def verify(
     home = home_of(inputs, name)
     with (
         Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine,
-        ReviewVerifier.open(engine, inputs.place.top, home, config, environ, verifying.jobs) as verifier,
+        ReviewVerifier.open(engine, inputs.place.top, home, config, environ, verifying.jobs, verifying.on) as verifier,
     ):
         plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = apply_decisions(engine, plan, given or _decided(home))
@@ -120,7 +122,7 @@ def review_verified(
         top, home = inputs.place.top, home_of(inputs, inputs.name)
         is_whole_suite = verifying.is_whole_suite or config.verify_all
         found: list[Verification] = []
-        with ReviewVerifier.open(engine, top, home, config, environ, verifying.jobs) as verifier:
+        with ReviewVerifier.open(engine, top, home, config, environ, verifying.jobs, verifying.on) as verifier:
             for is_kept_only in (False, True) if is_publishing else (False,):
                 found.append(
                     verifier.verify(

@@ -8,9 +8,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
-from selftest_core.errors import SelftestError
+from selftest_core.errors import SelftestError, describe_error, describe_unexpected
 from selftest_core.verify.commands.setup import prepare
-from selftest_core.verify.runner import Collected, collect_tests, run_tests
+from selftest_core.verify.runner import Collected, PytestProcess, collect_tests, run_tests
 from selftest_core.verify.slots import Slot, remove_tree
 from selftest_core.verify.verdicts import Execution, Result
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from selftest_core.config import Config
     from selftest_core.git.command import Git
     from selftest_core.verify.environment import Testing
+    from selftest_core.verify.runner import Ran
     from selftest_core.verify.schedule import Job
 
 
@@ -32,6 +33,8 @@ def jobs_of(config: Config, wanted: int | None = None) -> int:
 class LocalVerifier:
     """Test processes side by side in slots below `folder`. Close it: the slots are removed, unless they are kept."""
 
+    _start: type[PytestProcess] = PytestProcess
+
     def __init__(self, folder: Path, git: Git, testing: Testing, jobs: int, *, is_kept: bool = False) -> None:
         """`is_kept`: leave the slots for the next verifier with this folder, which then only lays what differs."""
         self._is_kept = is_kept
@@ -39,12 +42,15 @@ class LocalVerifier:
         self._testing = testing
         self._slots: queue.Queue[Slot] = queue.Queue()
         for number in range(jobs):
-            self._slots.put(Slot(folder / str(number), git))
+            self._slots.put(self._make_slot(folder / str(number), git, number))
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="verify")
         self._is_stopped = threading.Event()
         self.is_isolated = testing.isolation.is_isolated
         self.processes = 0
         self.checkouts = 0
+
+    def _make_slot(self, folder: Path, git: Git, number: int) -> Slot:
+        return Slot(folder, git)
 
     def begin(self, is_stopped: threading.Event) -> None:
         """Begin a verification that ends its test processes once `is_stopped` is set."""
@@ -77,16 +83,14 @@ class LocalVerifier:
         try:
             try:
                 slot.lay(tree)
+                failure = prepare(slot, self._testing, self._is_stopped.is_set)
+                if failure is not None:
+                    return Collected((), {}, f"{failure.reason}\n{failure.output}"), slot.tree_folder
+                self.checkouts += 1
+                self.processes += 1
+                return self._collect_in(slot, files(slot.tree_folder)), slot.tree_folder
             except SelftestError as error:
-                return Collected((), {}, f"{error.title}: {error.detail}"), slot.tree_folder
-            failure = prepare(slot, self._testing, self._is_stopped.is_set)
-            if failure is not None:
-                return Collected((), {}, f"{failure.reason}\n{failure.output}"), slot.tree_folder
-            self.checkouts += 1
-            self.processes += 1
-            return collect_tests(
-                slot, files(slot.tree_folder), self._testing, self._is_stopped.is_set
-            ), slot.tree_folder
+                return Collected((), {}, describe_error(error)), slot.tree_folder
         finally:
             self._slots.put(slot)
 
@@ -110,14 +114,19 @@ class LocalVerifier:
             failure = prepare(slot, self._testing, self._is_stopped.is_set)
             if failure is not None:
                 return {test: Execution(Result.NOT_RUN, None, failure.output, failure.reason) for test in tests}
-            ran = run_tests(
-                slot, tests, self._testing, lambda test, one: on_run(job, test, one), self._is_stopped.is_set
-            )
+            ran = self._run_in(slot, tests, lambda test, one: on_run(job, test, one))
             self.processes += ran.processes
             return ran.runs
         except Exception as error:
             # One tree that cannot be laid out, or a full disk, must not stop the queue.
-            reason = f"{type(error).__name__}: {error}"
+            is_told = isinstance(error, SelftestError)
+            reason = describe_error(error) if is_told else describe_unexpected(error)
             return {test: Execution(Result.NOT_RUN, None, "", reason) for test in tests}
         finally:
             self._slots.put(slot)
+
+    def _collect_in(self, slot: Slot, files: Sequence[str]) -> Collected:
+        return collect_tests(slot, files, self._testing, self._is_stopped.is_set, self._start)
+
+    def _run_in(self, slot: Slot, tests: Sequence[str], on_run: Callable[[str, Execution], None]) -> Ran:
+        return run_tests(slot, tests, self._testing, on_run, self._is_stopped.is_set, self._start)

@@ -15,10 +15,13 @@ import fcntl
 import threading
 from typing import TYPE_CHECKING, Self
 
+from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.paths import cache_folder
 from selftest_core.review.apply_decisions import only_what_is_kept
 from selftest_core.review.changes.inputs import own_folder
+from selftest_core.run.providers import places
+from selftest_core.verify.elsewhere.remote import RemoteVerifier, elsewhere_testing
 from selftest_core.verify.environment import find_testing
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.results import Results
@@ -62,24 +65,38 @@ class ReviewVerifier:
 
     @classmethod
     def open(
-        cls, engine: Engine, top: Path, home: Path, config: Config, environ: Mapping[str, str], jobs: int = 0
+        cls,
+        engine: Engine,
+        top: Path,
+        home: Path,
+        config: Config,
+        environ: Mapping[str, str],
+        jobs: int = 0,
+        on: str = "",
     ) -> Self:
         """Prepare to verify the review in the folder `home` of the work tree `top`; nothing is run yet.
 
         `engine`: open on the review's repository. `jobs`: test processes at once, 0 for what the settings say.
+        `on`: the places where tests run, as for a run; empty: this machine.
         Raises RefusedError, also where another process verifies this review, and ToolError.
         """
-        isolation = choose_isolation(config.verify_isolation, environ)
-        testing = find_testing(top, config, isolation, environ)
+        is_here = places(on) == (LOCAL_PROVIDER,)
+        if is_here:
+            testing = find_testing(top, config, choose_isolation(config.verify_isolation, environ), environ)
+        else:
+            testing = elsewhere_testing(top, on, config, environ)
         slots = cache_folder(environ) / "verify" / f"{home.name}-{home.stat().st_ino}"
-        jobs = jobs_of(config, jobs)
         with contextlib.ExitStack() as resources:
             resources.enter_context(_locked(slots, home.name))
             results = resources.enter_context(
                 contextlib.closing(Results.open(own_folder(top), testing.environment.digest))
             )
-            verifier = resources.enter_context(LocalVerifier(slots, engine.store.git, testing, jobs))
-            return cls(engine, verifier, results, isolation, resources.pop_all())
+            verifier = resources.enter_context(
+                LocalVerifier(slots, engine.store.git, testing, jobs_of(config, jobs))
+                if is_here
+                else RemoteVerifier(slots, engine.store.git, testing, jobs or len(places(on)), on, config, environ)
+            )
+            return cls(engine, verifier, results, testing.isolation, resources.pop_all())
         raise AssertionError("an ExitStack swallows nothing")
 
     def __enter__(self) -> Self:

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from selftest_core.verify.slots import Slot
 
 UNIMPORTABLE = "its file cannot be imported"
-_PLUGIN = "selftest_testing_plugin"
+PLUGIN = "selftest_testing_plugin"
 _TICK = 0.02
-_START = 120.0
+START_TIMEOUT = 120.0
 """Seconds that pytest may take to start and to collect, where the timeout is shorter."""
 _LONGEST_LINE = 1_000_000
 _LONGEST_RESULTS = 256 * 1024 * 1024
@@ -59,6 +59,7 @@ def run_tests(
     testing: Testing,
     on_run: Callable[[str, Execution], None] = lambda _test, _run: None,
     should_stop: Callable[[], bool] = lambda: False,
+    start: type[PytestProcess] | None = None,
 ) -> Ran:
     """Run tests on the tree that is laid in the slot. Blocking; what `should_stop` ends is missing in the answer."""
     if is_reported(testing.environment.command):
@@ -74,7 +75,7 @@ def run_tests(
             # What the last test did before it ended its process, to files or to ours, must not reach the next.
             slot.restore()
         processes += 1
-        found = _Process(slot, left, testing, on_run, should_stop).hold()
+        found = (start or PytestProcess)(slot, left, testing, on_run, should_stop).hold()
         runs |= found
         if not found:
             break
@@ -96,7 +97,11 @@ class Collected:
 
 
 def collect_tests(
-    slot: Slot, files: Sequence[str], testing: Testing, should_stop: Callable[[], bool] = lambda: False
+    slot: Slot,
+    files: Sequence[str],
+    testing: Testing,
+    should_stop: Callable[[], bool] = lambda: False,
+    start: type[PytestProcess] | None = None,
 ) -> Collected:
     """Collect the tests of these files, or of the whole project, in the tree that is laid in the slot.
 
@@ -105,10 +110,10 @@ def collect_tests(
     if is_reported(testing.environment.command):
         tests, reason = collect_reported(slot, testing, should_stop)
         return Collected(tests, {}, reason, is_opaque=True)
-    return _Process(slot, [], testing, lambda _test, _run: None, should_stop).collect(files)
+    return (start or PytestProcess)(slot, [], testing, lambda _test, _run: None, should_stop).collect(files)
 
 
-class _Process:
+class PytestProcess:
     """One process of pytest, and its results."""
 
     def __init__(
@@ -140,16 +145,16 @@ class _Process:
     def hold(self) -> dict[str, Execution]:
         """Run it to its end. Returns at least one run, unless it was stopped."""
         files = dict.fromkeys(test.partition("::")[0] for test in self._tests)
-        process, was_timeout = self._go([name for name in files if (self._slot.tree_folder / name).exists()])
-        return self._conclude(process, was_timeout)
+        status, was_timeout = self._go([name for name in files if (self._slot.tree_folder / name).exists()])
+        return self._conclude(status, was_timeout)
 
     def collect(self, files: Sequence[str]) -> Collected:
         """Run no test but the canary."""
-        process, was_timeout = self._go(files)
+        status, was_timeout = self._go(files)
         reason = self._distrust()
         if self._collected is None:
             late = "pytest did not collect the tests in time"
-            ended = f"pytest ended with status {process.poll()} before it had collected the tests"
+            ended = f"pytest ended with status {status} before it had collected the tests"
             reason = f"{late if was_timeout else ended}\n{self._output.text()}"
         return Collected(tuple(self._collected or ()), self._errors, reason)
 
@@ -163,12 +168,13 @@ class _Process:
             return "our canary test did not run: something chooses other tests"
         return ""
 
-    def _go(self, files: Sequence[str]) -> tuple[Running, bool]:
+    def _go(self, files: Sequence[str]) -> tuple[int | None, bool]:
+        """Run pytest, and take in its results; return its exit status and whether it was ended for taking too long."""
         slot = self._slot
         plugins = slot.exchange / "plugins"
         shutil.rmtree(plugins, ignore_errors=True)
         plugins.mkdir(parents=True)
-        shutil.copyfile(testing_plugin.__file__, plugins / f"{_PLUGIN}.py")
+        shutil.copyfile(testing_plugin.__file__, plugins / f"{PLUGIN}.py")
         # Made and held by us: a test may remove it, or put a link to a file of ours in its place.
         self._results.unlink(missing_ok=True)
         self._source = os.open(self._results, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -201,12 +207,12 @@ class _Process:
         while self._offset < min(os.fstat(self._source).st_size, _LONGEST_RESULTS):
             self._read()
         os.close(self._source)
-        return process, was_timeout
+        return process.poll(), was_timeout
 
     def _argv(self, plugins: Path, orders: Path, files: Sequence[str]) -> list[str]:
         words = self._testing.environment.words_at(place_of(self._slot, self._testing))
         return contained_argv(
-            [*words, "-p", _PLUGIN, "-p", "no:cacheprovider", "--", *files],
+            [*words, "-p", PLUGIN, "-p", "no:cacheprovider", "--", *files],
             self._slot, self._testing, self._variables(plugins, orders),
             readable=[plugins, orders], network=self._testing.network,
         )  # fmt: skip
@@ -232,7 +238,7 @@ class _Process:
             if self._disk.is_passed():
                 return False
             # Until the first test runs, it starts and collects, which a busy machine may take long for.
-            patience = self._testing.timeout if self._canary else max(self._testing.timeout, _START)
+            patience = self._testing.timeout if self._canary else max(self._testing.timeout, START_TIMEOUT)
             if time.monotonic() - last > patience:
                 return True
             time.sleep(_TICK)  # results are lines in a file, and no event exists for those on every system
@@ -291,8 +297,8 @@ class _Process:
             self._found[test] = run = Execution(result, seconds, output, reason)
             self._on_run(test, run)
 
-    def _conclude(self, process: Running, was_timeout: bool) -> dict[str, Execution]:
-        status, said = process.poll(), self._output.text()
+    def _conclude(self, status: int | None, was_timeout: bool) -> dict[str, Execution]:
+        said = self._output.text()
         reason = self._distrust()
         if reason:
             return self._all(reason, said)

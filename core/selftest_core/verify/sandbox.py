@@ -35,9 +35,12 @@ _REFUSALS = (
 INSTALL_HINT = "Install bubblewrap: `sudo apt-get install bubblewrap` (or your system's package of that name)."
 
 
+NONE, HOST = "none", "host"
+
+
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The isolation of tests from the user's files: `kind` is "bubblewrap", or "none" with the reason."""
+    """The isolation of tests from the user's files: "bubblewrap", "none" with the reason, or "host": where they run."""
 
     kind: str
     reason: str = ""
@@ -45,7 +48,7 @@ class Isolation:
     @property
     def is_isolated(self) -> bool:
         """True where tests run in a sandbox."""
-        return self.kind != "none"
+        return self.kind != NONE
 
 
 def choose_isolation(wanted: str, environ: Mapping[str, str]) -> Isolation:

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from selftest_core.verify.batch import Verifying, review_verified, verify, why_not_passed
+from selftest_core.verify.sandbox import HOST, NONE
 from selftest_core.verify.verdicts import Result
 from selftest_core.verify.verification import Verified
 from selftest_tui.cli.command import (
@@ -58,6 +59,9 @@ def add_verify(add_command: AddCommand) -> None:
         "--decisions", metavar="FILE", help="JSON with keep, revert or undecided for each change; default: the screen's"
     )
     command.add_argument("--jobs", type=count, metavar="N", help="test processes at once; default: half the cores")
+    command.add_argument(
+        "--on", metavar="PROVIDER", help="run the tests there: modal, a host as box.pool, or another one of mngr"
+    )
     command.add_argument("--all", action="store_true", help="run the whole test suite")
     command.add_argument("--json", action="store_true", help="print one JSON document")
     command.set_defaults(run=run_verify, publish=None, pr=False)
@@ -67,7 +71,11 @@ def run_verify(call: Call) -> int:
     """Verify a review. Returns 0 when every change passed, else 1."""
     arguments = call.arguments
     verifying = Verifying(
-        review_request(arguments, call.cwd), arguments.jobs or 0, arguments.all, arguments.pytest_args
+        review_request(arguments, call.cwd),
+        arguments.jobs or 0,
+        arguments.all,
+        arguments.pytest_args,
+        on=arguments.on or "",
     )
     progress = _Progress(is_batch=arguments.batch)
     try:
@@ -136,7 +144,10 @@ def _summary(answer: Answer) -> str:
     counts = {word: sum(item.verified is word for item in one.items.values()) for word in Verified}
     verdicts = ", ".join(f"{number} {word}" for word, number in counts.items() if number) or "nothing to verify"
     suite = "the whole suite" if one.is_whole_suite else "the tests that changes own or affect"
-    where = "in a sandbox" if answer.isolation.is_isolated else f"with all your rights: {answer.isolation.reason}"
+    where = {
+        HOST: answer.isolation.reason,
+        NONE: f"with all your rights: {answer.isolation.reason}",
+    }.get(answer.isolation.kind, "in a sandbox")
     processes = "process" if one.processes == 1 else "processes"
     return (
         f"{verdicts}: {suite}, {where}; {plural(one.executions, 'test run')} in {one.processes} {processes}, "

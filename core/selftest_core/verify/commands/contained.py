@@ -200,12 +200,16 @@ class Output:
                 return
             if not part:
                 return
-            self._count += len(part)
-            room = _KEPT_OUTPUT // 2 - len(self._head)
-            self._head += part[: max(room, 0)]
-            self._tail += part[max(room, 0) :]
-            if len(self._tail) > 4 * _KEPT_OUTPUT:  # seldom: each time moves what is kept
-                self._cut()
+            self.take(part)
+
+    def take(self, part: bytes) -> None:
+        """Add a part."""
+        self._count += len(part)
+        room = _KEPT_OUTPUT // 2 - len(self._head)
+        self._head += part[: max(room, 0)]
+        self._tail += part[max(room, 0) :]
+        if len(self._tail) > 4 * _KEPT_OUTPUT:  # seldom: each time moves what is kept
+            self._cut()
 
     def _cut(self) -> None:
         del self._tail[: -_KEPT_OUTPUT // 2]
