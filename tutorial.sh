@@ -170,6 +170,9 @@ selftest-tui verify --batch --base main ada bob --decisions decisions.json --all
 # branch was written; 1 that something else is undecided or red.
 selftest-tui review --batch --base main ada bob eve --decisions decisions.json --publish good --require-verified > review.jsonl
 
+# The same on another machine that mngr knows, or on modal: trees go there, results come back, and nothing stays there.
+selftest-tui verify --base main ada bob --on box.pool
+
 ##################################################
 # Recordings
 ##################################################

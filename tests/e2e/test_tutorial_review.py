@@ -11,6 +11,7 @@ import pytest
 
 import run_scenes
 from core.review.desks import make_desk
+from core.run.far_hosts import far_hosts
 from core.verify.desks import PYTEST, make_shop
 from selftest_core.run.outcome.ends import End
 from standins import EMPTY, mngr_that
@@ -198,6 +199,26 @@ def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path)
     ]  # fmt: skip
     assert lines[-1]["verification"]["suite"] == "whole"
     assert repository.git("show-ref") == refs
+
+
+def test_verify_on_another_machine(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block("""
+        # The same on another machine that mngr knows, or on modal: trees go there, results come back, and nothing stays there.
+        selftest-tui verify --base main ada bob --on box.pool
+    """)  # noqa: E501 -- the block's own line
+    with far_hosts(world) as far:
+        pool = far.add("pool")
+        world.load_mngr()
+        repository = make_shop(world.root / "shop")
+        environment = {**world.environment, "SELFTEST_TUI_PYTEST_COMMAND": " ".join(PYTEST)}
+        done = block.run(environment=environment, cwd=repository.folder)
+        assert done.exit_status == 0, done.stderr
+        assert [line.split()[1:3] for line in done.stdout.splitlines()[1:3]] == [["✓", "passed"], ["✓", "passed"]]
+        assert "on box.pool" in done.stderr
+        # The next one finds the results of that machine, and needs it no more.
+        pool.end()
+        again = block.run(environment=environment, cwd=repository.folder)
+        assert (again.exit_status, again.stdout) == (0, done.stdout)
 
 
 def test_publish_only_what_passes(e2e: EndToEnd, world: World, tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from core.verify.desks import PYTEST, SANDBOX, make_shop, with_pytest
 from selftest_core.config import Config
 from selftest_core.errors import RefusedError
 from selftest_core.git.object_store import ObjectStore
+from selftest_core.run.crew.crew import LaunchError
 from selftest_core.verify.commands.junit import REPORT
-from selftest_core.verify.elsewhere.remote import RemoteVerifier, elsewhere_testing
+from selftest_core.verify.elsewhere.remote import FarSlot, RemoteVerifier, elsewhere_testing
 from selftest_core.verify.local import LocalVerifier
 from selftest_core.verify.schedule import Job
 from selftest_core.verify.verdicts import Result
@@ -214,3 +215,28 @@ def test_a_required_sandbox_is_refused_elsewhere(tmp_path: Path) -> None:
 def test_what_would_run_here_is_refused_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="Only pytest"):
         elsewhere_testing(tmp_path, "modal", Config(verify_command=("go-test", REPORT)), {})
+
+
+def test_mngr_takes_what_is_asked_for_on_modal(world: World, stack: ExitStack) -> None:
+    """Its plugin is not installed here: mngr reads all arguments before it names that as what is missing."""
+    repository = make_shop(world.root / "shop")
+    tree = repository.git("rev-parse", "main^{tree}")
+    store = stack.enter_context(
+        ObjectStore.open(world.root / "engine.git", repository.folder / ".git", world.environment)
+    )
+    config = Config(create_args=("--label", "team=shop"))
+    testing = elsewhere_testing(repository.folder, "modal", config, world.environment)
+    assert (testing.isolation.kind, testing.isolation.reason) == ("host", "on modal")
+    with RemoteVerifier(world.root / "slots", store.git, testing, 1, "modal", config, world.environment) as verifier:
+        verifier.begin(threading.Event())
+        collected, _ = verifier.collect(tree, lambda _: ["tests/test_ada.py"])
+        assert collected.tests == ()
+        assert "Unknown provider backend: modal" in collected.reason
+        slot = FarSlot(world.root / "slots" / "one", store.git, verifier.hosts, 0)
+        with pytest.raises(LaunchError) as raised:
+            slot.agent()
+    assert raised.value.exit_status == 1  # 2 is what a wrong argument ends with
+    argv = raised.value.argv
+    assert argv[argv.index("-b") + 1] == "timeout=3600"
+    assert argv[2].endswith("@.modal")
+    assert "team=shop" in argv

@@ -60,7 +60,7 @@ def isolation_elsewhere(on: str, config: Config) -> Isolation:
 
 
 def elsewhere_testing(top: Path, on: str, config: Config, environ: Mapping[str, str]) -> Testing:
-    """Describe how tests run there; raises RefusedError where they cannot. Its digest names the places: results from here and there are kept apart."""
+    """Describe how tests run there. Its digest names the places: results are kept apart. Raises RefusedError."""
     isolation = isolation_elsewhere(on, config)
     words = config.verify_command or config.pytest_command
     if is_reported(words):
@@ -220,16 +220,16 @@ class RemoteVerifier(LocalVerifier):
     ) -> None:
         """`on`: places as `run --on` takes them. Raises ToolMissingError without mngr."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._hosts = _Hosts(
+        self.hosts = _Hosts(
             Mngr(find_mngr(environ), environ, _seed(folder, environ)), places(on), config, folder / _AGENTS
         )
-        _remove_lost(self._hosts)
+        _remove_lost(self.hosts)
         super().__init__(folder, git, testing, jobs)
 
     _start = FarProcess
 
     def _make_slot(self, folder: Path, git: Git, number: int) -> Slot:
-        return FarSlot(folder, git, self._hosts, number)
+        return FarSlot(folder, git, self.hosts, number)
 
     def _collect_in(self, slot: Slot, files: Sequence[str]) -> Collected:
         return self._tried(slot, lambda: super(RemoteVerifier, self)._collect_in(slot, files))
@@ -260,7 +260,7 @@ class RemoteVerifier(LocalVerifier):
             slot = self._slots.get()
             assert isinstance(slot, FarSlot)
             slot.leave()
-        _remove_lost(self._hosts)
+        _remove_lost(self.hosts)
         super().close()
 
 
