@@ -98,11 +98,6 @@ class FarSlot(Slot):
         self.hosts, self._number = hosts, number
         self._agent: HostAgent | None = None
 
-    @property
-    def laid(self) -> str:
-        """The tree that is laid."""
-        return self._laid
-
     def agent(self) -> HostAgent:
         """Return the agent; make it where there is none. Raises ToolError."""
         if self._agent is None:
