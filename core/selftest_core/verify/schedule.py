@@ -207,7 +207,7 @@ def _investigate(line: Line, test: str, owners: Sequence[int], hints: Sequence[i
     if not owners:
         at_base = yield from _judge(line.prefix(0), test, "base")
         if at_base is Verdict.GREEN:
-            return (yield from _bisect(line.prefix, range(count), test, 0))
+            return (yield from _bisect_if_red_alone(line, line.prefix, range(count), test, 0))
         return _Cause(reason=f"{at_base} on the base too")
     failing: list[int] = []
     for place in owners:
@@ -221,17 +221,26 @@ def _investigate(line: Line, test: str, owners: Sequence[int], hints: Sequence[i
 
     last = max(place for place in owners if place not in failing)
     if (yield from _is_green(line.prefix(last + 1), test, "right after its change")):
-        run = yield _Ask(line.prefix(count), test, ALONE, "alone")
-        if run.result is Result.PASSED:
-            return _Cause(reason="green alone, red after other tests", is_order_dependent=True)
-        return (yield from _bisect(line.prefix, range(count), test, last + 1))
+        return (yield from _bisect_if_red_alone(line, line.prefix, range(count), test, last + 1))
     tree = line.only([last])
     if tree is None:
         return _Cause(reason="red right after its change; the change cannot be applied before the earlier ones")
     if not (yield from _is_green(tree, test, "its change alone")):
         return _Cause(reason="red with its change alone on this base")
     earlier = range(last)
-    return (yield from _bisect(lambda number: line.only([last, *earlier[:number]]), earlier, test, 0))
+    return (
+        yield from _bisect_if_red_alone(line, lambda number: line.only([last, *earlier[:number]]), earlier, test, 0)
+    )
+
+
+def _bisect_if_red_alone(
+    line: Line, tree_at: Callable[[int], str | None], places: Sequence[int], test: str, low: int
+) -> _Task[_Cause]:
+    """Find the change that turns a test red, unless other tests do. See `_bisect`."""
+    run = yield _Ask(line.prefix(len(line.items)), test, ALONE, "alone")
+    if run.result is Result.PASSED:
+        return _Cause(reason="green alone, red after other tests", is_order_dependent=True)
+    return (yield from _bisect(tree_at, places, test, low))
 
 
 def _bisect(tree_at: Callable[[int], str | None], places: Sequence[int], test: str, low: int) -> _Task[_Cause]:

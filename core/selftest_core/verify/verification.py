@@ -95,7 +95,7 @@ class Verification:
     @property
     def flaky(self) -> tuple[str, ...]:
         """Tests that are flaky, or depend on the order."""
-        return tuple(one.test for one in self.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
+        return tuple(one.test for one in self.tests if one.after in _DOUBTFUL)
 
 
 def verified_tests(verification: Verification, isolation: Isolation) -> VerifiedTests:
@@ -245,7 +245,7 @@ def verify_line(
     urgent = {test for item in line.items if item.id in first for test in item.tests}
     driver = Driver(verifier, results, on_progress, on_kept)
     report = driver.drive(schedule.verify(line, suite, results.flakes(), urgent))
-    results.purge((one.test, tree) for one in report.tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT))
+    results.purge((one.test, tree) for one in report.tests if one.after in _DOUBTFUL)
     return Verification(
         tree=tree,
         verified=_whole(report),
@@ -343,6 +343,7 @@ def _items(
     return found
 
 
+_DOUBTFUL = (Verdict.FLAKY, Verdict.ORDER_DEPENDENT)
 _WHY_NOT = {
     Status.LAID: "not verified",
     Status.HELD: "in conflict, so it is not on the candidate",
@@ -399,12 +400,13 @@ def _judge(
         return Verified.FAILED, f"breaks {broke[0]}" + (f" and {len(broke) - 1} more" if len(broke) > 1 else "")
     own = [one for one in own if not one.false_claims]
     tests = own or [one for one in affected if one.after is Verdict.GREEN]
+    tests = tests or [one for one in affected if one.after in _DOUBTFUL]
     if not tests:
         return Verified.UNKNOWN, "the tests that it affects do not pass before or after" if affected else "no test"
     first = next((one for one in tests if one.after is Verdict.RED), None)
     if first is not None:
         return Verified.FAILED, f"{first.test} fails: {_cause(first)}"
-    first = next((one for one in tests if one.after in (Verdict.FLAKY, Verdict.ORDER_DEPENDENT)), None)
+    first = next((one for one in tests if one.after in _DOUBTFUL), None)
     if first is not None:
         return Verified.FLAKY, f"{first.test} is {first.after}"
     first = next((one for one in tests if one.after is not Verdict.GREEN), None)

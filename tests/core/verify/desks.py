@@ -59,22 +59,22 @@ def slot_of(folder: Path, git: Git) -> Slot:
 
 
 def make_shop(folder: Path) -> Repository:
-    """Branches of seven agents on one base: each mends one module, for whose test it was started.
+    """Branches of eight agents on one base: each mends one module, for whose test it was started.
 
-    cat lies: her test stays red. eve breaks test_common, which nobody owns. fay's mend is flaky. gus adds a test.
-    hal changes conftest.py. kim's test was green before.
+    cat lies: her test stays red. eve breaks test_common, which nobody owns. fay's test is red where cat's is
+    loaded too. gus adds a test. hal changes conftest.py. fay's and kim's tests were green before.
     """
     repository = Repository.make(folder)
     files = {"shop/__init__.py": "", "conftest.py": "", "shop/common.py": "RATE = 1\n"}
     files["tests/test_common.py"] = "from shop.common import RATE\n\n\ndef test_rate():\n    assert RATE == 1\n"
     for name in ("ada", "bob", "cat", "eve", "fay", "gus", "hal", "kim"):
-        files[f"shop/{name}.py"] = f"def f():\n    return {1 if name == 'kim' else 0}\n"
+        files[f"shop/{name}.py"] = f"def f():\n    return {1 if name in ('fay', 'kim') else 0}\n"
         files[f"tests/test_{name}.py"] = f"from shop.{name} import f\n\n\ndef test_f():\n    assert f() == 1\n"
     repository.commit("Start", files)
     mends = {name: {f"shop/{name}.py": "def f():\n    return 1\n"} for name in ("ada", "bob", "eve", "gus", "hal")}
     mends["cat"] = {"shop/cat.py": "def f():\n    return 2\n"}
     mends["eve"]["shop/common.py"] = "RATE = 2\n"
-    mends["fay"] = {"shop/fay.py": "import time\n\n\ndef f():\n    return 1 + (time.time_ns() // 1000) % 2\n"}
+    mends["fay"] = {"shop/fay.py": "import sys\n\n\ndef f():\n    return 1 + ('test_cat' in sys.modules)\n"}
     mends["gus"]["tests/test_gus.py"] = (
         "from shop.gus import f\n\n\ndef test_f():\n    assert f() == 1\n\n\n"
         "def test_twice():\n    assert f() + f() == 2\n"

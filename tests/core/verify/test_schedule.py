@@ -105,8 +105,8 @@ class Scripted:
     def before(self) -> str:
         return "before"
 
-    def verify(self, doubted: Collection[str] = ()) -> dict[str, TestReport]:
-        steps = verify(self, doubted=doubted)
+    def verify(self, doubted: Collection[str] = (), suite: Sequence[str] = ()) -> dict[str, TestReport]:
+        steps = verify(self, suite, doubted=doubted)
         jobs = next(steps)
         while True:
             answers: dict[Job, dict[str, Execution]] = {}
@@ -137,6 +137,14 @@ def test_a_test_that_passes_alone_depends_on_the_order() -> None:
     found = line.verify()["t"]
     assert (found.after, found.culprit, found.effect) == (Verdict.ORDER_DEPENDENT, None, Effect.FLAKY)
     assert ("prefix 2", "t", ALONE) in line.asked
+
+
+def test_a_test_of_nobody_that_passes_alone_accuses_nobody() -> None:
+    line = Scripted([item("a", "t"), item("b", "u")], {("prefix 2", "v"): [F, F, F, P]})
+    found = line.verify(suite=["v"])["v"]
+    assert (found.before, found.after, found.culprit) == (Verdict.GREEN, Verdict.ORDER_DEPENDENT, None)
+    line.results["prefix 2", "v"] = [F]
+    assert line.verify(suite=["v"])["v"].culprit == "b"
 
 
 def test_an_earlier_change_is_found_by_applying_the_victim_first() -> None:

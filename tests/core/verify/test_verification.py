@@ -95,7 +95,7 @@ def test_each_change_has_its_verdict(answer: Answer) -> None:
     found = {agent: item(answer, agent).verified for agent in AGENTS}
     assert found == {
         "ada": Verified.PASSED, "bob": Verified.PASSED, "cat": Verified.UNKNOWN, "eve": Verified.FAILED,
-        "fay": found["fay"], "gus": Verified.PASSED, "hal": Verified.PASSED, "kim": Verified.PASSED,
+        "fay": Verified.FLAKY, "gus": Verified.PASSED, "hal": Verified.PASSED, "kim": Verified.PASSED,
     }  # fmt: skip
     assert answer.verification.verified is Verified.FAILED
     assert {one.effect for one in item(answer, "ada").tests} == {Effect.FIXED}
@@ -123,7 +123,8 @@ def test_an_added_test_is_owned(answer: Answer) -> None:
 def test_nothing_is_run_twice(shop: Shop, answer: Answer) -> None:
     again = shop.verify()
     runs = {(one.job.tree, one.test) for one in shop.seen}
-    assert {test for _, test in runs} <= {"tests/test_fay.py::test_f"}
+    # What depends on the order of tests is no result, so it is not kept.
+    assert {test for _, test in runs} == {"tests/test_fay.py::test_f"}
     assert again.verification.processes <= 8
     assert again.verification.from_cache >= answer.verification.executions - 8
     kept = [shop.verify("ada", "bob").verification for _ in range(2)]
