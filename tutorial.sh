@@ -166,6 +166,10 @@ selftest-tui verify --base main ada bob
 # The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
 selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl
 
+# Another language: any runner that writes JUnit XML to {junit}, in an environment that a command of the project makes, in
+# the sandbox too, and anew only when a lock or a manifest changes.
+selftest-tui verify --base main ada --set setup_command="sh install.sh" --set verify_command="./check.sh {junit}"
+
 # Verified, and published only if the tests of exactly what is published pass. 4 says that they do not, and that no
 # branch was written; 1 that something else is undecided or red.
 selftest-tui review --batch --base main ada bob eve --decisions decisions.json --publish good --require-verified > review.jsonl

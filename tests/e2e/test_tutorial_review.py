@@ -221,6 +221,40 @@ def test_verify_on_another_machine(e2e: EndToEnd, world: World) -> None:
         assert (again.exit_status, again.stdout) == (0, done.stdout)
 
 
+def test_verify_with_another_runner_in_its_own_environment(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block("""
+        # Another language: any runner that writes JUnit XML to {junit}, in an environment that a command of the project makes, in
+        # the sandbox too, and anew only when a lock or a manifest changes.
+        selftest-tui verify --base main ada --set setup_command="sh install.sh" --set verify_command="./check.sh {junit}"
+    """)  # noqa: E501 -- the block's own line
+    repository = make_shop(tmp_path / "shop")
+    # Its only test holds where the change of ada and the environment are both there.
+    check = (
+        "#!/bin/sh\nends='<failure/>'\n"
+        "if grep -q 'return 1' shop/ada.py && grep -q 7 node_modules/lib; then ends=; fi\n"
+        "echo \"<testsuite name='shop'><testcase name='adds'>$ends</testcase></testsuite>\" > $1\ntest -z $ends\n"
+    )
+    repository.commit(
+        "Another language",
+        {
+            "check.sh": check,
+            "install.sh": "mkdir node_modules && cp version.lock node_modules/lib\n",
+            "version.lock": "7\n",
+        },
+    )
+    repository.git("update-index", "--chmod=+x", "check.sh")
+    repository.git("commit", "-q", "-m", "Let it run")
+    (repository.folder / "check.sh").chmod(0o755)
+    repository.git("checkout", "-q", "ada")
+    repository.git("rebase", "-q", "main")
+    repository.git("checkout", "-q", "main")
+    done = block.run(environment=world.environment, cwd=repository.folder)
+    assert done.exit_status == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[1].split()[1:3] == ["✓", "passed"]
+    assert "the whole suite" in done.stderr
+    assert not (repository.folder / "node_modules").exists()
+
+
 def test_publish_only_what_passes(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
     block = e2e.write_tutorial_block("""
         # Verified, and published only if the tests of exactly what is published pass. 4 says that they do not, and that no

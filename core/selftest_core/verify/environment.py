@@ -38,6 +38,11 @@ _ABOUT = (
     "print(json.dumps([sys.prefix,sys.base_prefix,getattr(sys,'_base_executable',sys.executable),sys.version,sysconfig.get_platform(),sys.implementation.cache_tag]))"
 )
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
+_CERTIFICATES = (
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+)  # fmt: skip
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _HINT = "Set `verify_command`, or `pytest_command`, to the interpreter that has the project's tests."
 
 
@@ -46,12 +51,14 @@ class Setup:
     """The set-up of a project. `command`: for a shell. `packages`: the folder of its own package caches.
 
     `programs`: files that it needs outside of the tree, such as uv. `python`: the interpreter to make environments of.
+    `variables`: how the network is reached.
     """
 
     command: str
     packages: Path
     programs: tuple[Path, ...]
     python: str
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ def _set_up_environment(
     """
     words = list(command) or [OWN_PYTHON, "-m", "pytest"]
     with contextlib.suppress(ValueError):
-        words[0] = str((checkout / words[0]).relative_to(checkout)) if os.sep in words[0] else words[0]
+        words[0] = f"./{(checkout / words[0]).relative_to(checkout)}" if os.sep in words[0] else words[0]
     own = checkout / OWN_PYTHON
     python = str(own) if own.exists() else shutil.which("python3", path=environ.get("PATH", ""))
     if python is None:
@@ -167,11 +174,16 @@ def _set_up_environment(
     _, base_prefix, program, *about = _ask([python], checkout, environ)
     uv = find_uv(environ)
     programs = () if uv is None else (uv.resolve(),)
-    setup = Setup(setup_command, packages_folder(cache_folder(environ), checkout), programs, program)
+    network = tuple((name, environ[name]) for name in _CERTIFICATES if environ.get(name))
+    certificates = tuple(path for _, value in network if (path := Path(value)).is_absolute() and path.exists())
+    # Agents' code runs in a set-up: a password in the address of a proxy is not for it.
+    proxies = (*_PROXIES, *(name.lower() for name in _PROXIES))
+    network += tuple((name, environ[name]) for name in proxies if environ.get(name) and "@" not in environ[name])
+    setup = Setup(setup_command, packages_folder(cache_folder(environ), checkout), programs, program, network)
     variables = _passed_on(names, environ)
     parts = [words, about, base_prefix, sorted(variables), isolation.kind, setup_command]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
-    readable = tuple(dict.fromkeys((Path(base_prefix), *programs)))
+    readable = tuple(dict.fromkeys((Path(base_prefix), *programs, *certificates)))
     return Environment(tuple(words), digest, readable, checkout, variables, setup)
 
 

@@ -104,6 +104,7 @@ def _is_manifest(path: str, named: set[str]) -> bool:
 def _variables(slot: Slot, testing: Testing, setup: Setup) -> dict[str, str]:
     packages = setup.packages
     return {
+        **dict(setup.variables),
         **contained_variables(slot, testing),
         "XDG_CACHE_HOME": str(packages),
         "UV_CACHE_DIR": str(packages / "uv"),
