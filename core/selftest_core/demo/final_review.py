@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from selftest_core.config import load_config
+from selftest_core.demo.world import PLAIN_PYTEST
 from selftest_core.errors import UsageError
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 BRANCH = "reviewed"
 """The branch that is published in the demo's repository."""
-_PLAIN_PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
-"""The variable of the demo's world without which pytest loads plugins that the sample's tests do not need."""
 
 
 def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> ReviewDocument | None:
@@ -61,7 +60,7 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
 def _verify(session: ReviewSession, folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> None:
     """Revert liars and culprits until the tests pass on what is kept."""
     top = Path(folder.plan().repository)
-    config = load_config(top, environ, {"env": _PLAIN_PYTEST})
+    config = load_config(top, environ, {"env": PLAIN_PYTEST})
     with (
         session.open_reader() as engine,
         ReviewVerifier.open(engine, top, folder.path, config, environ) as verifier,

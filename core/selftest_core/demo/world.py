@@ -38,6 +38,8 @@ CLAUDE_FIRST = (
 MOST_AGENTS = 200
 AT_ONCE, CLAUDES_AT_ONCE = 40, 12
 SPEED_VARIABLE = "SELFTEST_DEMO_SPEED"
+PLAIN_PYTEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+"""Without it pytest loads all plugins that are installed, of which the sample's tests need none."""
 WATCHED_TIMEOUT = 420.0
 """Seconds that an agent may take while somebody watches: enough to answer one, and to see one hang."""
 WATCHED_PATIENCE = 240.0
@@ -106,7 +108,7 @@ class DemoWorld:
     @property
     def environ(self) -> dict[str, str]:
         """The environment of a poller and a screen."""
-        return {**self._world.environ, **self._variables}
+        return {**self._world.environ, **self._variables, PLAIN_PYTEST: "1"}
 
     @property
     def tools_environ(self) -> dict[str, str]:
@@ -114,8 +116,7 @@ class DemoWorld:
         kept = {
             name: value for name, value in self._world.tools_environ.items() if not name.startswith(ENVIRONMENT_PREFIX)
         }
-        # The sample's tests need none of the plugins that happen to be installed.
-        return {**kept, **self._variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return {**kept, **self._variables, PLAIN_PYTEST: "1"}
 
     @property
     def root(self) -> Path:
@@ -170,7 +171,7 @@ class DemoWorld:
         claude.write_home(self.root / "h")
         url = claude.start_model(self.root, self.roles, environ, speed=speed, is_watched=is_watched, keep=self._keep)
         self._variables = claude.variables(url)
-        agent: dict[str, Value] = {"agent": "claude", "env": ("PYTEST_DISABLE_PLUGIN_AUTOLOAD",)}
+        agent: dict[str, Value] = {"agent": "claude", "env": (PLAIN_PYTEST,)}
         write_settings(self.repository, agent, WATCHED_TIMEOUT, min(agents, CLAUDES_AT_ONCE))
         if is_watched:
             with (self.repository / FILE_NAME).open("a", encoding="utf-8") as file:

@@ -144,8 +144,11 @@ def find_environment(
     program = str(checkout / words[0]) if os.sep in words[0] else shutil.which(words[0], path=environ.get("PATH"))
     if program is None or not os.access(program, os.X_OK):
         raise ToolMissingError(f"{words[0]} is not installed", "It is to run the tests.", _HINT)
-    words = (program, *words[1:])
-    prefix, base_prefix, _, *about = _ask(_interpreter(Path(program)), checkout, environ)
+    python = _interpreter(Path(program))
+    prefix, base_prefix, _, *about = _ask(python or ["python3"], checkout, environ)
+    # A shim, such as pyenv's, is a shell script that looks for the program: it may be hidden where the tests run.
+    own = Path(prefix) / "bin" / Path(program).name
+    words = (str(own) if not python and own.is_file() else program, *words[1:])
     variables = _passed_on(names, environ)
     parts = [words, about, prefix, sorted(variables), isolation.kind, _installed(Path(prefix))]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
@@ -203,14 +206,14 @@ def _passed_on(names: Sequence[str], environ: Mapping[str, str]) -> tuple[tuple[
 
 
 def _interpreter(program: Path) -> list[str]:
-    """Return the Python of a program: itself, or what the first line of a console script names."""
+    """Return the Python of a program: itself, or what the first line of a console script names; else nothing."""
     if program.name.startswith(("python", "pypy")):
         return [str(program)]
     with program.open("rb") as file:
         first = file.readline(4096)
     if first.startswith(b"#!") and b"python" in first:
         return shlex.split(first[2:].decode("utf-8", "replace"))
-    return ["python3"]
+    return []
 
 
 def _installed(prefix: Path) -> list[str]:

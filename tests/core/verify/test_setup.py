@@ -159,3 +159,17 @@ def test_what_the_setting_says_is_done(tmp_path: Path) -> None:
     assert (always.setup.command, always.digest != never.digest) == ("make environment", True)
     auto = find_environment(repository.folder, words, (), NONE, environ, "auto")
     assert (auto.setup is None) is (find_uv(environ) is None)
+
+
+def test_a_shim_is_replaced_by_the_program_that_it_finds(tmp_path: Path) -> None:
+    """As pyenv has them: shell scripts below the home, which the sandbox hides, and which need all of pyenv."""
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    for name in ("pytest", "python3"):
+        (shims / name).write_text(f'#!/bin/sh\nexec {Path(sys.executable).with_name(name)} "$@"\n')
+        (shims / name).chmod(0o755)
+    environ = {**os.environ, "PATH": f"{shims}{os.pathsep}{os.environ['PATH']}"}
+    (tmp_path / "project").mkdir()
+    for command in ((), ("pytest",), (str(shims / "pytest"),)):
+        found = find_environment(tmp_path / "project", command, (), NONE, environ)
+        assert found.command[0] == str(Path(sys.prefix) / "bin" / "pytest")

@@ -53,7 +53,9 @@ def demo(call: Call) -> int:
     from selftest_tui.shared.loading import loading
 
     with loading():
+        from selftest_core.config import load_config
         from selftest_core.demo.demo import run_demo
+        from selftest_core.demo.world import PLAIN_PYTEST
         from selftest_tui.app.app import run
         from selftest_tui.run.conducting import start_conductor
 
@@ -61,7 +63,10 @@ def demo(call: Call) -> int:
     local = replace(config, remote=False)
 
     def show(world: DemoWorld, folder: RunFolder) -> int:
-        return run(local, world.environ, run=folder, seconds_behind=_SECONDS_TO_END, is_kept=False)
+        # Reviews verify the shop as its own settings say, not those of the folder that the demo was started in.
+        shop = load_config(world.repository, world.tools_environ, {"env": PLAIN_PYTEST})
+        config = replace(local, pytest_command=shop.pytest_command, env=shop.env)
+        return run(config, world.environ, run=folder, seconds_behind=_SECONDS_TO_END, is_kept=False)
 
     return run_demo(
         environ, arguments.agents, arguments.keep, show, tell,
