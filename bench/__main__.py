@@ -9,7 +9,17 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import core_rows, headless_rows, line_rows, recorder_rows, replay_rows, review_rows, run_rows, screen_rows
+from bench import (
+    core_rows,
+    headless_rows,
+    line_rows,
+    recorder_rows,
+    replay_rows,
+    review_rows,
+    run_rows,
+    screen_rows,
+    verify_rows,
+)
 from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
 from bench.measure import RESULTS, Result, comparison, print_table, read_results, write_results
 
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
 PARTS = (
     "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
     "check", "run1000", "conductor", "line", "review", "recorder", "replay",
+    "verify",
 )  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
 _FAKE = ("refresh1000", "keys")
@@ -56,6 +67,7 @@ def main() -> int:
     take("conductor", lambda: run_rows.conductor(20))
     take("line", line_rows.line)
     take("review", review_rows.review)
+    take("verify", verify_rows.verify)
     take("recorder", lambda: recorder_rows.recorder(50, 20.0))
     take("replay", replay_rows.replay)
     if "paint" in wanted:

@@ -12,7 +12,6 @@ Prints a table; ends with 1 where a figure is not met. The same figures each tim
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 import tempfile
@@ -25,25 +24,17 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from core.verify.desks import PYTEST, SANDBOX  # noqa: E402 -- the tests' own harness, from where it is
+from core.verify.desks import SANDBOX  # noqa: E402 -- the tests' own harness, from where it is
 from core.verify.killed import kill_again_and_again  # noqa: E402
 from core.verify.known_repository import KnownRepository  # noqa: E402
 from core.verify.known_truth import FIGURES, KnownLine, ScriptedVerifier, count  # noqa: E402
-from selftest_core.config import load_config  # noqa: E402
-from selftest_core.git.command import Git  # noqa: E402
-from selftest_core.review.apply_decisions import apply_decisions  # noqa: E402
-from selftest_core.review.candidate_branch import Decision  # noqa: E402
-from selftest_core.review.changes.plan import make_plan, resolve_branches  # noqa: E402
-from selftest_core.review.decisions import Decisions  # noqa: E402
-from selftest_core.review.engine import Engine  # noqa: E402
 from selftest_core.verify import schedule  # noqa: E402
 from selftest_core.verify.results import Results  # noqa: E402
-from selftest_core.verify.review_verifier import ReviewVerifier  # noqa: E402
 from selftest_core.verify.verdicts import Verdict  # noqa: E402
 from selftest_core.verify.verifier import Driver  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from selftest_core.verify.schedule import TestReport
     from selftest_core.verify.verifier import Progress
@@ -194,37 +185,20 @@ def _real_line(tally: Tally, line: KnownLine, dice: random.Random, folder: Path,
     """Verify a line as it is, with one change reverted, and after undo; returns the runs of tests and processes."""
     processes = 0
     known = KnownRepository.make(line, folder / "repository")
-    (folder / "home").mkdir()
-    environ = {
-        **os.environ, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }  # fmt: skip
-    top = known.repository.folder
-    config = load_config(top, environ, {"pytest_command": " ".join(PYTEST), "env": "PYTEST_DISABLE_PLUGIN_AUTOLOAD"})
-    user = Git(top / ".git", environ)
-    targets = resolve_branches(user, "main", known.branches)
     seen: list[tuple[str, str, int]] = []
 
     def take(progress: Progress) -> None:
         seen.append((progress.job.tree, progress.test, dict(progress.job.runs)[progress.test]))
 
     tally.lines += 1
-    with (
-        Engine.open(folder / "engine.git", top / ".git", environ) as engine,
-        ReviewVerifier.open(engine, top, folder / "home", config, environ, 2) as verifier,
-    ):
-        plan = make_plan(engine.store, targets)
-        places = {change.oid: int(change.agents[0].removeprefix("agent")) for change in plan.changes}
-        oids = {place: oid for oid, place in places.items()}
+    with known.opened(folder) as review:
         reverted = dice.randrange(line.count)
-        for gone in (None, reverted, None):
+        for gone in ((), (reverted,), ()):
             before = len(seen)
-            items = {} if gone is None else {oids[gone]: Decision.REVERT}
-            reviewed = apply_decisions(engine, plan, Decisions(items=items))
-            found = verifier.verify(reviewed, known.evidence, targets.branches, take)
+            found = review.verify(gone, take)
             processes += found.processes
-            applied = [place for place in places.values() if place != gone]
-            reports = [_renamed(one, places) for one in found.tests]
+            applied = [place for place in range(line.count) if place not in gone]
+            reports = [_renamed(one, review.places) for one in found.tests]
             tally.judge(line, reports, applied, seed, "tests/")
         if not line.flaky:
             tally.after_undo += len(seen) - before
@@ -233,7 +207,7 @@ def _real_line(tally: Tally, line: KnownLine, dice: random.Random, folder: Path,
     return len(seen), processes
 
 
-def _renamed(report: TestReport, places: dict[str, int]) -> TestReport:
+def _renamed(report: TestReport, places: Mapping[str, int]) -> TestReport:
     """The report with the names of the known line."""
     from dataclasses import replace
 

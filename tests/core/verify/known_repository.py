@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.review.repositories import Repository
+from core.verify.desks import PYTEST
+from selftest_core.config import load_config
+from selftest_core.git.command import Git
+from selftest_core.review.apply_decisions import apply_decisions
+from selftest_core.review.candidate_branch import Decision
+from selftest_core.review.changes.plan import make_plan, resolve_branches
+from selftest_core.review.decisions import Decisions
+from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import Evidence
 from selftest_core.tools.process import run
+from selftest_core.verify.review_verifier import ReviewVerifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from core.verify.known_truth import KnownLine
+    from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.review.changes.collect_changes import Branch
+    from selftest_core.review.changes.plan import Plan
+    from selftest_core.verify.verification import Verification
+    from selftest_core.verify.verifier import Progress
 
 TEST_FILE = """\
 import os
@@ -72,6 +87,44 @@ class KnownRepository:
             for place, branch in enumerate(branches)
         }
         return cls(line, repository, branches, evidence)
+
+    @contextmanager
+    def opened(self, folder: Path, jobs: int = 2) -> Iterator[OpenReview]:
+        """The review of all branches, open to be verified; `folder` holds its home, its cache and its engine."""
+        (folder / "home").mkdir()
+        plain = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+        top = self.repository.folder
+        environ = {**os.environ, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"), plain: "1"}
+        config = load_config(top, environ, {"pytest_command": " ".join(PYTEST), "env": plain})
+        targets = resolve_branches(Git(top / ".git", environ), "main", self.branches)
+        with (
+            Engine.open(folder / "engine.git", top / ".git", environ) as engine,
+            ReviewVerifier.open(engine, top, folder / "home", config, environ, jobs) as verifier,
+        ):
+            plan = make_plan(engine.store, targets)
+            places = {change.oid: int(change.agents[0].removeprefix("agent")) for change in plan.changes}
+            yield OpenReview(self, engine, verifier, plan, targets.branches, places)
+
+
+@dataclass(frozen=True)
+class OpenReview:
+    """The review of a known line. `places`: the place on the known line of each change."""
+
+    known: KnownRepository
+    engine: Engine
+    verifier: ReviewVerifier
+    plan: Plan
+    branches: tuple[Branch, ...]
+    places: Mapping[str, int]
+
+    def reviewed(self, reverted: Collection[int] = ()) -> Reviewed:
+        """The review with these changes of the known line reverted."""
+        items = {oid: Decision.REVERT for oid, place in self.places.items() if place in reverted}
+        return apply_decisions(self.engine, self.plan, Decisions(items=items))
+
+    def verify(self, reverted: Collection[int], on_progress: Callable[[Progress], None]) -> Verification:
+        """Verify it with these changes of the known line reverted."""
+        return self.verifier.verify(self.reviewed(reverted), self.known.evidence, self.branches, on_progress)
 
 
 def _files(line: KnownLine, place: int, *, is_applied: bool) -> dict[str, str]:

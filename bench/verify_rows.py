@@ -1,0 +1,136 @@
+"""Rows of verification, on real git and pytest: 60 changes of three tests each, and the cost of moving to a tree."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from bench.measure import Result, Stopwatch, median, percentile, result
+from core.verify.desks import SANDBOX
+from core.verify.known_repository import KnownRepository
+from core.verify.known_truth import KnownLine
+from selftest_core.tools.process import run
+from selftest_core.verify.sandbox import sandbox_argv
+from selftest_core.verify.schedule import REPEATS
+from selftest_core.verify.slots import Slot
+from selftest_core.verify.verdicts import Result as TestResult
+from selftest_core.verify.verification import ReviewLine
+
+if TYPE_CHECKING:
+    from core.verify.known_repository import OpenReview
+    from selftest_core.verify.verifier import Progress
+
+_CHANGES = 60
+_SEED = 7
+_EXECUTIONS, _PROCESSES = 0.6, 0.25
+_FIRST_VERDICT = 3.0
+_BUDGETS: dict[int, dict[int, float | None]] = {2_000: {1: 60.0, 20: 110.0}, 20_000: {1: 350.0, 20: None}}
+_MOVES = 12
+
+
+def verify() -> dict[str, Result]:
+    """All rows."""
+    rows: dict[str, Result] = {}
+    for files, budgets in _BUDGETS.items():
+        line = KnownLine(random.Random(_SEED), _CHANGES)
+        with TemporaryDirectory(prefix="verify-bench-") as folder:
+            known = KnownRepository.make(line, Path(folder) / "repository", files)
+            with known.opened(Path(folder)) as review:
+                if files == min(_BUDGETS):
+                    rows |= _sixty(line, review)
+                rows |= _moves(review, Path(folder), files, budgets)
+    return rows
+
+
+def _sixty(line: KnownLine, review: OpenReview) -> dict[str, Result]:
+    with Stopwatch() as watch:
+        found = review.verify((), lambda _: None)
+    executions, processes, checkouts = _one_by_one(line)
+    firsts = []
+    for place in random.Random(_SEED).sample(range(line.count), 3):
+        first: list[float] = []
+        began = time.perf_counter()
+
+        def take(_: Progress, began: float = began, first: list[float] = first) -> None:
+            first.append(time.perf_counter() - began)
+
+        review.verify((place,), take)
+        firsts.append(first[0])
+    about = f"{_CHANGES} changes of 3 tests, liars 10 %, culprits 3 %, flakes 2 %; the base included"
+    against = "each change before and after it, reds repeated, and the candidate"
+    return {
+        "verify_executions": result(
+            found.executions / executions, "of those", _EXECUTIONS, against=f"{against}: {executions}, counted",
+            note=f"{about}: {found.executions}; {watch.wall:.0f} s with two jobs, isolation: {SANDBOX.kind}",
+        ),
+        "verify_processes": result(
+            found.processes / processes, "of those", _PROCESSES, against=f"{against}: {processes}, counted",
+            note=f"{about}: {found.processes}, one of which collects",
+        ),
+        "verify_checkouts": result(found.checkouts, "", against=f"{against}: {checkouts}, counted", note=about),
+        "verify_first_verdict": result(
+            max(firsts), "s", _FIRST_VERDICT,
+            note=f"warm, {min(_BUDGETS):,} files: from a decision to the first test that ended; worst of {len(firsts)}",
+        ),
+    }  # fmt: skip
+
+
+def _one_by_one(line: KnownLine) -> tuple[int, int, int]:
+    """Count what it takes to run the tests of each change before and after it, and all on the candidate."""
+    executions = processes = 0
+    asked = [(line.prefix(place + after), line.items[place].tests) for place in range(line.count) for after in (0, 1)]
+    asked.append((line.prefix(line.count), tuple(line.owner)))
+    for tree, tests in asked:
+        left = list(tests)
+        for _ in range(REPEATS + 1):
+            runs = {test: line.result(tree, test) for test in left}
+            left = [test for test, one in runs.items() if one.is_red]
+            executions += sum(one is not TestResult.MISSING for one in runs.values())
+            processes += 1
+            if not left:
+                break
+    return executions, processes, line.count + 1
+
+
+def _moves(review: OpenReview, folder: Path, files: int, budgets: dict[int, float | None]) -> dict[str, Result]:
+    reviewed = review.reviewed()
+    line = ReviewLine(review.engine, reviewed, {})
+    slot = Slot(folder / "slot", review.engine.store.git)
+    slot.lay(line.prefix(0))
+    sandbox = _sandbox_ms(folder) if SANDBOX.is_isolated else 0.0
+    rows = {}
+    for distance, budget in budgets.items():
+        times = []
+        for number in range(_MOVES):
+            place = number * 2
+            slot.lay(line.prefix(place))
+            began = time.perf_counter()
+            slot.lay(line.prefix(place + distance))
+            times.append((time.perf_counter() - began) * 1000)
+        rows[f"verify_move_{distance}_{files}"] = result(
+            median(times) + sandbox, "ms", budget,
+            note=f"to a tree {distance} changes away, {files:,} files: laid, cleaned and proved clean, median of "
+            f"{len(times)}, p95 {percentile(times, 95):.0f} ms; with {sandbox:.0f} ms for the sandbox's start",
+        )  # fmt: skip
+    return rows
+
+
+def _sandbox_ms(folder: Path) -> float:
+    """What the sandbox adds to the start of a program."""
+    plain = ["/bin/true"]
+    isolated = sandbox_argv(
+        plain, writable=[], readable=[], cwd=Path("/"), home=Path.home(), environment={}, bindings={}
+    )  # fmt: skip
+    spent = {}
+    for name, argv in (("plain", plain), ("isolated", isolated)):
+        times = []
+        for _ in range(10):
+            began = time.perf_counter()
+            done = run(argv, timeout=60, cwd=folder)
+            assert done.ok, done.stderr_end
+            times.append(time.perf_counter() - began)
+        spent[name] = min(times)
+    return (spent["isolated"] - spent["plain"]) * 1000
