@@ -152,7 +152,7 @@ def _reasons_of_file(
             yield f"{conftest} {changes[conftest]}"
     if not modules or not path.endswith(".py"):
         return
-    imports = _imports(_text(root / path), path)
+    imports = _imports(source_text(root / path), path)
     found: dict[str, None] = {}
     for name in sorted(imports.names):
         found.update(dict.fromkeys(modules.get(name, ())))
@@ -163,7 +163,7 @@ def _reasons_of_file(
             yield f"it imports {one}, which {changes[one]}"
 
 
-def _text(path: Path) -> str:
+def source_text(path: Path) -> str:
     """Read a file; "" if it cannot be read: pytest could not have collected its tests."""
     try:
         if path.stat().st_size > _LARGEST:
@@ -241,7 +241,7 @@ def _cited(root: Path, oid: str, citations: Sequence[Citation], git: Git, tutori
     """Map each test function to the reasons from changed blocks that it cites."""
     shown = git.run("cat-file", "blob", f"{oid}:{tutorial}")
     before = parse_blocks(shown.stdout if shown.ok else "").blocks
-    after = parse_blocks(_text(root / tutorial)).blocks
+    after = parse_blocks(source_text(root / tutorial)).blocks
     reasons: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for blocks, others, what in (
         (after, before, "it cites the block at {}:{}, which changed"),

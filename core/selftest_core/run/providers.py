@@ -3,7 +3,8 @@
 `--on` names places: `local`, `modal`, any other provider of mngr, or one of its hosts (`box.pool`). A new provider of
 mngr needs no code: `run/plan/preflight.py` asks mngr whether it is there, and agents are made, read and stopped through
 mngr alike. Code that knows a place is only for what this machine can do faster or safer itself, and compares with
-`LOCAL_PROVIDER`. Agents that are not made by mngr at all would be another `Crew` (`run/crew/crew.py`).
+`LOCAL_PROVIDER`. Agents that are not made by mngr at all would be another `Crew`
+(`run/crew/crew.py`), which `run/conduct/conductor_process.py` makes.
 """
 
 from __future__ import annotations

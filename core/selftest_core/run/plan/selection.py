@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from selftest_core.collect.affected import affected
+from selftest_core.collect.affected import affected, source_text
 from selftest_core.collect.collection import collect
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 TUTORIAL = "tutorial.sh"
 _DECIDING = frozenset({".py", ".ini", ".cfg", ".toml"})
 """Suffixes of files that decide which tests exist."""
-_LARGEST = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ def _citations(root: Path, collection: Collection) -> list[Citation]:
     found: list[Citation] = []
     for name in dict.fromkeys(test.file for test in collection.tests):
         if name.endswith(".py"):
-            found += read_tests(_text(root / name), name).citations
+            found += read_tests(source_text(root / name), name).citations
     return found
 
 
@@ -163,13 +162,4 @@ def _blocks(root: Path, tutorial: str) -> tuple[Block, ...]:
         if tutorial != TUTORIAL:
             raise UsageError(f"There is no tutorial {tutorial} at the base", "", "Name it with --tutorial FILE.")
         return ()
-    return tuple(parse_blocks(_text(root / tutorial)).blocks)
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LARGEST:
-            return ""
-        return path.read_text(encoding="utf-8-sig", errors="replace")
-    except OSError:
-        return ""
+    return tuple(parse_blocks(source_text(root / tutorial)).blocks)

@@ -11,18 +11,15 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from selftest_core.fleet.view import Category
+from selftest_tui.fleet.pane.aged_text import AgedText
 from selftest_tui.shared.present import ago, clean, duration, running_for, symbol, used
 from selftest_tui.shared.widgets.screen_text import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from textual.app import ComposeResult
 
     from selftest_core.fleet.observations import TmuxSession
     from selftest_core.fleet.view import FleetView, Row
@@ -142,27 +139,12 @@ def laid_out(facts: Sequence[Fact], width: int) -> Content:
     return Content("\n").join(lines)
 
 
-class Details(VerticalScroll, can_focus=False):
+class Details(AgedText, can_focus=False):
     """The facts of the selected agent or session."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(id="details")
-        self._clock = clock
+        super().__init__(clock, id="details", text_id="facts")
         self._ask: Callable[[float], tuple[Fact, ...]] = lambda now: ()
-        self._facts = Static(id="facts")  # kept, not queried: facts may arrive while the screen is removed
-
-    def compose(self) -> ComposeResult:
-        yield self._facts
-
-    def on_mount(self) -> None:
-        self.set_interval(1.0, self._refresh_ages)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._show)
-
-    def on_show(self) -> None:
-        self._show()
-        self.call_after_refresh(self._show)  # once more, when the width is known
 
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
         """Show the facts of the selected agent or session."""
@@ -176,19 +158,9 @@ class Details(VerticalScroll, can_focus=False):
     def show(self, ask: Callable[[float], tuple[Fact, ...]]) -> None:
         """Show the facts that `ask(now)` returns, and call it again as time passes."""
         self._ask = ask
-        self._show()
+        self.write()
 
-    def _refresh_ages(self) -> None:
-        if self.is_on_screen:
-            self._show()
-
-    def _show(self) -> None:
-        if not self.is_mounted or not self.display:
-            return
-        facts = self._ask(self._clock())
-        text = laid_out(facts, self._width) if facts else Content("Nothing is selected.")
-        self._facts.update(text)
-
-    @property
-    def _width(self) -> int:
-        return self._facts.size.width or self.scrollable_content_region.width
+    def content(self, now: float, width: int) -> Content:
+        """Return the facts."""
+        facts = self._ask(now)
+        return laid_out(facts, width) if facts else Content("Nothing is selected.")

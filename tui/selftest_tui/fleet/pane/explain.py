@@ -9,17 +9,14 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
+from selftest_tui.fleet.pane.aged_text import AgedText
 from selftest_tui.shared.present import ago, clean, symbol
 from selftest_tui.shared.widgets.screen_text import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from textual.app import ComposeResult
 
     from selftest_core.fleet.observations import TmuxSession
     from selftest_core.fleet.view import Evidence, FleetView, Row
@@ -57,27 +54,13 @@ def explained(row: Row, evidence: Sequence[Evidence], now: float, width: int) ->
     return Content("\n").join(lines)
 
 
-class Explain(VerticalScroll, can_focus=False):
+class Explain(AgedText, can_focus=False):
     """The evidence behind the selected row."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(id="explain")
-        self._clock = clock
+        super().__init__(clock, id="explain", text_id="evidence")
         self._row: Row | None = None
         self._ask: Callable[[], Sequence[Evidence]] = tuple
-
-    def compose(self) -> ComposeResult:
-        yield Static(id="evidence")
-
-    def on_mount(self) -> None:
-        self.set_interval(1.0, self._refresh_ages)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._show)
-
-    def on_show(self) -> None:
-        self._show()
-        self.call_after_refresh(self._show)  # once more, when the width is known
 
     def show_selected(self, row: Row | None, session: TmuxSession | None, view: FleetView) -> None:
         """Show the evidence of the selected agent; sessions have no state to explain."""
@@ -87,21 +70,10 @@ class Explain(VerticalScroll, can_focus=False):
         """Show the evidence that `ask()` returns, and call it again as time passes."""
         self._row = row
         self._ask = ask
-        self._show()
+        self.write()
 
-    def _refresh_ages(self) -> None:
-        if self.is_on_screen:
-            self._show()
-
-    def _show(self) -> None:
-        if not self.is_mounted or not self.display:
-            return
+    def content(self, now: float, width: int) -> Content:
+        """Return the evidence."""
         if self._row is None:
-            text = Content("Only agents have states to explain.")
-        else:
-            text = explained(self._row, self._ask(), self._clock(), self._width)
-        self.query_one("#evidence", Static).update(text)
-
-    @property
-    def _width(self) -> int:
-        return self.query_one("#evidence").size.width or self.scrollable_content_region.width
+            return Content("Only agents have states to explain.")
+        return explained(self._row, self._ask(), now, width)
