@@ -20,7 +20,7 @@ EXCEPTIONS = {
     "y": "yes: begin a run, keep a change",
     **dict.fromkeys(("n", "N", "Y", "j", "k", "down", "up", "escape"), QUESTION),
     **dict.fromkeys(("left", "right", "shift+left", "shift+right", "h", "l", "pageup", "pagedown"), PLAYER),
-    **dict.fromkeys(("comma", "full_stop", "less_than_sign", "greater_than_sign"), PLAYER),
+    **dict.fromkeys(("comma", "full_stop", "less_than_sign", "greater_than_sign", "equals_sign"), PLAYER),
     **dict.fromkeys(("left_square_bracket", "right_square_bracket"), PLAYER),
     "v": "opens the review; in the review, verifies it",
     **dict.fromkeys("123456", "choose a tab; in the player, a tenth of the recording"),

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import RefusedError
 from selftest_core.frozen import dataclass
-from selftest_core.git.diffs import compare_trees
+from selftest_core.git.diffs import compare_trees, read_diff
+from selftest_core.git.patches import LineKind
 from selftest_core.review.candidate_branch import Decision, Line, Status, build_line
 from selftest_core.review.decisions import Decisions, Rule, decide, in_order, is_guarded, rule_of
 from selftest_core.review.dependencies import Dependents, find_dependents
@@ -160,6 +161,68 @@ def read_joint_diff(engine: Engine, reviewed: Reviewed) -> tuple[FileDiff, ...]:
     answers = answers_of(reviewed.decisions.resolutions.values())
     line = _build_line(engine, plan, joint, (), reviewed.decided, answers, stored=True)
     return compare_trees(engine.store, engine.store.tree_of(plan.base), line.tree)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDiff:
+    """The diff of a change as it is applied, and as its agent committed it.
+
+    `differs`: their changed lines are not the same, since a conflict was resolved, or lines were there already. For a
+    change that is not applied both are the agent's.
+    """
+
+    applied: tuple[FileDiff, ...]
+    original: tuple[FileDiff, ...]
+    differs: bool = False
+
+
+def read_change_diff(engine: Engine, reviewed: Reviewed, oid: str) -> ChangeDiff:
+    """Read the diff of a change. Stores what is applied before it in the engine. Raises KeyError, ToolError."""
+    store, original = engine.store, read_diff(engine.store, oid)
+    if not _may_differ(reviewed, oid):
+        return ChangeDiff(original, original)
+    plan = reviewed.plan
+    base_tree = store.tree_of(plan.base)
+    answers = answers_of(reviewed.decisions.resolutions.values())
+    items = [change.item for change in reviewed.order]
+    place = next(number for number, item in enumerate(items) if item.oid == oid)
+    before, after = (
+        build_line(engine, plan.base, base_tree, (), reviewed.decided, joint=items[:count], answers=answers).tree
+        for count in (place, place + 1)
+    )
+    applied = compare_trees(store, before, after)
+    return ChangeDiff(applied, original, _changed_lines(applied) != _changed_lines(original))
+
+
+def _may_differ(reviewed: Reviewed, oid: str) -> bool:
+    """Return False for a change that is applied exactly as its agent committed it, or not applied."""
+    changes = {change.oid: change for change in reviewed.order}
+    line = reviewed.line.items
+    place = next(number for number, one in enumerate(line) if one.item.oid == oid)
+    if line[place].status is not Status.LAID:
+        return False
+    paths = {path.path for path in changes[oid].paths}
+    before = (changes[one.item.oid] for one in line[:place] if one.status is Status.LAID)
+    if line[place].answers or any(path.path in paths for change in before for path in change.paths):
+        return True
+    agent = next(source.agent for source in changes[oid].sources if source.oid == oid)
+    roots = (
+        source.commit.parents
+        for change in reviewed.order
+        for source in change.sources
+        if (source.agent, source.position) == (agent, 0)
+    )
+    return all(reviewed.plan.base not in parents for parents in roots)  # rebased, or onto a newer base
+
+
+def _changed_lines(files: Sequence[FileDiff]) -> list[tuple[object, ...]]:
+    return [
+        (
+            file.path, file.old_path, file.status, file.old_mode, file.new_mode, file.new_size, file.left_out,
+            *((one.kind, one.text) for hunk in file.hunks for one in hunk.lines if one.kind is not LineKind.CONTEXT),
+        )
+        for file in files
+    ]  # fmt: skip
 
 
 def _build_line(

@@ -71,6 +71,11 @@ def read_conflicts(engine: Engine, conflicts: Sequence[Conflict]) -> tuple[Confl
     reason = unresolvable_reason(conflicts)
     if reason:
         raise RefusedError("This conflict cannot be resolved by editing", reason)
+    return read_sides(engine, conflicts)
+
+
+def read_sides(engine: Engine, conflicts: Sequence[Conflict]) -> tuple[ConflictFile, ...]:
+    """Read the sides of conflicts within paths, such as those that were resolved. Raises KeyError."""
     return tuple(_read(engine, conflict) for conflict in conflicts)
 
 

@@ -83,8 +83,9 @@ def write_pull_request(
     void = sum(one is Status.VOID for one in status.values())
 
     parts = [_summary(applied, agents, reviewed.decisions)]
-    parts += _section("Fixes", [_row(change, notes) for change in fixes])
-    parts += _section("Tests, docs and build files", [_row(change, notes) for change in others])
+    resolved = frozenset(one.item.oid for one in kept.items if one.answers)
+    parts += _section("Fixes", [_row(change, notes, resolved) for change in fixes])
+    parts += _section("Tests, docs and build files", [_row(change, notes, resolved) for change in others])
     parts += _section("Kept, and weakens a test", [_weakening_row(change) for change in applied if change.weakenings])
     is_verified = verified is not None and verified.tree == kept.tree
     parts += _section("Tests", _verified_tests(verified) if verified and is_verified else _tests(agents, evidence))
@@ -177,10 +178,11 @@ def _section(heading: str, rows: Sequence[str]) -> list[str]:
     return [f"## {heading}\n\n" + "\n".join(rows)] if rows else []
 
 
-def _row(change: Change, notes: Mapping[str, str]) -> str:
+def _row(change: Change, notes: Mapping[str, str], resolved: frozenset[str] = frozenset()) -> str:
     names = ", ".join(_code(agent) for agent in change.agents[:5])
     more = f" and {len(change.agents) - 5} more" if len(change.agents) > 5 else ""
-    row = f"- {_code(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')})"
+    conflict = ", its conflict resolved in the review" if change.oid in resolved else ""
+    row = f"- {_code(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')}{conflict})"
     note = notes.get(change.oid, "").strip()
     # A note of several lines stays inside its row of the list.
     return row + "".join(f"\n  > {line}" for line in note.splitlines())

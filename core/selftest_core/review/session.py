@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from selftest_core.errors import RefusedError, UsageError
 from selftest_core.git.command import Git
+from selftest_core.git.merges import Conflict
 from selftest_core.journal import JournalError
 from selftest_core.review import decisions as decisions_file
 from selftest_core.review import repository
 from selftest_core.review.apply_decisions import build_kept_line, publish_review
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import home_of, renewed
-from selftest_core.review.conflict_files import read_conflicts
+from selftest_core.review.conflict_files import read_conflicts, read_sides
 from selftest_core.review.engine import Engine
 from selftest_core.review.publishing import keep_candidate
 from selftest_core.review.pull_request import open_for, write_pull_request
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.journal import Journal
+    from selftest_core.review.candidate_branch import LineItem
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.inputs import Inputs, Request
     from selftest_core.review.conflict_files import ConflictFile
@@ -262,12 +264,24 @@ class ReviewSession:
         Raises RefusedError where it is not in conflict, or where the paths themselves are.
         """
         change = self._change(oid)
-        placed = next(one for one in self.state.reviewed.line.items if one.item.oid == change.oid)
+        placed = self._placed(oid)
         if placed.status is not Status.HELD:
             raise RefusedError(
                 f"{self._describe([change.oid])} is not in conflict", f"Its state: {placed.status.label}."
             )
         return read_conflicts(self._engine, placed.conflicts)
+
+    def resolved_files(self, oid: str) -> tuple[ConflictFile, ...]:
+        """Read the three sides of each file of a change in which a conflict was resolved."""
+        placed = self._placed(oid)
+        conflicts = tuple(
+            Conflict(answer.path, answer.base, answer.ours, answer.theirs, ()) for answer in placed.answers
+        )
+        return read_sides(self._engine, conflicts)
+
+    def _placed(self, oid: str) -> LineItem:
+        change = self._change(oid)
+        return next(one for one in self.state.reviewed.line.items if one.item.oid == change.oid)
 
     def _build(self, seconds: float = _SEARCH) -> ReviewState:
         """Build the state from the log: the only place where one is made. `seconds`: for the search for dependents."""

@@ -81,6 +81,10 @@ class ReviewItem(Shape):
         description="The change's commit on the candidate branch; changes that are squashed share one."
     )
     conflicts: list[Text]
+    resolved: list[Text] = Field(
+        default_factory=list,
+        description="Paths whose conflict was resolved: what is applied is not the agent's commit.",
+    )
     needs: list[Oid] = Field(description="Changes that this one needs in order to apply.")
     needed_by: list[Oid]
     lets_in: list[Oid] = Field(description="Changes in conflict that would apply without this one.")
@@ -242,6 +246,7 @@ def review_document(
             status=placed[change.oid].status.value,
             commit=placed[change.oid].commit,
             conflicts=[_text(conflict.path) for conflict in placed[change.oid].conflicts],
+            resolved=[_text(answer.path) for answer in placed[change.oid].answers],
             needs=needs.get(change.oid, []),
             needed_by=list(reviewed.dependents.needed_by.get(change.oid, ())),
             lets_in=list(reviewed.dependents.lets_in.get(change.oid, ())),

@@ -7,17 +7,22 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from core.review.desks import ALL, environ, held_one, looks, make_desk, oid, opened, settled, status
 from selftest_core.errors import RefusedError, UsageError
+from selftest_core.git.diffs import read_diff
 from selftest_core.journal import JournalWriteError
+from selftest_core.review.apply_decisions import ChangeDiff, read_change_diff
 from selftest_core.review.batch import review
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.conflict_files import choose
+from selftest_core.review.resolutions import Resolution
+from selftest_core.schema.review import review_document
 from worlds import ROOT, eventually
 
 if TYPE_CHECKING:
@@ -118,6 +123,57 @@ def test_a_conflict_is_resolved_once_and_remembered_for_the_next_review(desk: Re
         assert other.state.held == 0
         assert held in other.state.decisions.resolutions
         assert other.state.undo_text == ""
+
+
+def test_a_diff_is_of_what_is_applied(desk: Repository) -> None:
+    desk.git("checkout", "-q", "main")
+    with opened(desk) as session, session.open_reader() as reader:
+        held = held_one(desk, session.state)
+        original = read_diff(reader.store, held)
+        # In conflict it is not applied, so its agent's commit is shown.
+        assert read_change_diff(reader, session.state.reviewed, held) == ChangeDiff(original, original)
+        (file,) = session.conflict_files(held)
+        resolution = Resolution((replace(choose((file,), "theirs").answers[0], content=b"4\n"),))
+        state = session.resolve(held, resolution)
+        found = read_change_diff(reader, state.reviewed, held)
+        assert (found.differs, found.original) == (True, original)
+        rival = next(one for one in (oid(desk, "ada"), oid(desk, "eve")) if one != held)
+        (change,) = found.applied
+        assert [(line.kind.value, line.text) for line in change.hunks[0].lines] == [
+            ("removed", "2" if rival == oid(desk, "ada") else "3"), ("added", "4"),
+        ]  # fmt: skip
+        (side,) = session.resolved_files(held)
+        assert (side.path, side.base) == ("src/a.py", b"1\n")
+        # Others are applied as they were committed; so is the joint commit's member.
+        for other in (rival, oid(desk, "bob"), oid(desk, "ada~1")):
+            found = read_change_diff(reader, state.reviewed, other)
+            assert (found.differs, found.applied) == (False, found.original)
+        document = review_document(state.reviewed, None, None)
+        assert {item.source: item.resolved for item in document.items if item.resolved} == {held: ["src/a.py"]}
+        session.decide([held, rival], Decision.KEEP)
+        assert "(1 file, its conflict resolved in the review)" in session.pull_request().body
+
+
+def test_a_merge_that_takes_less_than_was_committed_is_told(desk: Repository) -> None:
+    for agent, text in (("kim", "1\n2\n"), ("lee", "1\n2\n")):
+        desk.git("checkout", "-q", "-b", agent, "main")
+        more = {"src/more.py": "x\n"} if agent == "lee" else {}
+        desk.commit(f"[FIX_IMPL] Lengthen {agent}", {"src/b.py": text, **more}, agent)
+    desk.git("checkout", "-q", "main")
+    with opened(desk, Request(("kim", "lee"), base="main")) as session, session.open_reader() as reader:
+        reviewed = session.state.reviewed
+        last = next(change for change in reversed(reviewed.order) if change.subject.endswith(("kim", "lee")))
+        found = read_change_diff(reader, reviewed, oid(desk, "lee"))
+        # Where kim's comes first, lee's lines in src/b.py are there already.
+        is_second = last.oid == oid(desk, "lee")
+        assert found.differs is is_second
+        assert [file.path for file in found.applied] == (["src/more.py"] if is_second else ["src/b.py", "src/more.py"])
+        # Onto a main that has one of the two files, and without kim's.
+        desk.commit("Take it", {"src/more.py": "x\n"})
+        session.decide([oid(desk, "kim")], Decision.REVERT)
+        state = session.rebase("main")
+        found = read_change_diff(reader, state.reviewed, oid(desk, "lee"))
+        assert (found.differs, [file.path for file in found.applied]) == (True, ["src/b.py"])
 
 
 def test_consequences_are_told_before_and_change_nothing(desk: Repository) -> None:

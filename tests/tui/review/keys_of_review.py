@@ -188,6 +188,12 @@ async def _(one: Reviewing, key: str) -> None:
     assert one.diff.layout_of_rows.height > 1
 
 
+@does("original")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert "What is applied is what its agent committed" in one.toasts
+
+
 @does("sides")
 async def _(one: Reviewing, key: str) -> None:
     assert not one.diff.is_split

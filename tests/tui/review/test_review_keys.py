@@ -33,8 +33,9 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     ),
     "the diff": (
         "next_hunk", "previous_hunk", "next_file", "previous_file", "fold_hunk", "fold_file", "sides", "pan_right",
-        "pan_left", "zoom", "scroll_down", "scroll_up", "open", "show_diff", "show_members", "show_evidence",
-        "show_needs", "show_alternatives", "show_tests", "next_tab", "previous_tab", "replay", "conflicts",
+        "original", "pan_left", "zoom", "scroll_down", "scroll_up", "open", "show_diff", "show_members",
+        "show_evidence", "show_needs", "show_alternatives", "show_tests", "next_tab", "previous_tab", "replay",
+        "conflicts",
     ),
     "deciding": (
         "keep", "revert", "undecide", "undo", "redo", "keep_many", "revert_many", "undecide_many", "pick", "note",

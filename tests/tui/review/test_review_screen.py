@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from selftest_core.errors import RefusedError
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import Request
+from selftest_core.review.conflict_files import choose
+from selftest_core.review.resolutions import Resolution
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.dialogs.options import Options
 from tui.driving import PATIENCE, compare, driven
@@ -308,3 +311,38 @@ async def test_a_group_keeps_all_but_what_weakens_a_test(shop: Repository) -> No
         await one.go_to("Mend the total")
         await one.press("y")
         assert one.row("Mend the total").decision is Decision.KEEP, "kept by name"
+
+
+async def test_a_resolved_conflict_shows_what_is_applied(shop: Repository) -> None:
+    async with reviewing(shop, size=(140, 40)) as one:
+        await one.go_to("Round taxes up")
+        oid = one.row("Round taxes up").oid
+        assert any("+     return ceil(amount * rate * 100) / 100" in line for line in one.diff_lines)
+        await one.press("equals_sign")
+        assert "What is applied is what its agent committed" in one.toasts
+
+        def resolve(session: ReviewSession) -> ReviewState:
+            answers = choose(session.conflict_files(oid), "theirs").answers
+            content = (answers[0].content or b"").replace(b"* 100) / 100", b"* 100) // 100  # [bold]mine")
+            return session.resolve(oid, Resolution((replace(answers[0], content=content),)))
+
+        await one.screen.act(resolve)
+        await one.settled()
+        row = one.row("Round taxes up")
+        assert (row.status, row.is_resolved) == (Status.LAID, True)
+        assert any("≠" in line and "Round taxes up" in line for line in one.lines)
+        assert any("// 100  # [bold]mine" in line for line in one.diff_lines), "what would be published"
+        assert "as it is applied; its agent's commit differs" in one.pane.text_of("headline")
+        compare("review-resolved", await one.picture())
+        await one.press("equals_sign")
+        assert any("+     return ceil(amount * rate * 100) / 100" in line for line in one.diff_lines)
+        assert "its agent's commit, not what is applied" in one.pane.text_of("headline")
+        await one.press("equals_sign", "2")
+        assert "src/pay.py: resolved here" in one.pane.text_of("members")
+        await one.press("C")
+        await one.until(lambda: "src/pay.py · theirs" in one.pane.text_of("needs"), "both sides")
+        assert "src/pay.py · as applied" in one.pane.text_of("needs")
+        assert "# [bold]mine" in one.pane.text_of("needs")
+        await one.press("z", "1")
+        assert not one.row("Round taxes up").is_resolved
+        assert any("+     return ceil(amount * rate * 100) / 100" in line for line in one.diff_lines)

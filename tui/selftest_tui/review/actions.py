@@ -127,6 +127,7 @@ class ReviewActions(ReviewVerifying):
             editor=editor_of(self.fleet.environ),
             pane_is_open=self.pane_is_open,
             shows_diff=self.pane.tab == "diff",
+            differs=self.pane.differs,
             is_filtered=bool(self.query_text or self.only_open),
             verification=verification.phase if verification is not None else Phase.OFF,
             can_jump=row is not None and (bool(related(row, self.rows)) or has_red(row)),

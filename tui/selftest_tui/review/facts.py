@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.collect_changes import Source
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.evidence import Evidence
+    from selftest_core.review.resolutions import Answer
     from selftest_core.review.state import ReviewState
     from selftest_tui.review.lines import ReviewGroup, ReviewRow
 
@@ -41,18 +42,24 @@ class Conflicts:
     error: str = ""
 
 
-def headline(row: ReviewRow) -> Content:
-    """Return the rank of a change with its reason, and the claims about its tests."""
+def headline(row: ReviewRow, difference: str = "") -> Content:
+    """Return what to look at first, the rank of a change with its reason, and the claims about its tests.
+
+    `difference`: a note about a change that is applied otherwise than its agent committed it.
+    """
     place = f"ranked {ordinal(row.number)}: " if row.number else "in the common commit: "
     claimed = review_words.claim(row)
     tests = present.plural(row.tests, "test")
     said = f"claimed {claimed} {tests}" if claimed else "no tests claimed"
-    pieces: Pieces = [(place, MUTED), present.clean(row.why) or "in the order of the branch", "\n", said]
-    pieces += verdict_pieces(row)
     cautions = row.change.cautions
+    checks: Pieces = [(f"{difference}\n", "$text-warning")] if difference else []
     for words in cautions[:1]:
         more = f" (and {len(cautions) - 1} more: 2 shows them)" if len(cautions) > 1 else ""
-        pieces += ["\n", (f"check: {present.clean(words)}{more}", "$text-warning")]
+        checks.append((f"check: {present.clean(words)}{more}\n", "$text-warning"))
+    pieces: Pieces = [
+        *checks, (place, MUTED), present.clean(row.why) or "in the order of the branch", "\n",
+        said, *verdict_pieces(row),
+    ]  # fmt: skip
     return Content.assemble(*pieces)
 
 
@@ -86,14 +93,18 @@ def ordinal(number: int) -> str:
 # commits
 
 
-def members(row: ReviewRow) -> Content:
-    """Return the commits that make this change, the applied one first."""
+def members(row: ReviewRow, answers: Sequence[Answer] = ()) -> Content:
+    """Return the commits that make this change, the applied one first. `answers`: its resolved conflicts."""
     sources = sorted(row.change.sources, key=lambda source: source.oid != row.oid)
     pieces: Pieces = []
     _title(pieces, f"{present.plural(len(sources), 'commit')} of {present.plural(len(row.change.agents), 'agent')}")
     for source in sources[:MOST_LISTED]:
         _source(pieces, source, is_applied=source.oid == row.oid)
     _rest(pieces, len(sources))
+    if answers:
+        _title(pieces, "applied with a resolution, so not as its agent committed it")
+        pieces += [f"{present.clean(one.path)}{_resolved_by(one)}\n" for one in answers[:MOST_LISTED]]
+        pieces.append(("1 shows what is applied, = there its agent's commit; 4 shows all sides.\n", MUTED))
     _weakenings(pieces, row)
     applied = next(source for source in row.change.sources if source.oid == row.oid)
     _title(pieces, "message")
@@ -104,6 +115,12 @@ def members(row: ReviewRow) -> Content:
         pieces.append(f"{sign} {present.clean(path.path)}\n")
     _rest(pieces, len(row.change.paths))
     return Content.assemble(*pieces)
+
+
+def _resolved_by(answer: Answer) -> str:
+    return {"person": ": resolved here", "memory": ": as resolved in an earlier review", "union": ": both sides kept"}[
+        answer.by
+    ]
 
 
 def _weakenings(pieces: Pieces, row: ReviewRow) -> None:
@@ -215,6 +232,14 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
             pieces += [("\nReading both sides …", MUTED)]
         else:
             _sides(pieces, conflicts)
+    if placed is not None and placed.answers:
+        _title(pieces, f"conflict resolved in {present.plural(len(placed.answers), 'file')}")
+        for one in placed.answers[:MOST_LISTED]:
+            pieces.append(f"{present.clean(one.path)}{_resolved_by(one)}\n")
+        for one in placed.answers[:20]:
+            _side(pieces, f"{present.clean(one.path)} · as applied", one.content)
+        if conflicts is not None:
+            _sides(pieces, conflicts)
     if not pieces:
         pieces.append(("It needs no other change, no other change needs it, and it has no conflict.", MUTED))
     return Content.assemble(*pieces)
@@ -234,13 +259,21 @@ def _sides(pieces: Pieces, conflicts: Conflicts) -> None:
                 is_mark = line[: file.marker] in {sign * file.marker for sign in "<|=>"}
                 pieces.append((f"{present.clean(line.expandtabs(4))}\n", "$text-warning" if is_mark else ""))
         for name, side in (("base", file.base), ("ours: the branch so far", file.ours), ("theirs", file.theirs)):
-            _title(pieces, f"{path} · {name}")
-            if side is None:
-                pieces.append(("no such file\n", MUTED))
-                continue
-            lines = side.decode("utf-8", "replace").splitlines()
-            pieces += [f"{present.clean(line.expandtabs(4))}\n" for line in lines[:MOST_LINES_OF_A_SIDE]]
-            _rest(pieces, len(lines), MOST_LINES_OF_A_SIDE)
+            _side(pieces, f"{path} · {name}", side)
+
+
+def _side(pieces: Pieces, title: str, side: bytes | None) -> None:
+    """Add the text of a file, None where there is no such file."""
+    _title(pieces, title)
+    if side is None:
+        pieces.append(("no such file\n", MUTED))
+        return
+    if b"\0" in side[:8000]:
+        pieces.append(("not text\n", MUTED))
+        return
+    lines = side.decode("utf-8", "replace").splitlines()
+    pieces += [f"{present.clean(line.expandtabs(4))}\n" for line in lines[:MOST_LINES_OF_A_SIDE]]
+    _rest(pieces, len(lines), MOST_LINES_OF_A_SIDE)
 
 
 def _regions(merged: bytes, marker: int) -> list[str]:

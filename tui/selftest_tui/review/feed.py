@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from selftest_core.config import Config
-    from selftest_core.git.diffs import FileDiff
-    from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.review.apply_decisions import ChangeDiff, Reviewed
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.engine import Engine
     from selftest_core.review.session import ReviewSession
@@ -64,7 +63,7 @@ class ReviewFeed:
         self._reads = Worker("diffs")
         self._session: ReviewSession | None = None
         self._reader: Engine | None = None
-        self._diffs: OrderedDict[str, tuple[FileDiff, ...]] = OrderedDict()
+        self._diffs: OrderedDict[str, ChangeDiff] = OrderedDict()
 
     @property
     def is_idle(self) -> bool:
@@ -129,33 +128,34 @@ class ReviewFeed:
 
         return await self._acts.submit(job)
 
-    async def diff(self, oid: str) -> tuple[FileDiff, ...]:
-        """Return the diff of a commit. Raises ToolError."""
+    async def diff(self, oid: str, key: str, reviewed: Reviewed) -> ChangeDiff:
+        """Return the diff of a change. `key` changes when it is applied to something else. Raises ToolError."""
 
-        def read(reader: Engine) -> tuple[FileDiff, ...]:
-            from selftest_core.git.diffs import read_diff
+        def read(reader: Engine) -> ChangeDiff:
+            from selftest_core.review.apply_decisions import read_change_diff
 
-            return read_diff(reader.store, oid)
+            return read_change_diff(reader, reviewed, oid)
 
-        return await self._read(oid, read)
+        return await self._read(key, read)
 
-    async def joint_diff(self, oid: str, reviewed: Reviewed) -> tuple[FileDiff, ...]:
+    async def joint_diff(self, oid: str, reviewed: Reviewed) -> ChangeDiff:
         """Return the diff of the joint commit, whose id is `oid`. Raises ToolError."""
 
-        def read(reader: Engine) -> tuple[FileDiff, ...]:
-            from selftest_core.review.apply_decisions import read_joint_diff
+        def read(reader: Engine) -> ChangeDiff:
+            from selftest_core.review.apply_decisions import ChangeDiff, read_joint_diff
 
-            return read_joint_diff(reader, reviewed)
+            files = read_joint_diff(reader, reviewed)
+            return ChangeDiff(files, files)
 
         return await self._read(oid, read)
 
-    async def _read(self, oid: str, read: Callable[[Engine], tuple[FileDiff, ...]]) -> tuple[FileDiff, ...]:
+    async def _read(self, oid: str, read: Callable[[Engine], ChangeDiff]) -> ChangeDiff:
         known = self._diffs.get(oid)
         if known is not None:
             self._diffs.move_to_end(oid)
             return known
 
-        def job() -> tuple[FileDiff, ...]:
+        def job() -> ChangeDiff:
             try:
                 with _raising_readable_errors():
                     if self._reader is None:
@@ -173,7 +173,8 @@ class ReviewFeed:
     def _forget(self) -> None:
         """Drop the oldest diffs from the cache."""
         sizes = {
-            oid: sum(len(hunk.lines) for file in files for hunk in file.hunks) for oid, files in self._diffs.items()
+            oid: sum(len(hunk.lines) for file in (*diff.applied, *diff.original) for hunk in file.hunks)
+            for oid, diff in self._diffs.items()
         }
         while len(self._diffs) > 1 and (len(self._diffs) > MOST_DIFFS or sum(sizes.values()) > MOST_LINES):
             gone, _ = self._diffs.popitem(last=False)

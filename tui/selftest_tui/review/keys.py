@@ -22,8 +22,9 @@ class ReviewSituation:
 
     `changes`: all of the review; `shown`: those that pass the filter; `opens`: those that need a person. `undo_text`,
     `redo_text`: the action that would be undone or redone. `main_moved`: new commits of the base. `hunks`: those of the
-    shown diff. `authors`: agents of the change that the fleet knows. `editor`: the command of the editor, or "".
-    `can_jump`: a test of the change is red, or it breaks one.
+    shown diff; `differs`: it is of a change that is applied otherwise than its agent committed it. `authors`: agents of
+    the change that the fleet knows. `editor`: the command of the editor, or "". `can_jump`: a test of the change is
+    red, or it breaks one.
     """
 
     row: ReviewRow | None = None
@@ -46,6 +47,7 @@ class ReviewSituation:
     editor: str = ""
     pane_is_open: bool = True
     shows_diff: bool = True
+    differs: bool = False
     is_filtered: bool = False
     verification: Phase = Phase.OFF
     can_jump: bool = False
@@ -143,11 +145,11 @@ def rebase_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def conflict_disabled_reason(now: ReviewSituation) -> str | None:
-    """The change must be in conflict."""
+    """The change must be in conflict, or its conflict resolved."""
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
-    return None if now.row.status is Status.HELD else "It is not in conflict."
+    return None if now.row.status is Status.HELD or now.row.is_resolved else "It is not in conflict."
 
 
 def resolve_disabled_reason(now: ReviewSituation) -> str | None:
@@ -155,6 +157,8 @@ def resolve_disabled_reason(now: ReviewSituation) -> str | None:
     why = conflict_disabled_reason(now)
     if why is not None:
         return why
+    if now.row is not None and now.row.is_resolved:
+        return "Its conflict is resolved already: z undoes that, or x reverts the change."
     return None if now.editor else "No editor is known: set VISUAL or EDITOR."
 
 
@@ -203,6 +207,12 @@ def diff_disabled_reason(now: ReviewSituation) -> str | None:
     return None if now.shows_diff else "The diff is not shown: 1 shows it."
 
 
+def original_disabled_reason(now: ReviewSituation) -> str | None:
+    """The diff must be of a change that is applied otherwise than its agent committed it."""
+    why = change_disabled_reason(now) or diff_disabled_reason(now)
+    return why or (None if now.differs else "What is applied is what its agent committed.")
+
+
 def hunk_disabled_reason(now: ReviewSituation) -> str | None:
     """The diff must have a hunk."""
     return diff_disabled_reason(now) or (None if now.hunks else "This diff has no hunk.")
@@ -248,7 +258,8 @@ BRANCH = (
         disabled_reason=move_disabled_reason),
     Key(("ctrl+k",), "^k", "move_up", "move up", "move the commit one place up", _BRANCH,
         disabled_reason=move_disabled_reason),
-    Key(("C",), "C", "conflicts", "conflict", "its conflict: base, ours and theirs", _BRANCH, line=8,
+    Key(("C",), "C", "conflicts", "conflict", "its conflict: base, ours, theirs; once resolved also what is applied",
+        _BRANCH, line=8,
         disabled_reason=conflict_disabled_reason),
     Key(("E",), "E", "edit", "resolve", "resolve its conflicts in your editor (VISUAL or EDITOR), on copies; "
         "your checkout is not touched", _BRANCH, line=9, disabled_reason=resolve_disabled_reason),
@@ -302,6 +313,8 @@ DIFF = (
         disabled_reason=diff_disabled_reason),
     Key(("vertical_line",), "|", "sides", "side by side", "side by side, or in one column; at first the width decides",
         _DIFF, disabled_reason=diff_disabled_reason),
+    Key(("equals_sign",), "=", "original", "original", "the agent's own commit instead of what is applied, where a "
+        "resolution or a merge made them differ; and back", _DIFF, disabled_reason=original_disabled_reason),
 )  # fmt: skip
 
 LOOK = (

@@ -38,9 +38,9 @@ class ReviewRow:
 
     `is_settling`: the decision is pending, so `status` is still the one before. `needed_by`: number of later changes
     that need it; `alternatives`: number of similar changes; `hot`: the most agents that changed one of its files, its
-    own included. `tests`: number of tests that its agents named; `passing`: those claimed to pass. `verdict`: ours,
-    None before there is one; where not `is_settled`, it is not final, or of an earlier branch. `is_verifying`: it will
-    be renewed.
+    own included. `is_resolved`: a conflict was resolved, so what is applied is not its agent's commit. `tests`: number
+    of tests that its agents named; `passing`: those claimed to pass. `verdict`: ours, None before there is one; where
+    not `is_settled`, it is not final, or of an earlier branch. `is_verifying`: it will be renewed.
     """
 
     change: Change
@@ -59,6 +59,7 @@ class ReviewRow:
     verdict: ItemVerdict | None = None
     is_settled: bool = False
     is_verifying: bool = False
+    is_resolved: bool = False
 
     @property
     def oid(self) -> str:
@@ -155,6 +156,7 @@ class RowMaker:
         is_settled = verification is not None and verification.is_settled
         is_verifying = verification is not None and verification.is_active and not is_settled
         placed = {one.item.oid: one.status for one in reviewed.line.items}
+        resolved = {one.item.oid for one in reviewed.line.items if one.answers}
         needed_by = reviewed.dependents.needed_by
         rows = []
         number = 0
@@ -169,6 +171,7 @@ class RowMaker:
             status, needs, is_new, has_note = (
                 placed[oid], len(needed_by.get(oid, ())), oid in state.new, bool(state.notes.get(oid)),
             )  # fmt: skip
+            is_resolved = oid in resolved
             row, verdict = known.get(oid), verdicts.get(oid)
             if (
                 row is None or row.decision is not decision or row.status is not status or row.number != place
@@ -176,6 +179,7 @@ class RowMaker:
                 or row.is_new is not is_new or row.has_note is not has_note or row.change is not change
                 or row.verdict is not verdict or row.is_settled is not is_settled
                 or row.is_verifying is not is_verifying
+                or row.is_resolved is not is_resolved
             ):  # fmt: skip
                 facts = self._facts[oid]
                 row = known[oid] = ReviewRow(
@@ -183,6 +187,7 @@ class RowMaker:
                     is_settling=decision is not decided, needed_by=needs, alternatives=facts.alternatives,
                     hot=facts.hot, tests=facts.tests, passing=facts.passing, is_new=is_new, has_note=has_note,
                     verdict=verdict, is_settled=is_settled, is_verifying=is_verifying,
+                    is_resolved=is_resolved,
                 )  # fmt: skip
             rows.append(row)
         return tuple(rows)
@@ -253,6 +258,7 @@ FILTER = Language(
     states=(
         "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed", "weakens",
         "liar", "culprit", "own-judge", "flaky", "unverified", "passed", "failed",
+        "resolved",
         *(state for state in (*Decision, *Status) if state not in ("undecided",)),
     ),
     fields=("kind", "agent", "file", "commit"),
@@ -274,7 +280,7 @@ def facts_of(row: ReviewRow) -> Facts:
     states: list[str] = [row.decision, row.status]
     states += [_SHOWN_STATES[one] for one in (row.decision, row.status) if one in _SHOWN_STATES]
     marks = {"new": row.is_new, "open": row.is_open, "noted": row.has_note, "needed": bool(row.needed_by)}
-    marks["weakens"] = row.weakens
+    marks |= {"weakens": row.weakens, "resolved": row.is_resolved}
     states += [word for word, has in marks.items() if has]
     states += [word for mark, word in MARKS.items() if row.verdict is not None and mark in row.verdict.marks]
     states.append("unverified" if row.verified is Verified.UNKNOWN else row.verified)

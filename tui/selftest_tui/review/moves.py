@@ -105,6 +105,10 @@ class ReviewMoves(FilteredScreen):
         """Switch between one column and two."""
         self.pane.diff.toggle_sides()
 
+    def do_original(self) -> None:
+        """Show the agent's own commit, or what is applied again."""
+        self.pane.toggle_original()
+
     # the right pane
 
     def do_open(self) -> None:

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
 
-    from selftest_core.git.diffs import FileDiff
+    from selftest_core.review.apply_decisions import ChangeDiff
     from selftest_core.review.state import ReviewState
     from selftest_tui.review.feed import ReviewFeed
     from selftest_tui.review.lines import ReviewLine
 
-    type _Read = Callable[[], Awaitable[tuple[FileDiff, ...]]]
+    type _Read = Callable[[], Awaitable[ChangeDiff]]
 
 SECONDS_OF_REST = 0.05
 """The cursor must rest this long before the pane follows it."""
@@ -74,6 +74,8 @@ class ReviewPane(TabbedPane, can_focus=False):
         self._rest: Timer | None = None
         self._shown_key: str | None = None
         self._diff_of: str | None = None
+        self._read: ChangeDiff | None = None
+        self._original_of = ""
         self._is_reading = False
         self._conflicts: dict[tuple[str, object], Conflicts] = {}
         self.tab: ReviewTab = "diff"
@@ -111,6 +113,22 @@ class ReviewPane(TabbedPane, can_focus=False):
     def is_due(self) -> bool:
         """True while the pane still shows the line that was under the cursor before."""
         return self._rest is not None
+
+    @property
+    def differs(self) -> bool:
+        """True for a change that is applied otherwise than its agent committed it."""
+        return self._read is not None and self._read.differs
+
+    @property
+    def shows_original(self) -> bool:
+        """True while the agent's own commit is shown instead of what is applied."""
+        return self.differs and self._row is not None and self._row.oid == self._original_of
+
+    def toggle_original(self) -> None:
+        """Show the agent's own commit, or what is applied again."""
+        if self._row is not None and self._read is not None:
+            self._original_of = "" if self.shows_original else self._row.oid
+            self._show_read(self._read)
 
     def follow(self) -> None:
         """Show the line under the cursor once the cursor rests: drawing the pane is slower than moving the cursor."""
@@ -168,15 +186,17 @@ class ReviewPane(TabbedPane, can_focus=False):
         by_oid = {one.oid: one for one in self._source.rows}
         number = f"{row.number} ─ " if row.number else ""
         self._show_title(f"{number}{subject_of(row.change)}")
-        self._show_text("headline", review_facts.headline(row))
-        self._show_text("members", review_facts.members(row))
+        self._show_text("headline", review_facts.headline(row, self._difference))
+        placed = next(one for one in state.reviewed.line.items if one.item.oid == row.oid)
+        self._show_text("members", review_facts.members(row, placed.answers))
         self._show_text("evidence", review_facts.evidence(row, state.evidence, state.notes.get(row.oid, "")))
         others = [by_oid[oid] for oid in state.similar.get(row.oid, ()) if oid in by_oid]
         self._show_text("alternatives", review_facts.alternatives(row, others))
         if self.tab == "tests":
             self._show_tests(row)
         self._show_needs(row)
-        self._show_diff(row.oid, read=partial(self._source.feed.diff, row.oid))
+        key = f"{row.oid} {placed.commit}"
+        self._show_diff(key, read=partial(self._source.feed.diff, row.oid, key, state.reviewed))
 
     @property
     def _state(self) -> ReviewState:
@@ -194,7 +214,8 @@ class ReviewPane(TabbedPane, can_focus=False):
         known = self._conflicts.get(key)
         by_oid = {one.oid: one for one in self._source.rows}
         self._show_text("needs", review_facts.needs(row, state, by_oid, known))
-        if row.status is Status.HELD and known is None and self.tab == "needs":
+        has_conflict = row.status is Status.HELD or row.is_resolved
+        if has_conflict and known is None and self.tab == "needs":
             self.run_worker(partial(self._read_conflicts, row, key), group="conflicts", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
 
     def _show_tests(self, row: ReviewRow) -> None:
@@ -204,7 +225,9 @@ class ReviewPane(TabbedPane, can_focus=False):
 
     async def _read_conflicts(self, row: ReviewRow, key: tuple[str, object]) -> None:
         try:
-            files = await self._source.feed.act(lambda session: session.conflict_files(row.oid))
+            files = await self._source.feed.act(
+                lambda session: session.resolved_files(row.oid) if row.is_resolved else session.conflict_files(row.oid)
+            )
         except SelftestError as error:
             found = Conflicts(error="\n".join(part for part in (error.title, error.detail, error.hint) if part))
         else:
@@ -217,6 +240,7 @@ class ReviewPane(TabbedPane, can_focus=False):
         if oid == self._diff_of and (oid is not None or not words):
             return
         self._diff_of = oid
+        self._read = None
         if oid is None or read is None:
             self._is_reading = False
             self.diff.show_words(words)
@@ -225,20 +249,40 @@ class ReviewPane(TabbedPane, can_focus=False):
         self.run_worker(partial(self._read_diff, oid, read), group="diff", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
 
     async def _read_diff(self, oid: str, read: _Read) -> None:
-        files: tuple[FileDiff, ...] = ()
-        words: tuple[str, ...] = ("It changes no file.",)
+        found: ChangeDiff | None = None
+        words: tuple[str, ...] = ()
         try:
-            files = await read()
+            found = await read()
         except SelftestError as error:
             words = (error.title, *error.detail.splitlines()[:10], error.hint)
         if self._diff_of != oid:
             return
         self._is_reading = False
-        if files:
-            self.diff.show(files)
-        else:
+        if found is None:
             self.diff.show_words(words)
+        else:
+            self._show_read(found)
         self.post_message(self.DiffRead())
+
+    def _show_read(self, found: ChangeDiff) -> None:
+        """Show a diff that was read, with its scroll position where it is the one that is shown."""
+        self._read = found
+        files = found.original if self.shows_original else found.applied
+        if not files:
+            self.diff.show_words(("It changes no file.",))
+        elif files != self.diff.layout_of_rows.files:
+            self.diff.show(files)
+        if self._row is not None:
+            self._show_text("headline", review_facts.headline(self._row, self._difference))
+
+    @property
+    def _difference(self) -> str:
+        """The note about a change that is applied otherwise than its agent committed it."""
+        if not self.differs:
+            return ""
+        if self.shows_original:
+            return "its agent's commit, not what is applied (= shows that)"
+        return "as it is applied; its agent's commit differs (= shows that)"
 
     def _show_title(self, title: str) -> None:
         if title != self.title:

@@ -21,7 +21,7 @@ DECISION_WORDS = {Decision.KEEP: "kept", Decision.REVERT: "reverted", Decision.U
 STATUSES = {Status.LAID: " ", Status.HELD: "↯", Status.VOID: "∅", Status.DROPPED: " "}
 STATUS_STYLES = {Status.LAID: "muted", Status.HELD: "warning", Status.VOID: "muted", Status.DROPPED: "muted"}
 SETTLING = "…"
-NEEDED_BY, NOTE, NEW, ALIKE, HOT, WEAKENS = "↧", "✎", "new", "≈", "⊛", "▼"
+NEEDED_BY, NOTE, NEW, ALIKE, HOT, WEAKENS, RESOLVED = "↧", "✎", "new", "≈", "⊛", "▼", "≠"
 CLAIMED, CLAIMED_RED, NOT_CLAIMED = "✔", "✘", "·"
 VERIFIED = {Verified.PASSED: "✓", Verified.FAILED: "✗", Verified.FLAKY: "~", Verified.UNKNOWN: "?"}
 VERIFIED_STYLES = {
@@ -42,6 +42,7 @@ MEANINGS = (
     ),
     (STATUSES[Status.VOID], "empty: the branch has these changes already"),
     (SETTLING, "decided; the branch is being updated"),
+    (RESOLVED, "its conflict is resolved: what is applied is not its agent's commit; = shows that"),
     (WEAKENS, "it weakens a test: an assertion, a test or a limit is changed; 2 shows the lines"),
     (f"{NEEDED_BY}2", "two later changes need it"),
     (f"{ALIKE}2", "two other changes are nearly the same"),
@@ -67,6 +68,7 @@ def marks(row: ReviewRow) -> str:
     said = [
         *(word for mark, word in MARKS.items() if row.verdict is not None and mark in row.verdict.marks),
         status_words(row),
+        RESOLVED if row.is_resolved else "",
         WEAKENS if row.weakens else "",
         f"{NEEDED_BY}{row.needed_by}" if row.needed_by else "",
         f"{ALIKE}{row.alternatives}" if row.alternatives else "",
