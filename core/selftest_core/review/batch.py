@@ -1,12 +1,13 @@
 """A review without a screen: branches and a decisions file in, a candidate and optionally a published branch out.
 
-Only a decisions file that is named counts, not what was decided on the screen, so that the same call gives the same
-result anywhere. (The screen writes its decisions to such a file, beside the review's log.)
+Without a decisions file, what was decided on the screen counts, as its log has it. With one, the same call gives the
+same result anywhere, and a look (without publishing) leaves the candidate where the screen decided otherwise.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import ToolFailedError
@@ -23,12 +24,13 @@ from selftest_core.review.apply_decisions import (  # fmt: skip
 from selftest_core.review.candidate_branch import Line, Status
 from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
-from selftest_core.review.decisions import Decisions, read_decisions
+from selftest_core.review.decisions import read_decisions, without_missing
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of
-from selftest_core.review.publishing import keep_candidate, read_branches
+from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
 from selftest_core.review.pull_request import open_for, write_pull_request
-from selftest_core.review.repository import keep_sources, open_log
+from selftest_core.review.repository import find_log, keep_sources, open_log
+from selftest_core.review.review_log import decisions_of, fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +47,8 @@ __all__ = ["BatchResult", "Request", "review"]
 class BatchResult:
     """The result. `published`: the full ref and its line, None where nothing was published.
 
-    `candidate`: the ref of the candidate, None where no ref was written, since `refused` says why.
+    `candidate`: the ref of the candidate, None where no ref was written: `refused` says why, or the screen decided
+    otherwise.
     `commits`: those of the published branch, read back from the repository. `run`: the run that was reviewed, None for
     other reviews. `pull_request`: the address of the pull request that was opened. `not_published`: the reason why
     nothing was published though it was asked for, else empty.
@@ -94,16 +97,26 @@ def review(
     Raises UsageError, ToolError, and RefusedError, also where another process has the same review open.
     """
     # An invalid file is reported before any commit is read.
-    decisions = Decisions() if request.decisions is None else read_decisions(request.decisions)
+    given = None if request.decisions is None else read_decisions(request.decisions)
     inputs = find_inputs(request, cwd, environ, say)
+    if given is None:
+        inputs = _as_on_screen(inputs)
     user = Git(inputs.place.git_dir, environ)
     home = home_of(inputs, inputs.name)
     run = None if inputs.folder is None else inputs.folder.run
     if request.publish is not None:
         read_branches(user, inputs.name).check(request.publish)  # a name that git refuses is reported at once
     with open_log(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
+        log = fold(journal.entries)
+        decided, onto = decisions_of(log)
         plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
-        reviewed = apply_decisions(engine, plan, decisions)
+        if given is None:
+            if onto is not None and request.onto is None:
+                plan = replace(plan, base=onto)
+            given, missing = without_missing(plan.changes, decided)
+            for oid in missing:
+                say(f"decided, but no branch has it any more: {oid}")
+        reviewed = apply_decisions(engine, plan, given)
         why_not = "" if request.publish is None else _not_published(engine, reviewed)
         is_publishing = request.publish is not None and not why_not
         checked = check(engine, reviewed, inputs, is_publishing=is_publishing)
@@ -111,7 +124,13 @@ def review(
             return BatchResult(reviewed, None, None, run=run, refused=checked.refusal)
         if inputs.folder is None:  # the branches of a run have refs already
             keep_sources(user, inputs.name, (branch.tip for branch in inputs.targets.branches))
-        candidate = keep_candidate(engine, user, plan.name, reviewed.line)
+        candidate: str | None = None
+        is_other = request.decisions is not None and request.publish is None and bool(log.acts[: log.done])
+        ref = own_ref(plan.name, "candidate")
+        if is_other and user.refs(ref).get(ref) not in (None, reviewed.line.tip):
+            say("the candidate stays where it is: the screen decided otherwise")
+        else:
+            candidate = keep_candidate(engine, user, plan.name, reviewed.line)
         published = None
         commits: tuple[HistoryCommit, ...] = ()
         if request.publish is not None and is_publishing:
@@ -126,6 +145,12 @@ def review(
     if request.pr and published is not None:
         address = _open_pull_request(inputs, user, reviewed, published, environ, checked.tests)
     return BatchResult(reviewed, candidate, published, commits, run, address, not_published=why_not)
+
+
+def _as_on_screen(inputs: Inputs) -> Inputs:
+    """Return the inputs under the name of the review that was opened on the screen, if there is one."""
+    known = find_log(inputs.place.top, inputs.kind, inputs.key) if inputs.folder is None else None
+    return inputs if known is None else replace(inputs, targets=replace(inputs.targets, id=known[0]))
 
 
 def _not_published(engine: Engine, reviewed: Reviewed) -> str:

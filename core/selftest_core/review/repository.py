@@ -16,7 +16,7 @@ from selftest_core.paths import runs_folder
 from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.inputs import Inputs, find_inputs, words_of
 from selftest_core.review.changes.plan import Targets, find_main
-from selftest_core.review.publishing import own_ref
+from selftest_core.review.publishing import Branches, own_ref
 from selftest_core.review.review_log import ReviewLog, Subject, fold
 from selftest_core.review.state import Published
 
@@ -146,6 +146,7 @@ class Upstream:
     head: str = ""
     main: str = field(default="", compare=False)
     user: Git | None = field(default=None, compare=False)
+    names: Branches | None = field(default=None, compare=False)
     branches: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     _moved: dict[str, int] = field(default_factory=dict, compare=False)
     _stats: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, compare=False)
@@ -186,4 +187,6 @@ def read_upstream(user: Git, name: str, subject: Subject, log: ReviewLog, before
     mark = own_ref(name, "published/")
     others = tuple((f"refs/heads/{ref.removeprefix(mark)}", tip) for ref, tip in refs.items() if ref.startswith(mark))
     main = find_main(user, subject.base_name, subject.base)
-    return Upstream(tuple(outer.items()), head, main, user, (*others, *log.published))
+    folders = {ref: str(folder) for ref, folder in user.checked_out().items()}
+    names = Branches(name, refs, folders)
+    return Upstream(tuple(outer.items()), head, main, user, names, (*others, *log.published))

@@ -303,6 +303,7 @@ class ReviewSession:
             stat=upstream.stat(self._engine, reviewed.plan.base, applied.kept.tree),
             evidence=self._inputs.evidence,
             branches=self._subject.branches,
+            branch_names=upstream.names,
             is_live=self._inputs.is_live,
         )
 

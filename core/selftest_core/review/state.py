@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from selftest_core.review.decisions import Decisions
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
+    from selftest_core.review.publishing import Branches
     from selftest_core.review.review_log import ReviewLog, Subject
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -66,7 +67,8 @@ class ReviewState:
     `main`: the branch that the line may be rebased on, empty where there is none; `main_moved`: how many commits it is
     ahead. `publish_disabled_reason` is empty where publishing is possible. `similar`: nearly equal changes, by oid.
     `hot`: by path, how many agents changed it. `evidence` by agent. `missing`: decided commits that do not exist any
-    more. `is_live`: more may arrive.
+    more. `branch_names`: those of the repository, for the name to publish under.
+    `is_live`: more may arrive.
     """
 
     name: str
@@ -94,6 +96,7 @@ class ReviewState:
     hot: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     evidence: Mapping[str, Evidence] = field(default_factory=lambda: _NOTHING)
     missing: tuple[str, ...] = ()
+    branch_names: Branches | None = None
     is_live: bool = False
 
 

@@ -125,7 +125,8 @@ class ReviewDocument(Shape):
     tip: Oid
     tree: Oid
     candidate: str | None = Field(
-        description="The ref of the candidate branch; null for `verify`, and where `refused` says why none was written."
+        description="The ref of the candidate branch; null for `verify`, where `refused` says why none was written, "
+        "and where a decisions file differs from what was decided on the screen."
     )
     published: str | None
     refused: Text = Field("", description="The reason why `--require-verified` let no ref be written.")

@@ -166,3 +166,41 @@ def test_the_candidate_follows_when_nothing_is_done_for_a_while(desk: Repository
 
         eventually(lambda: candidate() == state.reviewed.line.tip, "the candidate")
         assert "src/b.py" not in desk.git("diff", "--name-only", "main", ref).split()
+
+
+def test_a_look_without_a_screen_sees_what_was_decided_on_it_and_moves_nothing(desk: Repository) -> None:
+    with opened(desk) as session:
+        session.decide([oid(desk, "bob")], Decision.REVERT)
+        state = session.decide([oid(desk, "ada"), oid(desk, "ada~1")], Decision.KEEP)
+    refs = desk.git("for-each-ref")
+    look = review(ALL, desk.folder, environ(desk))
+    assert (look.reviewed.plan.name, look.reviewed.line) == (state.name, state.reviewed.line)
+    assert look.reviewed.decided == state.reviewed.decided
+    assert look.candidate == f"refs/selftest/{state.name}/candidate"
+    assert desk.git("for-each-ref") == refs
+    # A file that says otherwise is looked at, and the screen's candidate stays.
+    file = desk.folder.parent / "decisions.json"
+    file.write_text('{"default": "keep"}')
+    other = review(Request(ALL.targets, base="main", decisions=file), desk.folder, environ(desk))
+    assert (other.candidate, set(other.reviewed.decided.values())) == (None, {Decision.KEEP})
+    assert other.reviewed.line.tip != state.reviewed.line.tip
+    assert desk.git("for-each-ref") == refs
+    # Its branches move: the decisions stay with the commits that are left.
+    desk.git("branch", "-f", "bob", "bob~1")
+    said: list[str] = []
+    moved = review(ALL, desk.folder, environ(desk), said.append)
+    assert moved.reviewed.plan.name == state.name
+    assert [one for one in said if "no branch has it any more" in one]
+    assert moved.reviewed.decided[oid(desk, "ada")] is Decision.KEEP
+    # What the screen kept is published without a file.
+    published = review(Request(ALL.targets, base="main", publish="fixes"), desk.folder, environ(desk))
+    assert published.published is not None
+    assert desk.git("diff", "--name-only", "main", "fixes").split() == ["src/a.py", "tests/test_ada.py"]
+    with opened(desk) as session:
+        assert session.state.undo_text, "the log goes on"
+        assert session.state.published is not None
+        session.rebase(None)
+    desk.commit("Go on", {"other.txt": "1\n"})
+    with opened(desk) as session:
+        state = session.rebase("main")
+    assert review(ALL, desk.folder, environ(desk)).reviewed.line.tip == state.reviewed.line.tip

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets import Static
 
 from selftest_core.errors import RefusedError
 from selftest_core.review.candidate_branch import Decision, Status
@@ -346,3 +347,26 @@ async def test_a_resolved_conflict_shows_what_is_applied(shop: Repository) -> No
         await one.press("z", "1")
         assert not one.row("Round taxes up").is_resolved
         assert any("+     return ceil(amount * rate * 100) / 100" in line for line in one.diff_lines)
+
+
+async def test_a_name_that_cannot_be_published_is_refused_while_it_is_typed(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        await one.press("y", "P")
+        for name, why in (("main", "main is checked out"), ("ada", "is not from this review"), ("a..b", "not a valid")):
+            await one.press("ctrl+u", *name, "enter")
+            assert one.screen.prompt.is_open, name
+            assert why in str(one.screen.prompt.query_one("#hint", Static).render()), name
+        await one.press("ctrl+u", *"fine")
+        assert "not" not in str(one.screen.prompt.query_one("#hint", Static).render())
+        await one.press("escape")
+        assert not one.screen.prompt.is_open
+
+
+async def test_a_moved_change_says_that_it_was_moved(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        await one.go_to("Guard the empty cart")
+        assert one.pane.text_of("headline").startswith("ranked 1st: ")
+        await one.press("ctrl+j")
+        assert one.pane.text_of("headline").startswith("moved to 2nd, ranked 1st: ")
+        await one.press("z")
+        assert one.pane.text_of("headline").startswith("ranked 1st: ")

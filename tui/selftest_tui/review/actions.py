@@ -430,6 +430,8 @@ class ReviewActions(ReviewVerifying):
         name = state.published.ref.removeprefix("refs/heads/") if state.published is not None else _DEFAULT_BRANCH
         self.add_class("-asking")
         self.prompt.ask("publish", "publish as branch", "⏎ continue  esc leave", name)
+        if state.branch_names is not None:
+            self.prompt.check(state.branch_names.disabled_reason, is_refusing=True)
 
     async def publish_as(self, name: str) -> None:
         """List exactly what will be published, and publish it after a yes."""

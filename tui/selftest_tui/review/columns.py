@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_tui.review import words as review_words
-from selftest_tui.review.lines import subject_of
+from selftest_tui.review.lines import subject_of, why_here
 from selftest_tui.shared.widgets.columns import Column, Columns
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ TESTS: Column[ReviewRow] = Column("tests", "tests", 5, lambda row, now: review_w
 MARKS: Column[ReviewRow] = Column(
     "marks", "marks", 7, lambda row, now: review_words.marks(row), good=14, most=24, drops=3
 )
-WHY: Column[ReviewRow] = Column("why", "why here", 24, lambda row, now: row.why, good=40, joins=2)
+WHY: Column[ReviewRow] = Column("why", "why here", 24, lambda row, now: why_here(row), good=40, joins=2)
 
 COLUMNS: Columns[ReviewRow] = Columns("review", 9, (WHAT, AGENTS, WHO, KIND, FILES, TESTS, MARKS, WHY))
 """All columns, in their order. The prefix holds the decision, its result, and the place on the branch."""

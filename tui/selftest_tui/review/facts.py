@@ -47,7 +47,9 @@ def headline(row: ReviewRow, difference: str = "") -> Content:
 
     `difference`: a note about a change that is applied otherwise than its agent committed it.
     """
-    place = f"ranked {ordinal(row.number)}: " if row.number else "in the common commit: "
+    place = f"ranked {present.ordinal(row.number)}: " if row.number else "in the common commit: "
+    if row.number and row.number != row.ranked:
+        place = f"moved to {present.ordinal(row.number)}, ranked {present.ordinal(row.ranked)}: "
     claimed = review_words.claim(row)
     tests = present.plural(row.tests, "test")
     said = f"claimed {claimed} {tests}" if claimed else "no tests claimed"
@@ -81,13 +83,6 @@ def verdict_pieces(row: ReviewRow) -> Pieces:
     if verdict.reason:
         pieces += ["\n", present.clean(verdict.reason)]
     return pieces
-
-
-def ordinal(number: int) -> str:
-    """Return `1st`, `2nd`, `3rd`, `4th`, `11th`."""
-    if number % 100 in (11, 12, 13):
-        return f"{number}th"
-    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
 # commits

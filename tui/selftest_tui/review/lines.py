@@ -7,7 +7,7 @@ changes that arrived since the review was opened. Pending decisions are shown at
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -36,11 +36,12 @@ _NO_PLACES: Mapping[str, int] = MappingProxyType({})
 class ReviewRow:
     """One change. `number` is its place on the branch, 0 for a part of the joint commit.
 
-    `is_settling`: the decision is pending, so `status` is still the one before. `needed_by`: number of later changes
-    that need it; `alternatives`: number of similar changes; `hot`: the most agents that changed one of its files, its
-    own included. `is_resolved`: a conflict was resolved, so what is applied is not its agent's commit. `tests`: number
-    of tests that its agents named; `passing`: those claimed to pass. `verdict`: ours, None before there is one; where
-    not `is_settled`, it is not final, or of an earlier branch. `is_verifying`: it will be renewed.
+    `ranked`: its place in the ranking, another one where a change was moved. `is_settling`: the decision is pending, so
+    `status` is still the one before. `needed_by`: number of later changes that need it; `alternatives`: number of
+    similar changes; `hot`: the most agents that changed one of its files, its own included. `is_resolved`: a conflict
+    was resolved, so what is applied is not its agent's commit. `tests`: number of tests that its agents named;
+    `passing`: those claimed to pass. `verdict`: ours, None before there is one; where not `is_settled`, it is not
+    final, or of an earlier branch. `is_verifying`: it will be renewed.
     """
 
     change: Change
@@ -56,6 +57,7 @@ class ReviewRow:
     passing: int = 0
     is_new: bool = False
     has_note: bool = False
+    ranked: int = 0
     verdict: ItemVerdict | None = None
     is_settled: bool = False
     is_verifying: bool = False
@@ -134,6 +136,7 @@ class _Facts:
     hot: int
     tests: int
     passing: int
+    ranked: int = 0
 
 
 class RowMaker:
@@ -187,7 +190,7 @@ class RowMaker:
                     is_settling=decision is not decided, needed_by=needs, alternatives=facts.alternatives,
                     hot=facts.hot, tests=facts.tests, passing=facts.passing, is_new=is_new, has_note=has_note,
                     verdict=verdict, is_settled=is_settled, is_verifying=is_verifying,
-                    is_resolved=is_resolved,
+                    is_resolved=is_resolved, ranked=facts.ranked,
                 )  # fmt: skip
             rows.append(row)
         return tuple(rows)
@@ -198,8 +201,23 @@ class RowMaker:
         if not self._known_from or any(one is not two for one, two in zip(known_from, self._known_from, strict=True)):
             self._known_from = known_from
             self._facts = {one.change.oid: _facts(one.change, one.why, state) for one in state.plan.ranked}
+            for number, change in enumerate(_numbered(state), 1):
+                self._facts[change.oid] = replace(self._facts[change.oid], ranked=number)
             self._rows = {}
         return self._rows
+
+
+def _numbered(state: ReviewState) -> list[Change]:
+    """The changes with a commit of their own, in the order of the ranking."""
+    changes = (one.change for one in state.plan.ranked)
+    return [change for change in changes if state.plan.is_linear or change.kind.is_implementation]
+
+
+def why_here(row: ReviewRow) -> str:
+    """Return why a change has its place: because of its rank, or because it or another change was moved."""
+    if row.number and row.number != row.ranked:
+        return f"moved, ranked {present.ordinal(row.ranked)}: {row.why}"
+    return row.why
 
 
 def _facts(change: Change, why: str, state: ReviewState) -> _Facts:

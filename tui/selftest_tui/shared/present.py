@@ -274,3 +274,10 @@ def used(usage: Usage | None) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 agent`, `3 agents`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def ordinal(number: int) -> str:
+    """Return `1st`, `2nd`, `3rd`, `4th`, `11th`."""
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"

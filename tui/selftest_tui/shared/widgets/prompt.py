@@ -96,6 +96,7 @@ class Prompt(Horizontal):
         self.with_history = False
         self._hint = ""
         self._problem_of: Callable[[str], str] | None = None
+        self._is_refusing = False
         self._focused_before: Widget | None = None
 
     def compose(self) -> ComposeResult:
@@ -117,7 +118,7 @@ class Prompt(Horizontal):
     def ask(self, purpose: str, sign: str, hint: str, text: str = "") -> None:
         """Open for `purpose` ("filter", "search_text"), with a sign before the field and a hint after it."""
         self.purpose, self.with_history, self._hint = purpose, False, hint
-        self._problem_of = None
+        self._problem_of, self._is_refusing = None, False
         self.query_one("#sign", Static).update(f"{sign} ")
         field = self.query_one(Words)
         with self.prevent(Input.Changed):
@@ -129,13 +130,18 @@ class Prompt(Horizontal):
             self._focused_before = self.screen.focused
         self.screen.set_focus(field)  # at once: keys after the one that opened it are for the field
 
-    def check(self, problem_of: Callable[[str], str]) -> None:
-        """Show the problem that `problem_of` finds in the text in place of the hint, until the next `ask`."""
-        self._problem_of = problem_of
+    def check(self, problem_of: Callable[[str], str], *, is_refusing: bool = False) -> None:
+        """Show the problem that `problem_of` finds in the text in place of the hint, until the next `ask`.
+
+        `is_refusing`: a text with a problem is not accepted.
+        """
+        self._problem_of, self._is_refusing = problem_of, is_refusing
         self._show_hint()
 
     def accept(self) -> None:
         """Close, and post Accepted."""
+        if self._is_refusing and self._problem_of is not None and self._problem_of(self.text):
+            return
         self._close()
         self.post_message(self.Accepted(self.purpose, self.text, with_history=self.with_history))
 
