@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from core.review.repositories import Repository
+from selftest_core.demo.world import PLAIN_PYTEST
 from selftest_core.verify.environment import Environment, Testing, find_environment
 from selftest_core.verify.sandbox import Isolation, choose_isolation
 from selftest_core.verify.slots import Slot
@@ -25,14 +26,17 @@ NONE = Isolation("none", "asked for by a test")
 ISOLATIONS = [NONE, SANDBOX] if SANDBOX.is_isolated else [NONE]
 
 
-def with_pytest(checkout: Path, isolation: Isolation = SANDBOX, timeout: float = 60.0) -> Testing:
+def with_pytest(
+    checkout: Path, isolation: Isolation = SANDBOX, timeout: float = 60.0, *, has_plugins: bool = False
+) -> Testing:
     """Pytest of this interpreter, on trees of this checkout."""
-    return Testing(environment_of(checkout, isolation), isolation, timeout)
+    return Testing(environment_of(checkout, isolation, has_plugins=has_plugins), isolation, timeout)
 
 
-def environment_of(checkout: Path, isolation: Isolation) -> Environment:
-    """The environment of this interpreter."""
-    return find_environment(checkout, PYTEST, (), isolation, os.environ)
+def environment_of(checkout: Path, isolation: Isolation, *, has_plugins: bool = False) -> Environment:
+    """The environment of this interpreter. `has_plugins`: load its plugins, which takes most of pytest's start."""
+    environ = os.environ if has_plugins else {**os.environ, PLAIN_PYTEST: "1"}
+    return find_environment(checkout, PYTEST, (PLAIN_PYTEST,), isolation, environ)
 
 
 @contextmanager

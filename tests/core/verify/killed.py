@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.verify.desks import PYTEST
+from selftest_core.demo.world import PLAIN_PYTEST
 from worlds import eventually
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def kill_again_and_again(
     `folder` is empty, for its home and cache.
     """
     found = Killed()
-    environ = {**os.environ, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache")}
+    environ = {**os.environ, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"), PLAIN_PYTEST: "1"}
     (folder / "home").mkdir(parents=True)
     for number, count in enumerate(runs_before_each):
         output = folder / f"{number}.jsonl"
@@ -84,7 +85,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Begin to verify, as a script does."""
     argv = [sys.executable, "-m", "selftest_tui", "verify", "--batch", "--base", "main", *branches]
-    argv += ["--jobs", "2", "--set", f"pytest_command={' '.join(PYTEST)}"]
+    argv += ["--jobs", "2", "--set", f"pytest_command={' '.join(PYTEST)}", "--set", f"env={PLAIN_PYTEST}"]
     with output.open("wb") as file:
         return subprocess.Popen(argv, cwd=repository, env=dict(environ), stdout=file, stdin=subprocess.DEVNULL)
 

@@ -289,8 +289,9 @@ def test_plugins_of_the_project_do_not_hide_results(tmp_path: Path, repository: 
         "test_a.py": "def test_a(): pass\ndef test_b(): assert 0\n",
     }
     with laid(tmp_path, repository, files) as slot:
-        ran = run_tests(slot, ["test_a.py::test_a", "test_a.py::test_b"], with_pytest(repository.folder))
-        none = collect_tests(slot, ["conftest.py"], with_pytest(repository.folder))
+        testing = with_pytest(repository.folder, has_plugins=True)
+        ran = run_tests(slot, ["test_a.py::test_a", "test_a.py::test_b"], testing)
+        none = collect_tests(slot, ["conftest.py"], testing)
     assert [run.result for run in ran.runs.values()] == [Result.PASSED, Result.FAILED]
     assert (none.tests, none.reason) == ((), "")
 
