@@ -11,7 +11,7 @@ own; platformdirs reads `os.environ` alone, and would move existing files on mac
     <state>/selftest-tui/resolutions/           resolutions of conflicts
     <state>/selftest-tui/recordings/            recordings of agents that belong to no run
     <state>/selftest-tui/demos/                 notes of demos, for their removal
-    <cache>/selftest-tui/                       indexes of recordings, unpacked recordings
+    <cache>/selftest-tui/                       indexes of recordings, unpacked recordings, folders of verifications
     <repository>/.selftest/runs/<run>/          one run or one review
 
 The collector on remote hosts has its own rules (`selftest_recorder.onhost`): it has the standard library alone.

@@ -92,6 +92,7 @@ def verify(
         Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine,
         ReviewVerifier.open(engine, inputs.place.top, home, config, environ, verifying.jobs, verifying.on) as verifier,
     ):
+        _warn(verifier.isolation, say)
         plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
         reviewed = apply_decisions(engine, plan, given or _decided(home))
         verification = verifier.verify(
@@ -123,6 +124,7 @@ def review_verified(
         is_whole_suite = verifying.is_whole_suite or config.verify_all
         found: list[Verification] = []
         with ReviewVerifier.open(engine, top, home, config, environ, verifying.jobs, verifying.on) as verifier:
+            _warn(verifier.isolation, say)
             for is_kept_only in (False, True) if is_publishing else (False,):
                 found.append(
                     verifier.verify(
@@ -141,6 +143,15 @@ def review_verified(
 
     result = review(verifying.request, cwd, environ, say, check)
     return result, answers[0]
+
+
+def _warn(isolation: Isolation, say: Callable[[str], None]) -> None:
+    """Say before anything runs that nothing keeps agents' code from the user's files."""
+    if not isolation.is_isolated:
+        say(
+            f"Tests are NOT isolated ({isolation.reason}): agents' code runs with all your rights, and can read and "
+            "change your files."
+        )
 
 
 def why_not_passed(verification: Verification) -> str:

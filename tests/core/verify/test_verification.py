@@ -45,6 +45,7 @@ class Shop:
         self.environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
         (folder / "home").mkdir()
         self.seen: list[Progress] = []
+        self.said: list[str] = []
 
     def verify(
         self,
@@ -56,6 +57,7 @@ class Shop:
         command: str = " ".join(PYTEST),
     ) -> Answer:
         self.seen.clear()
+        self.said.clear()
         path = None
         if decisions is not None:
             path = self.folder / "decisions.json"
@@ -65,7 +67,7 @@ class Shop:
         config = load_config(self.repository.folder, self.environ, settings)
         return verify(
             Verifying(request, 2, whole, tests), config, self.repository.folder, self.environ,
-            lambda _: None, self.seen.append, threading.Event(),
+            self.said.append, self.seen.append, threading.Event(),
         )  # fmt: skip
 
 
@@ -162,6 +164,7 @@ def test_the_person_is_not_touched(shop: Shop) -> None:
 def test_without_isolation_it_says_so(shop: Shop) -> None:
     found = shop.verify("ada", isolation="none")
     assert found.isolation.kind == "none"
+    assert "NOT isolated (`verify_isolation` is none): agents' code runs with all your rights" in "".join(shop.said)
     assert found.verification.verified is Verified.PASSED
 
 
