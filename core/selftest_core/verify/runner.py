@@ -19,6 +19,7 @@ from selftest_core.verify import testing_plugin
 from selftest_core.verify.commands.contained import (
     DiskLimit,
     Output,
+    ProcessLimit,
     contained_argv,
     contained_variables,
     end_orphans,
@@ -141,6 +142,7 @@ class PytestProcess:
         self._output = Output()
         self._absent = slot.absent()
         self._disk = DiskLimit(slot.folder, testing.disk)
+        self._passed = ""
 
     def hold(self) -> dict[str, Execution]:
         """Run it to its end. Returns at least one run, unless it was stopped."""
@@ -229,13 +231,15 @@ class PytestProcess:
     def _follow(self, process: Running) -> bool:
         """Read results until the process ends; True where it was ended for taking too long."""
         last = time.monotonic()
+        processes = ProcessLimit(process.pid)
         while True:
             ended = process.poll() is not None
             if self._read():
                 last = time.monotonic()
             if ended or self._should_stop():
                 return False
-            if self._disk.is_passed():
+            if self._disk.is_passed() or processes.is_passed():
+                self._passed = self._disk.reason if self._disk.was_passed else processes.reason
                 return False
             # Until the first test runs, it starts and collects, which a busy machine may take long for.
             patience = self._testing.timeout if self._canary else max(self._testing.timeout, START_TIMEOUT)
@@ -324,7 +328,7 @@ class PytestProcess:
             result = Result.TIMEOUT if was_timeout else Result.CRASHED
             reason = (
                 f"did not end within {self._testing.timeout:g} s" if was_timeout
-                else self._disk.reason if self._disk.was_passed
+                else self._passed if self._passed
                 else f"the process ended in it, with status {status}"
             )  # fmt: skip
             found[self._begun] = Execution(result, None, said, reason)

@@ -154,6 +154,29 @@ def test_a_test_that_hangs_costs_itself(tmp_path: Path, repository: Repository, 
 
 
 @pytest.mark.skipif(not SANDBOX.is_isolated, reason=SANDBOX.reason)
+def test_a_test_that_forks_without_end_is_ended(tmp_path: Path, repository: Repository) -> None:
+    """For a user the kernel refuses the 513th process, for root we end the run."""
+    source = """
+import os, time
+def test_forks():
+    try:
+        while True:
+            if os.fork() == 0:
+                time.sleep(1000)
+    except OSError:
+        pass
+def test_after(): pass
+"""
+    with laid(tmp_path, repository, {"test_it.py": source}) as slot:
+        ran = run_tests(slot, ["test_it.py::test_forks", "test_it.py::test_after"], with_pytest(repository.folder))
+    forks, after = ran.runs["test_it.py::test_forks"], ran.runs["test_it.py::test_after"]
+    assert forks.result is (Result.CRASHED if os.getuid() == 0 else Result.PASSED)
+    assert forks.reason == ("it started more than 512 processes" if os.getuid() == 0 else "")
+    assert after.result is Result.PASSED
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.skipif(not SANDBOX.is_isolated, reason=SANDBOX.reason)
 def test_the_sandbox_hides_the_person_and_the_network(tmp_path: Path, repository: Repository) -> None:
     secret = tmp_path / "secret"
     secret.write_text("mine")

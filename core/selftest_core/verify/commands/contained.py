@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import spawn
-from selftest_core.verify.sandbox import sandbox_argv
+from selftest_core.verify.sandbox import MAX_PROCESSES, sandbox_argv
 from selftest_core.verify.testing_plugin import VARIABLE
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from selftest_core.verify.slots import Slot
 
 _TICK = 0.05
+_BETWEEN_COUNTS = 0.2
+"""Seconds between two counts of processes."""
 _KEPT_OUTPUT = 200_000
 
 
@@ -106,6 +108,7 @@ def run_in_slot(
     whole = contained_argv(argv, slot, testing, variables, writable=writable, network=network)
     disk = DiskLimit(slot.folder, testing.disk)
     process = spawn(whole, cwd=slot.tree_folder, env=dict(variables), pipe=True)
+    processes = ProcessLimit(process.pid)
     output = Output()
     reader = threading.Thread(target=output.read, args=(process,), daemon=True)
     reader.start()
@@ -119,6 +122,8 @@ def run_in_slot(
                 reason = f"did not end within {timeout:g} s"
             elif disk.is_passed():
                 reason = disk.reason
+            elif processes.is_passed():
+                reason = processes.reason
             else:
                 with contextlib.suppress(Exception):
                     process.wait(_TICK)
@@ -171,6 +176,51 @@ class DiskLimit:
     def _ask(self) -> int:
         found = os.statvfs(self._folder)
         return found.f_bavail * found.f_frsize
+
+
+class ProcessLimit:
+    """The processes that one process may start. The kernel's own limit, set in the sandbox, does not bind root."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._count = len(_process_ids())
+        self._asked = time.monotonic()
+        self.reason = f"it started more than {MAX_PROCESSES} processes"
+        self.was_passed = False
+
+    def is_passed(self) -> bool:
+        """True where it has started more than it may: all processes are counted first, then its own."""
+        now = time.monotonic()
+        if now - self._asked < _BETWEEN_COUNTS:
+            return False
+        self._asked = now
+        ids = _process_ids()
+        if len(ids) - self._count < MAX_PROCESSES // 2:
+            return False
+        self.was_passed = _descendants(self._pid, ids) > MAX_PROCESSES
+        return self.was_passed
+
+
+def _process_ids() -> list[int]:
+    """List the processes of this machine; none where there is no /proc."""
+    with contextlib.suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 -- a few hundred, often
+    return []
+
+
+def _descendants(pid: int, ids: Sequence[int]) -> int:
+    """Count the descendants of a process."""
+    children: dict[int, list[int]] = {}
+    for one in ids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{one}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(one)
+    count, left = 0, [pid]
+    while left:
+        below = children.pop(left.pop(), [])
+        count += len(below)
+        left += below
+    return count
 
 
 def _size(folder: Path) -> int:
