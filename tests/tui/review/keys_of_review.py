@@ -188,6 +188,28 @@ async def _(one: Reviewing, key: str) -> None:
     assert one.diff.layout_of_rows.height > 1
 
 
+@does("search_text", "next_hit", "previous_hit")
+async def _(one: Reviewing, key: str) -> None:
+    await one.go_to("Log the second attempt")
+    await one.press("tilde", "ctrl+u", *"ANSWER", "enter")
+    assert "“ANSWER”: 1 of" in one.toasts
+    one.screen.said.clear()
+    if key != "tilde":
+        await one.press(key)
+        count = len(one.diff.find("answer"))
+        assert f"“ANSWER”: {2 if key == 'n' else count} of {count}" in one.toasts
+    one.screen.said.clear()
+    await one.press("tilde", "ctrl+u", *"nowhere", "enter")
+    assert "is not in this diff" in one.toasts
+
+
+@does("copy_diff")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert one.fleet.app.clipboard.startswith("--- src/cart.py\n+++ src/cart.py\n@@ ")
+    assert "+        if not self.lines:" in one.fleet.app.clipboard
+
+
 @does("original")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)

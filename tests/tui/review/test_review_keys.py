@@ -33,6 +33,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     ),
     "the diff": (
         "next_hunk", "previous_hunk", "next_file", "previous_file", "fold_hunk", "fold_file", "sides", "pan_right",
+        "search_text", "next_hit", "previous_hit", "copy_diff",
         "original", "pan_left", "zoom", "scroll_down", "scroll_up", "open", "show_diff", "show_members",
         "show_evidence", "show_needs", "show_alternatives", "show_tests", "next_tab", "previous_tab", "replay",
         "conflicts",

@@ -128,6 +128,7 @@ class ReviewActions(ReviewVerifying):
             pane_is_open=self.pane_is_open,
             shows_diff=self.pane.tab == "diff",
             differs=self.pane.differs,
+            needle=self.needle,
             is_filtered=bool(self.query_text or self.only_open),
             verification=verification.phase if verification is not None else Phase.OFF,
             can_jump=row is not None and (bool(related(row, self.rows)) or has_red(row)),
@@ -152,9 +153,11 @@ class ReviewActions(ReviewVerifying):
     # the prompt
 
     def on_prompt_accepted(self, event: Prompt.Accepted) -> None:
-        """Publish under that name. (The base handles the filter.)"""
-        if event.purpose != "filter":
+        """Publish under that name, or search in the diff. (The base handles the filter.)"""
+        if event.purpose == "publish":
             self.perform(lambda: self.publish_as(event.text))
+        elif event.purpose == "search_diff":
+            self.perform(lambda: self.search(event.text))
 
     # deciding
 

@@ -22,9 +22,9 @@ class ReviewSituation:
 
     `changes`: all of the review; `shown`: those that pass the filter; `opens`: those that need a person. `undo_text`,
     `redo_text`: the action that would be undone or redone. `main_moved`: new commits of the base. `hunks`: those of the
-    shown diff; `differs`: it is of a change that is applied otherwise than its agent committed it. `authors`: agents of
-    the change that the fleet knows. `editor`: the command of the editor, or "". `can_jump`: a test of the change is
-    red, or it breaks one.
+    shown diff; `needle`: the text searched for in it; `differs`: it is of a change that is applied otherwise than its
+    agent committed it. `authors`: agents of the change that the fleet knows. `editor`: the editor's command, or "".
+    `can_jump`: a test of the change is red, or it breaks one.
     """
 
     row: ReviewRow | None = None
@@ -48,6 +48,7 @@ class ReviewSituation:
     pane_is_open: bool = True
     shows_diff: bool = True
     differs: bool = False
+    needle: str = ""
     is_filtered: bool = False
     verification: Phase = Phase.OFF
     can_jump: bool = False
@@ -218,6 +219,11 @@ def hunk_disabled_reason(now: ReviewSituation) -> str | None:
     return diff_disabled_reason(now) or (None if now.hunks else "This diff has no hunk.")
 
 
+def match_disabled_reason(now: ReviewSituation) -> str | None:
+    """A text must have been searched for."""
+    return hunk_disabled_reason(now) or (None if now.needle else "Nothing was searched for: ~ searches in this diff.")
+
+
 _DECIDE = "Decide on the change under the cursor, or on its whole group when the cursor is on the title"
 _BRANCH = "The branch"
 _VERIFY = "Verify"
@@ -313,6 +319,12 @@ DIFF = (
         disabled_reason=diff_disabled_reason),
     Key(("vertical_line",), "|", "sides", "side by side", "side by side, or in one column; at first the width decides",
         _DIFF, disabled_reason=diff_disabled_reason),
+    Key(("tilde",), "~", "search_text", "search", "search in this diff", _DIFF, disabled_reason=hunk_disabled_reason),
+    Key(("n",), "n", "next_hit", "next match", "to the next match", _DIFF, disabled_reason=match_disabled_reason),
+    Key(("N",), "N", "previous_hit", "previous match", "to the previous match", _DIFF,
+        disabled_reason=match_disabled_reason),
+    Key(("ctrl+y",), "^y", "copy_diff", "copy diff", "copy this diff as a patch", _DIFF,
+        disabled_reason=hunk_disabled_reason),
     Key(("equals_sign",), "=", "original", "original", "the agent's own commit instead of what is applied, where a "
         "resolution or a merge made them differ; and back", _DIFF, disabled_reason=original_disabled_reason),
 )  # fmt: skip

@@ -37,6 +37,8 @@ class ReviewMoves(FilteredScreen):
         self.clock = clock
         self.state: ReviewState | None = None
         self.rows: tuple[ReviewRow, ...] = ()
+        self.needle = ""
+        self._match = -1
 
     # moving
 
@@ -104,6 +106,40 @@ class ReviewMoves(FilteredScreen):
     def do_sides(self) -> None:
         """Switch between one column and two."""
         self.pane.diff.toggle_sides()
+
+    def do_search_text(self) -> None:
+        """Ask for a text to search for in the diff."""
+        self.open_prompt("search_diff", "~", "⏎ search  esc leave", self.needle)
+
+    async def search(self, needle: str) -> None:
+        """Move to the first line of the diff with this text."""
+        self.needle = needle.strip()
+        self.show_frame()
+        if self.needle:
+            self._go_to_match(1, from_row=-1)
+
+    def do_next_hit(self) -> None:
+        """Move to the next match."""
+        self._go_to_match(1, from_row=self._match)
+
+    def do_previous_hit(self) -> None:
+        """Move to the previous match."""
+        self._go_to_match(-1, from_row=self._match)
+
+    def _go_to_match(self, step: int, from_row: int) -> None:
+        """Move to the next (1) or previous (-1) match, wrapping around, and tell which one it is."""
+        rows = self.pane.diff.find(self.needle)
+        if not rows:
+            raise RefusedError(f"“{self.needle}” is not in this diff")
+        ahead = [row for row in rows if row > from_row] if step > 0 else [row for row in rows if row < from_row]
+        self._match = (ahead or rows)[0 if step > 0 else -1]
+        self.pane.diff.go_to_row(self._match)
+        self.say(f"{rows.index(self._match) + 1} of {len(rows)}", f"“{self.needle}”")
+
+    def do_copy_diff(self) -> None:
+        """Copy the diff that is shown, as a patch."""
+        self.app.copy_to_clipboard(self.pane.diff.text)
+        self.say("as a patch", "Diff copied")
 
     def do_original(self) -> None:
         """Show the agent's own commit, or what is applied again."""

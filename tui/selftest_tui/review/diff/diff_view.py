@@ -130,6 +130,28 @@ class DiffView(ScrollView, can_focus=False):
         file = self.layout_of_rows.files[self.here[0]]
         return as_text(file, file.hunks[self.here[1]])
 
+    @property
+    def text(self) -> str:
+        """The whole diff as a patch."""
+        files = self.layout_of_rows.files
+        return "\n".join(as_text(file, hunk, len(hunk.lines)) for file in files for hunk in file.hunks)
+
+    def find(self, needle: str) -> list[int]:
+        """Return the rows of the lines with this text, in any case; folded ones are not searched."""
+        wanted, found = needle.casefold(), []
+        for y in range(self.layout_of_rows.height if wanted else 0):
+            row = self.layout_of_rows.row(y)
+            lines = (row.line,) if isinstance(row, Unified) else (row.left, row.right) if isinstance(row, Sides) else ()
+            if any(line is not None and wanted in line.text.casefold() for line in lines):
+                found.append(y)
+        return found
+
+    def go_to_row(self, y: int) -> None:
+        """Select the hunk of a row, and show the row below the middle of the first third."""
+        self.here = self.layout_of_rows.hunk_at(y)
+        self.scroll_to(y=max(0, y - max(1, self.size.height // 4)), animate=False, force=True)
+        self.refresh()
+
     # what keys do
 
     def toggle_sides(self) -> None:
