@@ -157,8 +157,17 @@ class PytestProcess:
         if self._collected is None:
             late = "pytest did not collect the tests in time"
             ended = f"pytest ended with status {status} before it had collected the tests"
-            reason = f"{late if was_timeout else ended}\n{self._output.text()}"
+            said = self._output.text()
+            reason = f"{late if was_timeout else ended}\n{said}{self._hidden(said)}"
         return Collected(tuple(self._collected or ()), self._errors, reason)
+
+    def _hidden(self, said: str) -> str:
+        """Return a hint where the sandbox may hide what an installation refers to."""
+        if not self._testing.isolation.is_isolated or "No module named" not in said:
+            return ""
+        return (
+            "\nTests cannot read your home, /tmp and /run; the setting `verify_readable` names folders that they may."
+        )
 
     def _distrust(self) -> str:
         """The reason why no result of this process can be trusted; empty where they can."""

@@ -384,6 +384,14 @@ def test_a_pytest_that_does_not_start_is_a_reason(tmp_path: Path, repository: Re
     assert "no-such-flag" in ran.runs["test_a.py::test_a"].output
 
 
+@pytest.mark.skipif(not SANDBOX.is_isolated, reason=SANDBOX.reason)
+def test_a_module_that_the_sandbox_may_hide_is_told_with_the_setting(tmp_path: Path, repository: Repository) -> None:
+    with laid(tmp_path, repository, {"pytest.ini": "[pytest]\naddopts = -p nowhere_at_all\n", "test_a.py": ""}) as slot:
+        found = collect_tests(slot, [], with_pytest(repository.folder))
+    assert "No module named 'nowhere_at_all'" in found.reason
+    assert "`verify_readable`" in found.reason
+
+
 def test_a_stop_ends_what_runs(tmp_path: Path, repository: Repository) -> None:
     stop = threading.Event()
     source = "import time\ndef test_a(): pass\ndef test_b(): time.sleep(300)\n"
