@@ -13,6 +13,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.review.changes.ranking import Claims
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.fetch.conversations import TEXT, conversation_end
+from selftest_core.run.outcome.outcome import claims_fix
 from selftest_core.run.outcome.outcome_file import LARGEST, UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ class Evidence:
     """The results of one agent of a run. Paths are None where there is no such file.
 
     `tests`: its tests by node id, each with its claim that it passes, None without a claim; `turned_green`: tests that
-    it claims to have fixed; `words`: its summary, Markdown; `said`: the end of its conversation, which is kept in
-    `conversation`; `end`: the end of its test, empty while it runs; `importance`: as the agent states it.
+    it claims to have fixed; `claims_fix`: it claims a fix of the product; `words`: its summary, Markdown; `said`: the
+    end of its conversation, which is kept in `conversation`; `end`: the end of its test, empty while it runs;
+    `importance`: as the agent states it.
     """
 
     outcome: Path | None = None
@@ -45,6 +47,7 @@ class Evidence:
     said: str = ""
     recordings: tuple[Path, ...] = ()
     tests: tuple[tuple[str, bool | None], ...] = ()
+    claims_fix: bool = False
     turned_green: tuple[str, ...] = ()
     words: str = ""
     end: str = ""
@@ -112,6 +115,7 @@ def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
         said=conversation_end(home, _LONGEST_SAID),
         recordings=tuple(sorted(home.glob("**/*.cast")))[:_MOST_RECORDINGS] if home.is_dir() else (),
         tests=((node_id, None if outcome is None else outcome.tests_passing_after),),
+        claims_fix=outcome is not None and claims_fix(outcome),
         turned_green=(node_id,) if outcome is not None and _turned_green(outcome) else (),
         words=row.text if outcome is None else outcome.summary,
         end=end,

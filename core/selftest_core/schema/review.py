@@ -94,7 +94,9 @@ class ReviewItem(Shape):
     claimed: Literal["passed", "failed"] | None = Field(None, description="What its agents say of their tests.")
     tests: list[VerifiedTest] = Field(default_factory=list, description="The tests that the change owns.")
     broke: list[Text] = Field(default_factory=list, description="Tests of others that the change turns red.")
-    marks: list[Literal["liar", "culprit", "changes its own judge", "proves nothing new"]] = Field(default_factory=list)
+    marks: list[
+        Literal["liar", "culprit", "changes its own judge", "claims a fix that is not there", "proves nothing new"]
+    ] = Field(default_factory=list)
     reason: Text = Field("", description="The reason for any verdict but passed.")
     cautions: list[Text] = Field(
         default_factory=list, description="Risks: weakened tests with their lines, submodules, settings of git."

@@ -151,9 +151,9 @@ def verdict_on_claim(found: Judged) -> ClaimVerdict:
             # It may hang, or this machine may be busy.
             return ClaimVerdict(ClaimResult.UNKNOWN, last.reason, last.output)
         case Verdict.RED:
-            times = f"{len(found.runs)} times" if len(found.runs) > 1 else "once"
+            reason = f"it failed in {len(found.runs)} of {len(found.runs)} runs"
             why = f" ({last.reason})" if last.reason else ""
-            return ClaimVerdict(ClaimResult.FAILED, f"it fails on its agent's own tree, {times}{why}", last.output)
+            return ClaimVerdict(ClaimResult.FAILED, f"{reason}{why}", last.output)
         case Verdict.FLAKY:
             reds = sum(run.result.is_red for run in found.runs)
             return ClaimVerdict(ClaimResult.FLAKY, f"it failed in {reds} of {len(found.runs)} runs", last.output)

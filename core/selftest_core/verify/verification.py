@@ -53,6 +53,7 @@ class Mark(StrEnum):
     LIAR = "liar"
     CULPRIT = "culprit"
     OWN_JUDGE = "changes its own judge"
+    NO_FIX = "claims a fix that is not there"
     NOTHING_NEW = "proves nothing new"
 
 
@@ -249,7 +250,9 @@ def verify_line(
     return Verification(
         tree=tree,
         verified=_whole(report),
-        items=_items(engine, reviewed, line, owned, report, is_opaque=collected.is_opaque),
+        items=_with_missing_fixes(
+            _items(engine, reviewed, line, owned, report, is_opaque=collected.is_opaque), reviewed, evidence
+        ),
         tests=report.tests,
         is_whole_suite=is_whole_suite,
         executions=driver.executions,
@@ -341,6 +344,22 @@ def _items(
             verdict = replace(verdict, tests=tuple(listed))
         found[change.oid] = verdict
     return found
+
+
+def _with_missing_fixes(
+    items: Mapping[str, ItemVerdict], reviewed: Reviewed, evidence: Mapping[str, Evidence]
+) -> dict[str, ItemVerdict]:
+    """Mark the changes of agents that claim a fix of the product, of which none changes the product."""
+    # By its paths: what a commit says of its kind is a claim, too.
+    fixing = {
+        agent
+        for change in reviewed.order
+        if any(kind_of_path(one.path) is Kind.IMPLEMENTATION for one in change.paths)
+        for agent in change.agents
+    }
+    lacking = {agent for agent, one in evidence.items() if one.claims_fix} - fixing
+    marked = {change.oid for change in reviewed.order if not lacking.isdisjoint(change.agents)}
+    return {oid: replace(one, marks=(*one.marks, Mark.NO_FIX)) if oid in marked else one for oid, one in items.items()}
 
 
 _DOUBTFUL = (Verdict.FLAKY, Verdict.ORDER_DEPENDENT)

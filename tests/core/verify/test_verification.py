@@ -15,6 +15,7 @@ from selftest_core.errors import RefusedError, ToolMissingError
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.inputs import Request
+from selftest_core.review.evidence import Evidence
 from selftest_core.review.session import ReviewSession
 from selftest_core.schema.review import review_document
 from selftest_core.verify.batch import Answer, Verifying, verify
@@ -236,6 +237,29 @@ def test_an_open_review_is_verified_as_it_is_and_as_it_would_be_published(shop: 
         assert (again.executions, again.checkouts) == (0, 0)
         tip = session.publish("only-ada").tip
     assert published.tree == shop.repository.git("rev-parse", f"{tip}^{{tree}}")
+
+
+def test_a_claimed_fix_without_one_is_marked(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.repository.git("checkout", "-q", "-b", "ida", "main")
+    test = "from shop.kim import f\n\n\ndef test_f():\n    assert f() in (1,)\n"
+    shop.repository.commit("[FIX_IMPL] Mend kim", {"tests/test_kim.py": test}, "ida")
+    shop.repository.git("checkout", "-q", "main")
+    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    request = Request(targets=("ada", "ida"), base="main")
+    branches = [Branch(name, shop.repository.git("rev-parse", name)) for name in request.targets]
+    evidence = {name: Evidence(claims_fix=True) for name in request.targets}
+    with ReviewSession.open(request, shop.repository.folder, shop.environ, lambda _: None) as session:
+        reviewed = session.state.reviewed
+        home = shop.repository.folder / ".selftest" / "runs" / reviewed.plan.name
+        with (
+            session.open_reader() as engine,
+            ReviewVerifier.open(engine, shop.repository.folder, home, config, shop.environ) as verifier,
+        ):
+            found = verifier.verify(reviewed, evidence, branches)
+    marks = {change.agents[0]: found.items[change.oid].marks for change in reviewed.order}
+    assert Mark.NO_FIX in marks["ida"]
+    assert Mark.NO_FIX not in marks["ada"]
 
 
 def test_the_document_says_all_of_it(shop: Shop, answer: Answer) -> None:

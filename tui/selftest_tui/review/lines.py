@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TAG = re.compile(r"\[[A-Za-z]+_?[A-Za-z]*\]\s*")
 JOINT, NEW, FIRST = "joint", "new", "first"
-_ALARMING = frozenset({Mark.LIAR, Mark.CULPRIT, Mark.OWN_JUDGE})
+_ALARMING = frozenset({Mark.LIAR, Mark.CULPRIT, Mark.OWN_JUDGE, Mark.NO_FIX})
 _NO_PLACES: Mapping[str, int] = MappingProxyType({})
 
 
@@ -82,7 +82,7 @@ class ReviewRow:
 
     @property
     def is_alarming(self) -> bool:
-        """True while a person must decide about a liar, a culprit, or a change of its own judge."""
+        """True while a person must decide about a liar, a culprit, a change of its own judge, or a missing fix."""
         return self.is_open and self.verdict is not None and not _ALARMING.isdisjoint(self.verdict.marks)
 
     @property
@@ -275,7 +275,7 @@ def lay_out(
 FILTER = Language(
     states=(
         "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed", "weakens",
-        "liar", "culprit", "own-judge", "flaky", "unverified", "passed", "failed",
+        "liar", "culprit", "own-judge", "no-fix", "flaky", "unverified", "passed", "failed",
         "resolved",
         *(state for state in (*Decision, *Status) if state not in ("undecided",)),
     ),
@@ -283,7 +283,7 @@ FILTER = Language(
 )  # fmt: skip
 """The filter of a review: states are decisions, statuses, marks and verdicts, as shown and as the journal has them."""
 
-MARKS = {Mark.LIAR: "liar", Mark.CULPRIT: "culprit", Mark.OWN_JUDGE: "own judge"}
+MARKS = {Mark.LIAR: "liar", Mark.CULPRIT: "culprit", Mark.OWN_JUDGE: "own judge", Mark.NO_FIX: "no fix"}
 """Marks of verdicts, as the table and the filter name them."""
 
 _SHOWN_STATES = {

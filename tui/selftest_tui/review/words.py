@@ -60,6 +60,7 @@ MEANINGS = (
     (MARKS[Mark.LIAR], "its agent says that a test passes; it fails on the agent's own tree"),
     (MARKS[Mark.CULPRIT], "it breaks a test that passes without it"),
     (MARKS[Mark.OWN_JUDGE], "it changes how its own tests are judged: conftest.py, settings of pytest"),
+    (MARKS[Mark.NO_FIX], "its agent claims a fix of the product, and none of its changes is one"),
 )
 
 

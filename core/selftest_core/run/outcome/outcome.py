@@ -125,7 +125,12 @@ def reported_end(outcome: Outcome, has_commits: bool | None) -> End:
 
 def lacks_its_commit(outcome: Outcome, *, has_commits: bool | None) -> bool:
     """True if an agent claims a fix of the product, and its branch has no commit."""
-    return has_commits is False and any(
+    return has_commits is False and claims_fix(outcome)
+
+
+def claims_fix(outcome: Outcome) -> bool:
+    """True if an agent claims a fix of the product."""
+    return any(
         _is(change.kind, ChangeKind.FIX_IMPL) and _is(change.status, ChangeStatus.SUCCEEDED)
         for change in outcome.changes
     )
