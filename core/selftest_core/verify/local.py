@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -79,14 +80,13 @@ class LocalVerifier:
 
         Returns what was found and the folder, which keeps the tree until the next job.
         """
-        slot = self._slots.get()
+        slot = self._take(tree)
         try:
             try:
                 slot.lay(tree)
                 failure = prepare(slot, self._testing, self._is_stopped.is_set)
                 if failure is not None:
                     return Collected((), {}, f"{failure.reason}\n{failure.output}"), slot.tree_folder
-                self.checkouts += 1
                 self.processes += 1
                 return self._collect_in(slot, files(slot.tree_folder)), slot.tree_folder
             except SelftestError as error:
@@ -107,10 +107,9 @@ class LocalVerifier:
     ) -> Mapping[str, Execution]:
         if self._is_stopped.is_set():
             return {}
-        slot = self._slots.get()
+        slot = self._take(job.tree)
         try:
             slot.lay(job.tree)
-            self.checkouts += 1
             failure = prepare(slot, self._testing, self._is_stopped.is_set)
             if failure is not None:
                 return {test: Execution(Result.NOT_RUN, None, failure.output, failure.reason) for test in tests}
@@ -124,6 +123,19 @@ class LocalVerifier:
             return {test: Execution(Result.NOT_RUN, None, "", reason) for test in tests}
         finally:
             self._slots.put(slot)
+
+    def _take(self, tree: str) -> Slot:
+        """Take a free slot: one that holds this tree, where there is one. Waits for one to be free."""
+        slots = [self._slots.get()]
+        with contextlib.suppress(queue.Empty):
+            while True:
+                slots.append(self._slots.get_nowait())
+        chosen = next((slot for slot in slots if slot.laid == tree), slots[0])
+        for slot in slots:
+            if slot is not chosen:
+                self._slots.put(slot)
+        self.checkouts += chosen.laid != tree
+        return chosen
 
     def _collect_in(self, slot: Slot, files: Sequence[str]) -> Collected:
         return collect_tests(slot, files, self._testing, self._is_stopped.is_set, self._start)
