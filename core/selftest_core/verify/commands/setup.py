@@ -64,7 +64,8 @@ def prepare(slot: Slot, testing: Testing, should_stop: Callable[[], bool]) -> Se
     )  # fmt: skip
     if ended.reason or ended.status:
         why = ended.reason or f"ended with status {ended.status}"
-        return SetupFailure(f"the set-up of its environment failed: `{setup.command}` {why}", ended.output)
+        hint = '(setup_command = "" uses your own environment)'
+        return SetupFailure(f"the set-up of its environment failed: `{setup.command}` {why} {hint}", ended.output)
     made = slot.untracked()
     if len(made) > _MOST_MADE:
         return SetupFailure(f"`{setup.command}` makes {len(made)} files and folders among the project's own")
