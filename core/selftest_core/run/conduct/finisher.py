@@ -131,7 +131,7 @@ class Finisher:
         is_false = found.result is ClaimResult.FAILED
         self._context.note_row(
             Event.VERIFIED, now, result=str(found.result), reason=shorten(found.reason),
-            text=shorten(lines) if is_false else "", signature=signature(found.reason) if is_false else "",
+            text=shorten(lines) if is_false else "", signature=signature(lines) if is_false else "",
         )  # fmt: skip
         if is_false:
             self.pause_on_shared_cause()

@@ -75,6 +75,7 @@ def test_a_lie_is_red_and_only_a_person_tries_it_again(tmp_path: Path) -> None:
     liar = rows[1]
     assert (liar.stage, liar.text) == ("verify", "E   assert 2 == 1\nclaimed green: " + LIE.reason)
     assert f"{liar.planned.node_id} was claimed green, and fails on its agent's tree: {LIE.reason}" in told
+    assert liar.signature == "assert <n> == <n>"  # its cluster is named after pytest's report
     assert exit_status(rehearsal.run) == 1
     summary = run_summary(rehearsal.run, 0.0)
     assert summary.verified == {"passed": 2, "failed": 1, "flaky": 1, "unknown": 1}
