@@ -25,6 +25,7 @@ FROM_SNAPSHOTS = {
     "start": "start-120",
     "tutorial": "tutorial",
     "review": "review-deciding",
+    "verified": "review-verified",
     "replay": "replay",
 }
 """Pictures that are the tests' own snapshots, by name: what those tests look at is what a reader sees."""

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import run_scenes
+from core.review.changes.test_inputs import arrive
+from core.review.repositories import Repository
 from core.verify.desks import PYTEST, SANDBOX, make_shop
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
@@ -20,13 +23,13 @@ from tui.review.review_driving import environ_of, reviewing
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.review.repositories import Repository
+    from run_scenes import Story
     from tui.review.review_driving import Reviewing
 
 # Not part of `make quick`: it starts many processes of pytest.
 pytestmark = pytest.mark.real
 
-AGENTS = ("ada", "bob", "eve")
+AGENTS = ("ada", "eve")
 REQUEST = Request(targets=AGENTS, base="main")
 VICTIM = "tests/test_common.py::test_rate"
 
@@ -74,11 +77,11 @@ async def test_verdicts_appear_beside_claims_and_nothing_is_published_red_unaske
         await one.press("z")
         await done(one)
         assert (cell(one, "Mend ada"), cell(one, "Mend eve")) == ("· ✓", "· ✗")
-        assert "✓ 2 ✗ 1 ? 0" in one.head
+        assert "✓ 1 ✗ 1 ? 0" in one.head
         first = one.table.shown.lines[0]
         assert isinstance(first, ReviewGroup)
         assert [row.change.subject for row in first.members] == ["[FIX_IMPL] Mend eve"], "culprits come first"
-        for name, count in (("is:culprit", 1), ("is:liar", 0), ("is:unverified", 0), ("is:passed", 2)):
+        for name, count in (("is:culprit", 1), ("is:liar", 0), ("is:unverified", 0), ("is:passed", 1)):
             one.screen.filter_by(name)
             assert len(one.table.shown.rows) == count, name
         one.screen.filter_by("")
@@ -91,43 +94,98 @@ async def test_verdicts_appear_beside_claims_and_nothing_is_published_red_unaske
         assert "assert 2 == 1" in text
         await one.press("6", "escape")
 
-        await one.go_to("Mend eve")
-        await one.press("y")
-        await one.press("P", "enter")
-        options = await asked(one, Options)
-        assert any("were not run" in line for line in options.listed)
-        await one.press("v")
-        await one.until(lambda: one.top is one.screen, "verified first")
-        await done(one)
-        assert "✗ verified: failed: P publishes" in one.head
+        for name in ("Mend eve", "Mend ada"):
+            await one.go_to(name)
+            await one.press("y")
+        await one.until(lambda: "✗ verified: failed: P publishes" in one.head, "what is kept is the candidate")
         await one.press("P", "enter")
         options = await asked(one, Options)
         assert any("✗ Mend eve: culprit" in line for line in options.listed)
         await one.press("escape")
         await one.until(lambda: one.top is one.screen, "not published")
+        await one.go_to("Mend eve")
         await one.press("x")
-        await one.go_to("Mend ada")
-        await one.press("y")
-        await done(one)
-        await one.until(lambda: "✓ safe to publish (P)" in one.head, "green")
+        await one.until(lambda: "✓ safe to publish (P)" in one.head, "green without it")
         await one.press("P", "enter")
         await asked(one, Question)
         await one.press("y")
         await one.until(lambda: "✓ published as reviewed" in one.head, "published")
 
 
-async def test_coming_back_goes_on_and_shows_all_at_once(shop: Repository, tmp_path: Path) -> None:
-    async with reviewing(shop, REQUEST, environ=environ(shop), size=(140, 40)) as one:
+async def test_coming_back_goes_on_and_shows_all_at_once(shop: Repository) -> None:
+    async with reviewing(shop, REQUEST, environ=environ(shop), size=(100, 24)) as one:
         await done(one)
         verified = one.screen.feed.verifier.state.candidate
         assert verified is not None
         assert verified.executions == 0, "all of it was kept"
-        one.screen.filter_by("")
-        await one.go_to("Mend ada")
-        await one.press("6")
-        assert "fixed" in one.pane.text_of("tests")
         await one.press("v")
         await asked(one, Options)
         await one.press("c")
         await one.until(lambda: one.screen.feed.verifier.state.phase is Phase.OFF, "cancelled")
         assert cell(one, "Mend ada").endswith("✓")
+
+
+LOGIN, PAY, SEARCH = "login", "pay", "search"
+HOSTILE = r"print('\x1b[31mred\x1b[0m \x1b]0;title\x07 [bold]\x1b[2J')"
+
+
+def make_run(folder: Path) -> Story:
+    """A run of three tests, each claimed to pass: one lie, one that breaks the test of another, one own judge."""
+    made = Repository.make(folder)
+    tests = {LOGIN: "redirect", PAY: "card", SEARCH: "fuzzy"}
+    files: dict[str, str | bytes | None] = {"shop/__init__.py": "", "conftest.py": "", "shop/rates.py": "RATE = 1\n"}
+    files["tests/test_rates.py"] = "from shop.rates import RATE\n\n\ndef test_rate():\n    assert RATE == 1\n"
+    for name, test in tests.items():
+        files[f"shop/{name}.py"] = "def f():\n    return 0\n"
+        said = f"    {HOSTILE}\n" if name == LOGIN else ""
+        files[f"tests/test_{name}.py"] = (
+            f"from shop.{name} import f\n\n\ndef test_{test}():\n{said}    assert f() == 1\n"
+        )
+    base = made.commit("Start", files)
+    mended = {name: {f"shop/{name}.py": "def f():\n    return 1\n"} for name in tests}
+    mended[LOGIN] = {"shop/login.py": "def f():\n    # The test expects the query of the redirect.\n    return 18\n"}
+    mended[PAY]["shop/rates.py"] = "RATE = 2\n"
+    mended[SEARCH]["conftest.py"] = "collect_ignore = []\n"
+    (folder / ".selftest").mkdir()
+    (folder / ".selftest" / ".gitignore").write_text("*\n")
+    story = run_scenes.story(folder / ".selftest" / "runs", len(tests), repository=str(folder), base=base)
+    for number, (name, changed) in enumerate(mended.items()):
+        story.launch(number, 10.0 * number)
+        made.git("checkout", "-q", "-b", name, "main")
+        made.commit(f"[FIX_IMPL] Mend {name}", changed, name)
+        arrive(made, story, number, name, "normal")
+    made.git("checkout", "-q", "main")
+    return story
+
+
+async def test_claims_of_a_run_are_shown_beside_what_we_found(tmp_path: Path) -> None:
+    story = make_run(tmp_path / "a run")
+    shop = Repository(tmp_path / "a run")
+    async with reviewing(shop, Request(run=story.plan.run), environ=environ(shop)) as one:
+        assert {cell(one, f"Mend {name}") for name in (LOGIN, PAY, SEARCH)} == {"✔ ?"}
+        await one.press("v")
+        await asked(one, Question)
+        await one.press("y")
+        await done(one)
+        found = {name: cell(one, f"Mend {name}") for name in (LOGIN, PAY, SEARCH)}
+        assert found == {LOGIN: "✔ ✗", PAY: "✔ ✗", SEARCH: "✔ ✓"}
+        first = one.table.shown.lines[0]
+        assert isinstance(first, ReviewGroup)
+        assert {row.change.subject for row in first.members} == {
+            "[FIX_IMPL] Mend login", "[FIX_IMPL] Mend pay", "[FIX_IMPL] Mend search",
+        }  # fmt: skip
+        one.screen.filter_by("is:liar")
+        assert [row.change.subject for row in one.table.shown.rows] == ["[FIX_IMPL] Mend login"]
+        one.screen.filter_by("")
+        await one.go_to("Mend login")
+        assert "✓ 1 ✗ 2 ? 0 (owned tests)" in one.head
+        assert "verified ✗ failed · liar" in one.pane.text_of("headline")
+        compare("review-verified", await one.picture())
+        await one.press("6")
+        said = one.pane.text_of("tests")
+        assert "its agent says that it passes; it fails on the agent's own tree" in said
+        assert "before red · after red · still red" in said
+        assert "\n  red  [bold]\n" in said, "what a terminal would obey is gone"
+        assert not {"\x1b", "\x07"} & set(said)
+        text = one.pane.query_one("#tests-text").render()
+        assert any("red" in str(span.style) or "ansi" in str(span.style) for span in text.spans)  # type: ignore[union-attr]

@@ -120,3 +120,9 @@ def test_agents_of_two_runs_are_told_apart_by_a_column() -> None:
     assert "run" in {one.column.name for one in layout.place(100)}
     layout.choose({"run": Choice.NEVER})
     assert "run" not in {one.column.name for one in layout.place(100)}
+
+
+@pytest.mark.parametrize("width", range(30, 251))
+def test_claim_and_verdict_of_a_review_are_never_cut(width: int) -> None:
+    cells = {one.column.name: one.width for one in Layout(review_columns.COLUMNS).place(width)}
+    assert cells["tests"] >= 5, "two marks with a blank between, and one for what is not final"

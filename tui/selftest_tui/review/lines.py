@@ -261,7 +261,7 @@ def lay_out(
         if not is_folded:
             lines.extend(members)
 
-    put(FIRST, "look first: liars, culprits, changes of their own judge", alarming, len(alarming))
+    put(FIRST, "look first: liar, culprit, own judge", alarming, len(alarming))
     put(JOINT, "tests, docs and build files: one commit", joint, sum(row.number == 0 for row in everything))
     lines.extend(row for row in shown if row.number and not row.is_new and not row.is_alarming)
     put(NEW, "new since the review was opened", new, sum(row.is_new for row in everything))

@@ -62,7 +62,7 @@ class ReviewPane(TabbedPane, can_focus=False):
     """Shows one change or one group. `source` tells what is under the cursor."""
 
     DEFAULT_CSS = """
-    ReviewPane #headline { height: auto; max-height: 4; padding: 0 1; }
+    ReviewPane #headline { height: auto; max-height: 6; padding: 0 1; }
     """
 
     class DiffRead(Message):

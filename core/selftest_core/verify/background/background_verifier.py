@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
+from selftest_core.journal import unwritten
 from selftest_core.review.apply_decisions import only_kept
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.evidence import write_verified
@@ -325,6 +326,8 @@ class BackgroundVerifier:
     def _fail(self, error: Exception) -> None:
         with self._changed:
             self._started = None
+            if isinstance(error, OSError):
+                error = unwritten(error.filename or "a file of this verification", error)
             shown = error if isinstance(error, SelftestError) else SelftestError("Verification failed", repr(error))
             self._tell(phase=Phase.FAILED, error=shown, seconds_left=None)
 
