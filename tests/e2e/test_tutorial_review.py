@@ -12,7 +12,7 @@ import pytest
 import run_scenes
 from core.review.desks import make_desk
 from core.run.far_hosts import far_hosts
-from core.verify.desks import PYTEST, make_shop
+from core.verify.desks import SETTINGS, make_shop
 from selftest_core.run.outcome.ends import End
 from standins import EMPTY, mngr_that
 from worlds import World, eventually
@@ -183,7 +183,7 @@ def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path)
     """)
     repository = make_shop(tmp_path / "shop")
     refs = repository.git("show-ref")
-    environment = {**world.environment, "SELFTEST_TUI_PYTEST_COMMAND": " ".join(PYTEST)}
+    environment = {**world.environment, **SETTINGS}
     done = look.run(environment=environment, cwd=repository.folder)
     assert done.exit_status == 0, done.stderr
     assert [line.split()[1:3] for line in done.stdout.splitlines()[1:3]] == [["✓", "passed"], ["✓", "passed"]]
@@ -210,7 +210,7 @@ def test_verify_on_another_machine(e2e: EndToEnd, world: World) -> None:
         pool = far.add("pool")
         world.load_mngr()
         repository = make_shop(world.root / "shop")
-        environment = {**world.environment, "SELFTEST_TUI_PYTEST_COMMAND": " ".join(PYTEST)}
+        environment = {**world.environment, **SETTINGS}
         done = block.run(environment=environment, cwd=repository.folder)
         assert done.exit_status == 0, done.stderr
         assert [line.split()[1:3] for line in done.stdout.splitlines()[1:3]] == [["✓", "passed"], ["✓", "passed"]]
@@ -262,7 +262,7 @@ def test_publish_only_what_passes(e2e: EndToEnd, world: World, tmp_path: Path) -
         selftest-tui review --batch --base main ada bob eve --decisions decisions.json --publish good --require-verified > review.jsonl
     """)  # noqa: E501 -- the block's own line
     repository = make_shop(tmp_path / "shop")
-    environment = {**world.environment, "SELFTEST_TUI_PYTEST_COMMAND": " ".join(PYTEST)}
+    environment = {**world.environment, **SETTINGS}
     refs, eve = repository.git("show-ref"), repository.git("rev-parse", "eve")
     decisions = repository.folder / "decisions.json"
 

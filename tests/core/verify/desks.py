@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from selftest_core.git.command import Git
 
 PYTEST = (sys.executable, "-m", "pytest")
+SETTINGS = {"SELFTEST_TUI_PYTEST_COMMAND": " ".join(PYTEST), "SELFTEST_TUI_ENV": PLAIN_PYTEST, PLAIN_PYTEST: "1"}
+"""Variables with which the program verifies by this pytest, without plugins: they take most of its start."""
 SANDBOX = choose_isolation("auto", os.environ)
 NONE = Isolation("none", "asked for by a test")
 ISOLATIONS = [NONE, SANDBOX] if SANDBOX.is_isolated else [NONE]

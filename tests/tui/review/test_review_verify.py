@@ -9,7 +9,7 @@ import pytest
 import run_scenes
 from core.review.changes.test_inputs import arrive
 from core.review.repositories import Repository
-from core.verify.desks import PYTEST, SANDBOX, make_shop
+from core.verify.desks import SANDBOX, SETTINGS, make_shop
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
 from selftest_core.verify.background.background_verifier import Phase
@@ -40,7 +40,7 @@ def shop(tmp_path: Path) -> Repository:
 
 
 def environ(shop: Repository) -> dict[str, str]:
-    return environ_of(shop, SELFTEST_TUI_PYTEST_COMMAND=" ".join(PYTEST))
+    return environ_of(shop, **SETTINGS)
 
 
 async def done(one: Reviewing) -> None:
