@@ -11,6 +11,8 @@ questions are asked once. The plan, cheapest first:
 3. A culprit is named only after three reds with it and three greens without it.
 4. Before: all owned tests on the base with the candidate's test files, in one process.
 
+Of very many red tests on one tree a few are repeated first, and the others only if one of these turns green.
+
 That a test was green right after its own change is inferred from a green candidate: a later change can mask a failure.
 """
 
@@ -135,31 +137,24 @@ def verify(
     candidate = line.prefix(len(line.items))
     tests = sorted(owners, key=lambda test: test not in urgent)
 
-    firsts = yield from _together([_once(candidate, test, "candidate") for test in tests], memory)
-    red = [test for test, run in zip(tests, firsts, strict=True) if run.result.is_red]
-    afters = {test: verdict_of([run]) for test, run in zip(tests, firsts, strict=True)}
-    is_common = len(red) > MANY and len(red) > MANY_PART * len(tests)
-    sample = _spread(red, SAMPLE) if is_common else red
-    afters |= yield from _judged(candidate, sample, memory)
-    if is_common and any(afters[test] is not Verdict.RED for test in sample):
-        afters |= yield from _judged(candidate, red, memory)
+    afters = yield from _judge_all(candidate, tests, "candidate", memory)
     green = [test for test in tests if test in doubted and afters[test] is Verdict.GREEN]
     thrice = yield from _together([_run_all(candidate, test, "flaky before") for test in green], memory)
     afters |= dict(zip(green, thrice, strict=True))
-    lasting = [test for test in red if afters[test] is Verdict.RED]
+    lasting = [test for test in tests if afters[test] is Verdict.RED]
 
     causes: dict[str, _Cause] = {}
     hints: list[int] = []
-    for part in (_spread(lasting, SAMPLE), lasting) if is_common else (lasting,):
+    for part in (_spread(lasting, SAMPLE), lasting) if _have_common_cause(lasting, tests) else (lasting,):
         left = [test for test in part if test not in causes]
         found = yield from _together([_investigate(line, test, owners[test], hints) for test in left], memory)
         causes |= dict(zip(left, found, strict=True))
         hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
 
-    befores = yield from _together([_judge(line.before(), test, "before") for test in tests], memory)
+    befores = yield from _judge_all(line.before(), tests, "before", memory)
     reports = []
-    for test, before in zip(tests, befores, strict=True):
-        cause = causes.get(test, _Cause())
+    for test in tests:
+        before, cause = befores[test], causes.get(test, _Cause())
         after = Verdict.FLAKY if cause.is_flaky else afters[test]
         after = Verdict.ORDER_DEPENDENT if cause.is_order_dependent else after
         reports.append(
@@ -308,9 +303,23 @@ def _run_all(tree: str, test: str, purpose: str) -> _Task[Verdict]:
     return verdict_of(runs)
 
 
-def _judged(tree: str, tests: Sequence[str], memory: _Memory) -> Generator[list[Job], Answers, dict[str, Verdict]]:
-    verdicts = yield from _together([_judge(tree, test, "repeat") for test in tests], memory)
-    return dict(zip(tests, verdicts, strict=True))
+def _judge_all(
+    tree: str, tests: Sequence[str], purpose: str, memory: _Memory
+) -> Generator[list[Job], Answers, dict[str, Verdict]]:
+    """Judge tests that run in one process at first. Of very many reds only a few are repeated, if these stay red."""
+    firsts = yield from _together([_once(tree, test, purpose) for test in tests], memory)
+    verdicts = {test: verdict_of([run]) for test, run in zip(tests, firsts, strict=True)}
+    red = [test for test, run in zip(tests, firsts, strict=True) if run.result.is_red]
+    for part in (_spread(red, SAMPLE), red) if _have_common_cause(red, tests) else (red,):
+        repeated = yield from _together([_judge(tree, test, "repeat") for test in part], memory)
+        verdicts |= dict(zip(part, repeated, strict=True))
+        if all(verdict is Verdict.RED for verdict in repeated):
+            break
+    return verdicts
+
+
+def _have_common_cause(red: Sequence[str], tests: Sequence[str]) -> bool:
+    return len(red) > MANY and len(red) > MANY_PART * len(tests)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.verify.known_truth import FIGURES, KnownLine, count
-from selftest_core.verify.schedule import ALONE, Item, Job, verify
+from selftest_core.verify.schedule import ALONE, REPEATS, SAMPLE, Item, Job, verify
 from selftest_core.verify.verdicts import Effect, Execution, Result, Verdict
 
 if TYPE_CHECKING:
@@ -58,6 +58,13 @@ def test_a_common_failure_costs_no_bisection_for_each_test() -> None:
     assert {test.culprit for test in report.tests if test.test in line.broken_by} == {"change 17"}
     assert {test.culprit for test in report.tests if test.test not in line.broken_by} == {None}
     assert line.processes < 120
+
+
+def test_of_many_reds_before_their_change_a_few_are_repeated() -> None:
+    """New tests are red there by nature."""
+    line = KnownLine(random.Random(1), 60, liars=0, culprits=0, flakes=0)
+    runs = [run for job in drive(line) if job.tree == line.before() for run in job.runs]
+    assert len(runs) == len(line.owner) + SAMPLE * REPEATS
 
 
 def drive(line: KnownLine) -> list[Job]:
