@@ -63,6 +63,7 @@ def test_a_common_failure_costs_no_bisection_for_each_test() -> None:
 def test_of_many_reds_before_their_change_a_few_are_repeated() -> None:
     """New tests are red there by nature."""
     line = KnownLine(random.Random(1), 60, liars=0, culprits=0, flakes=0)
+    line.on_base = dict.fromkeys(line.owner, "red")
     runs = [run for job in drive(line) if job.tree == line.before() for run in job.runs]
     assert len(runs) == len(line.owner) + SAMPLE * REPEATS
 
