@@ -16,6 +16,8 @@ from selftest_core.review.session import ReviewSession
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 STEPS = 40
 
 

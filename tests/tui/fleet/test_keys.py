@@ -17,6 +17,7 @@ assert keys_of_acts, "its checks register themselves"
 PRESSED = [(key, name) for key in FLEET.rows if key.where is not Where.TYPING for name in key.keys]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "name"), PRESSED, ids=[f"{key.action}:{name}" for key, name in PRESSED])
 async def test_every_key_does_what_the_table_says(key: Key, name: str) -> None:
     async with driven(scenes.few().view) as one:

@@ -63,6 +63,7 @@ def authors() -> FleetView:
     return replace(view, rows=(*rows, *view.rows[len(names) :]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", TOGETHER)
 async def test_every_key_does_what_the_table_says(shop: Repository, together: str) -> None:
     size = SIZES.get(together, (100, 17))

@@ -45,7 +45,7 @@ async def test_deciding(shop: Repository) -> None:
         await one.press("y", "j", "x")
         await one.go_to("Retry a payment")
         assert "2 of 12 decided" in one.head
-        assert "? not verified: P publishes" in one.head
+        assert "? not verified: P asks first" in one.head
         assert any(line.startswith(" ✗") and "Keep the query" in line for line in one.lines)
         assert any("+     if answer.status == 500:" in line for line in one.diff_lines)
         compare("review-deciding", await one.picture())

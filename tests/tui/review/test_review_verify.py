@@ -64,7 +64,7 @@ def cell(one: Reviewing, words: str) -> str:
 
 async def test_verdicts_appear_beside_claims_and_nothing_is_published_red_unasked(shop: Repository) -> None:
     async with reviewing(shop, REQUEST, environ=environ(shop), size=(80, 24)) as one:
-        assert "not verified: P publishes" in one.head or "cannot publish" in one.head
+        assert "not verified: P asks first" in one.head or "cannot publish" in one.head
         assert cell(one, "Mend ada") == "· ?"
         await one.press("v")
         question = await asked(one, Question)
@@ -97,7 +97,7 @@ async def test_verdicts_appear_beside_claims_and_nothing_is_published_red_unaske
         for name in ("Mend eve", "Mend ada"):
             await one.go_to(name)
             await one.press("y")
-        await one.until(lambda: "✗ verified: failed: P publishes" in one.head, "what is kept is the candidate")
+        await one.until(lambda: "✗ tests fail: P asks first" in one.head, "what is kept is the candidate")
         await one.press("P", "enter")
         options = await asked(one, Options)
         assert any("✗ Mend eve: culprit" in line for line in options.listed)

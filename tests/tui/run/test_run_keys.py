@@ -45,6 +45,7 @@ SIZES = {"moving": (80, 24), "finding": (80, 24), "acting": (80, 24)}
 """Where the right pane is away, which each press would draw anew."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", TOGETHER)
 async def test_every_key_does_what_the_table_says(tmp_path: Path, together: str) -> None:
     async with shown(run_scenes.halfway(tmp_path, 48), view=VIEW, size=SIZES.get(together, (110, 26))) as one:

@@ -144,6 +144,14 @@ def _second(state: ReviewState, opens: int, verification: VerificationState | No
     return [*bar, *left, (" " * gap, ""), *right]
 
 
+_SAID = {
+    Verified.PASSED: "verified",
+    Verified.FAILED: "tests fail",
+    Verified.FLAKY: "tests are flaky",
+    Verified.UNKNOWN: "verified in part",
+}
+
+
 def _publishing(state: ReviewState, verification: VerificationState | None) -> list[Piece]:
     """Return whether it can be published, and what our own run of the tests of exactly that says of it."""
     if state.publish_disabled_reason:
@@ -151,7 +159,7 @@ def _publishing(state: ReviewState, verification: VerificationState | None) -> l
     found = None if verification is None else verification.finished.get(state.kept_line.tree)
     mark = review_words.VERIFIED[Verified.UNKNOWN if found is None else found.verified]
     is_green = found is not None and found.verified is Verified.PASSED
-    said = "not verified" if found is None else f"verified: {found.verified}"
+    said = "not verified" if found is None else _SAID[found.verified]
     style = "$text-success" if is_green else "$text-warning"
     if state.published is not None and state.published.is_current:
         name = present.clean(state.published.ref.removeprefix("refs/heads/"))
@@ -159,7 +167,7 @@ def _publishing(state: ReviewState, verification: VerificationState | None) -> l
     behind = "; the published branch is out of date" if state.published is not None else ""
     if is_green:
         return [(f"{mark} safe to publish (P){behind} ", style)]
-    return [(f"{mark} {said}: P publishes{behind} ", style)]
+    return [(f"{mark} {said}: P asks first{behind} ", style)]
 
 
 def _verdicts(laid: list[str], verification: VerificationState | None) -> list[Piece]:

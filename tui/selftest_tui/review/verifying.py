@@ -158,7 +158,7 @@ class ReviewVerifying(ReviewMoves):
         word = "not verified" if found is None else f"verified: {found.verified}"
         ways = [Way("y", f"Publish it all the same, {word}")]
         if found is None:
-            ways.insert(0, Way("v", "Verify exactly this first; P publishes then"))
+            ways.insert(0, Way("v", "Verify exactly this first; then press P again"))
         says = f"▲ {word[:1].upper()}{word[1:]}.\n{says}"
         chosen = await self.app.push_screen_wait(Options(f"Publish as {branch}?", says, [*warnings, "", *lines], ways))
         if chosen == "v":
