@@ -159,6 +159,7 @@ OF_THE_APP = {key.action for key in TUTORIAL.of(Where.APP)}
 PRESSED = [(key.action, name) for key in TUTORIAL.rows if key.action not in OF_THE_APP for name in key.keys]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_low", [False, True])
 async def test_every_key_does_what_the_table_says(shop: Path, is_low: bool) -> None:
     """All on one screen, since one for each takes a second. Scrolling needs a low one."""
