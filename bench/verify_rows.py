@@ -122,7 +122,7 @@ def _moves(review: OpenReview, folder: Path, files: int, budgets: dict[int, floa
 
 
 def _sandbox_ms(folder: Path) -> float:
-    """What the sandbox adds to the start of a program."""
+    """Measure how much later a program starts in the sandbox."""
     plain = ["/bin/true"]
     isolated = sandbox_argv(
         plain, writable=[], readable=[], cwd=Path("/"), home=Path.home(), environment={}, bindings={}

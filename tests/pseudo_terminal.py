@@ -70,7 +70,7 @@ class Terminal:
 
     @property
     def position(self) -> int:
-        """How many bytes were printed so far."""
+        """Count the bytes that were printed so far."""
         with self._news:
             return len(self._data)
 

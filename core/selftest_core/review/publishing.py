@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _NOWHERE = "0" * 40
 _OWN = "refs/selftest/"
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
-"""What git takes in no name of a branch."""
+"""Characters that git refuses in the name of a branch."""
 _STALE = 60.0
 """Seconds after which a lock is stale; a transaction takes milliseconds."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Killed:
-    """What was found. `runs`: each run of a test that was told, by tree, test and number; `left`: what stayed behind.
+    """Findings. `runs`: each run of a test that was told, by tree, test and number; `left`: what stayed behind.
 
     `kills`: the processes that were killed before they ended.
     """

@@ -60,7 +60,7 @@ def test_clean():
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """What a test opens."""
+    """Resources that a test opens."""
     with ExitStack() as opened:
         yield opened
 

@@ -64,7 +64,7 @@ class Project:
 
     @property
     def runs(self) -> int:
-        """How often the set-up was run."""
+        """Count the runs of the set-up."""
         assert self.environment.setup is not None
         return len((self.environment.setup.packages / "runs").read_text().splitlines())
 

@@ -53,7 +53,7 @@ class ClaimVerifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChosenIsolation:
-    """How tests are kept from the user's files: `kind` as the plan stores it, `reason` where they are not."""
+    """Isolation of tests from the user's files: `kind` as the plan stores it, `reason` where they are not."""
 
     kind: str
     reason: str = ""

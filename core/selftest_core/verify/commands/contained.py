@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import ToolTimeoutError
 from selftest_core.frozen import dataclass
 from selftest_core.tools.process import spawn
 from selftest_core.verify.sandbox import MAX_PROCESSES, sandbox_argv
@@ -125,7 +126,7 @@ def run_in_slot(
             elif processes.is_passed():
                 reason = processes.reason
             else:
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(ToolTimeoutError):  # it still runs: look at its limits again
                     process.wait(_TICK)
     finally:
         process.end(grace=0)

@@ -43,7 +43,7 @@ _RUNNER = "host_runner.py"
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new of a job: more of the file of results, and how it ended, None while it runs."""
+    """News of a job: more of the file of results, and how it ended, None while it runs."""
 
     data: bytes
     ended: Ended | None

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 TICK = 0.05
+"""Seconds between two looks at files, for whose changes no event exists on every system."""
 LONGEST_NEWS = 1 << 20
 KEPT_OUTPUT = 100000
 LARGEST_FILE = 2 * 1024**3

@@ -75,7 +75,7 @@ def elsewhere_testing(top: Path, on: str, config: Config, environ: Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class _Hosts:
-    """What the slots share: mngr, run in a small repository of ours, and where agents are made."""
+    """Tools that the slots share: mngr, run in a small repository of ours, and where agents are made."""
 
     mngr: Mngr
     places: tuple[str, ...]
