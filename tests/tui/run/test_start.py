@@ -29,7 +29,7 @@ SHOWN_LATER = (
     "selftest_tui.shared.dialogs.help", "selftest_tui.replay.screen", "selftest_tui.review.screen",
     "selftest_tui.run.screen", "selftest_tui.run.start", "selftest_tui.tutorial.screen",
     "selftest_tui.fleet.pane.agent_messages", "selftest_tui.fleet.pane.details", "selftest_tui.fleet.pane.explain",
-    "selftest_tui.app.palette", "selftest_tui.review.diff.diff_colours", "selftest_tui.shared.markdown_lines",
+    "selftest_tui.app.palette", "selftest_core.git.source_colours", "selftest_tui.shared.markdown_lines",
 )  # fmt: skip
 WORK = (
     "selftest_core.fleet.fold", "selftest_core.fleet.sources.probe", "selftest_core.fleet.watch.fleet_cache",

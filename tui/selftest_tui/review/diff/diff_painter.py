@@ -12,8 +12,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from selftest_core.git import source_colours
 from selftest_core.git.patches import LineKind
-from selftest_tui.review.diff import diff_colours
 from selftest_tui.review.diff.diff_layout import FileHead, HunkHead, Sides, Unified, Words
 from selftest_tui.shared import present
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from selftest_core.git.patches import DiffLine
-    from selftest_tui.review.diff.diff_colours import Colours
+    from selftest_core.git.source_colours import Colours
     from selftest_tui.review.diff.diff_layout import DiffRow, Place
 
 PARTS = (
     "base", "file", "hunk", "hunk-here", "muted", "removed", "added", "removed-word", "added-word", "nothing",
-    *diff_colours.PARTS,
+    *source_colours.PARTS,
 )  # fmt: skip
 """The names of the styles that a painter needs."""
 BACKGROUNDS = frozenset(("base", "file", "hunk", "hunk-here", "removed", "added", "nothing"))

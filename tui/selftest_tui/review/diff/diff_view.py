@@ -14,8 +14,8 @@ from rich.style import Style
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
+from selftest_core.git import source_colours
 from selftest_core.git.patches import LineKind
-from selftest_tui.review.diff import diff_colours
 from selftest_tui.review.diff.diff_layout import DiffLayout, FileHead, HunkHead, Sides, Unified, as_text
 from selftest_tui.review.diff.diff_painter import BACKGROUNDS, PARTS, DiffPainter
 from selftest_tui.shared.worker import Worker
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from selftest_core.git.diffs import FileDiff
     from selftest_core.git.patches import DiffLine, Hunk
-    from selftest_tui.review.diff.diff_colours import Colours
+    from selftest_core.git.source_colours import Colours
     from selftest_tui.review.diff.diff_layout import Place
 
 SPLIT_FROM = 130
@@ -278,7 +278,7 @@ class DiffView(ScrollView, can_focus=False):
             return
         self._asked.add(chunk)
         file = self.layout_of_rows.files[place[0]]
-        language = diff_colours.language_of(file.path)
+        language = source_colours.language_of(file.path)
         if language:
             task = asyncio.create_task(self._colour(self.layout_of_rows.files, file.hunks[place[1]], chunk, language))
             self._tasks.add(task)
@@ -333,6 +333,6 @@ def _colours_of(language: str, lines: Sequence[DiffLine]) -> dict[int, Colours]:
     found: dict[int, Colours] = {}
     for without in (LineKind.ADDED, LineKind.REMOVED):
         side = [line for line in lines if line.kind is not without]
-        colours = diff_colours.coloured(language, [line.text for line in side])
+        colours = source_colours.coloured(language, [line.text for line in side])
         found.update({id(line): spans for line, spans in zip(side, colours, strict=True)})
     return found
