@@ -19,8 +19,8 @@ from worlds import ROOT, World, a_world, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from selftest_core.tools.process import Completed
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.results import Result
 
 # A deadline for a hang, far beyond what a busy machine needs for a demo of one agent.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -49,7 +49,7 @@ def folder(fleet: World, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def done(block: TutorialBlock, world: World, folder: Path) -> Completed:
+def done(block: TutorialBlock, world: World, folder: Path) -> Result:
     """Run a block that must succeed."""
     completed = block.run(environment=world.environment, cwd=folder)
     assert completed.exit_status == 0, f"{completed.stdout}\n{completed.stderr}"

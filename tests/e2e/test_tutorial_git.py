@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from selftest_core.tools.process import Completed
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.results import Result
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-def done(block: TutorialBlock, world: World, folder: Path) -> Completed:
+def done(block: TutorialBlock, world: World, folder: Path) -> Result:
     """Run a block that must succeed."""
     completed = block.run(environment=world.environment, cwd=folder)
     assert completed.exit_status == 0, f"{completed.stdout}\n{completed.stderr}"

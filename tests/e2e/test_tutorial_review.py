@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.review.repositories import Repository
-    from selftest_core.tools.process import Completed
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.results import Result
 
 
 SETTLING = re.compile(r"^│ *\S … ", re.MULTILINE)
@@ -34,7 +34,7 @@ def desk(tmp_path: Path) -> Repository:
     return make_desk(tmp_path / "a desk")
 
 
-def done(block: TutorialBlock, world: World, folder: Path) -> Completed:
+def done(block: TutorialBlock, world: World, folder: Path) -> Result:
     """Run a block that must succeed."""
     completed = block.run(environment=world.environment, cwd=folder)
     assert completed.exit_status == 0, f"{completed.stdout}\n{completed.stderr}"

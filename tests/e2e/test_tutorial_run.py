@@ -16,8 +16,8 @@ from worlds import BIN, World, a_world, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from selftest_core.tools.process import Completed
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.results import Result
 
 pytestmark = pytest.mark.real
 TEST = "tests/test_tax.py::test_tax"
@@ -49,7 +49,7 @@ def shop() -> Iterator[World]:
         yield world
 
 
-def done(block: TutorialBlock, world: World) -> Completed:
+def done(block: TutorialBlock, world: World) -> Result:
     """Run a block that must succeed in the shop."""
     completed = block.run(environment=world.environment, cwd=world.repository, timeout=400.0)
     assert completed.exit_status == 0, f"{completed.stdout}\n{completed.stderr}"

@@ -15,8 +15,8 @@ from worlds import BIN
 
 if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
-    from selftest_core.tools.process import Completed
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
+    from selftest_recorder.e2e.results import Result
     from worlds import World
 
 BEGUN = "20261121-0931-7f3a"
@@ -42,7 +42,7 @@ def ended(world: World) -> RunFolder:
     return a_run(world, ENDED, is_over=True)
 
 
-def ran(block: TutorialBlock, world: World) -> Completed:
+def ran(block: TutorialBlock, world: World) -> Result:
     return block.run(environment=world.environment, cwd=world.repository, timeout=300.0)
 
 

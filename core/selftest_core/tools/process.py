@@ -161,6 +161,11 @@ class Running:
         """Its output, for a pipe or a dialogue."""
         return self.process.stdout
 
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        """Its errors, where they have a pipe of their own."""
+        return self.process.stderr
+
     def poll(self) -> int | None:
         """Its exit status, or None while it lives."""
         return self.process.poll()
@@ -175,7 +180,7 @@ class Running:
     def end(self, grace: float = groups.GRACE) -> int:
         """Terminate the process group, kill it after `grace` seconds, and return the exit status."""
         groups.end(self.process, grace)
-        for stream in (self.process.stdin, self.process.stdout):
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):  # input that it did not read
                     stream.close()
@@ -190,20 +195,22 @@ def spawn(
     output: Path | None = None,
     pipe: bool = False,
     dialogue: bool = False,
+    two_pipes: bool = False,
 ) -> Running:
     """Start a program in the background. Its output goes to `output` (appended), a pipe, or nowhere.
 
-    `dialogue`: both its input and its output are pipes, for a program that answers line by line.
+    `dialogue`: both its input and its output are pipes, for a program that answers line by line. `two_pipes`: its
+    output and its errors have a pipe each.
     """
     words = tuple(str(part) for part in argv)
     with contextlib.ExitStack() as stack:
         out: Any = subprocess.DEVNULL
-        pipe = pipe or dialogue
+        pipe = pipe or dialogue or two_pipes
         if pipe:
             out = subprocess.PIPE
         elif output is not None:
             out = stack.enter_context(output.open("ab"))
-        errors: Any = subprocess.DEVNULL if pipe else out
+        errors: Any = subprocess.PIPE if two_pipes else subprocess.DEVNULL if pipe else out
         stdin = subprocess.PIPE if dialogue else subprocess.DEVNULL
         process = _start(words, cwd=cwd, env=env, stdin=stdin, stdout=out, stderr=errors)
     return Running(process, words)

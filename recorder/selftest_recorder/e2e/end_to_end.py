@@ -1,68 +1,215 @@
-"""End-to-end tests of a tutorial: a test cites a block, runs it unchanged, and checks its effect.
+"""End-to-end tests: commands in an isolated environment, with a transcript; and blocks of a tutorial, run unchanged.
 
-    def test_list(e2e, world):
+    def test_list(e2e):
+        result = e2e.run("selftest-tui list --json", comment="an empty fleet")
+        expect(result).to_succeed().to_have_json({"agents": []})
+
         block = e2e.write_tutorial_block(\"\"\"
-            selftest-tui list --json
+            selftest-tui list
         \"\"\")
-        done = block.run(environment=world.environment, cwd=world.repository)
+        expect(block.run()).to_succeed()
 
-The citation is checked when the test runs; `selftest-tui check` reads it without running anything. A block that ends
-with an error is returned like any other: the test decides.
+The citation is checked when the test runs; `selftest-tui check` reads it without running anything. A command that ends
+with an error is returned like any other: the test decides. One that does not end fails the test.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shlex
 import textwrap
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from selftest_core.frozen import dataclass
-from selftest_core.tools import process
+from selftest_core.config import load_config
+from selftest_core.run.crew.env_filter import is_secret_name
 from selftest_core.tutorial.citations import Citation
 from selftest_core.tutorial.coverage import cover
 from selftest_core.tutorial.tutorial import parse_blocks
+from selftest_recorder.e2e.commands import Command
+from selftest_recorder.e2e.isolation import Isolation
+from selftest_recorder.e2e.options import KEPT
+from selftest_recorder.e2e.results import hide
+from selftest_recorder.e2e.transcript import Transcript
+from selftest_recorder.onhost.masking import USUAL_PATTERNS, make_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.tools.process import Completed
     from selftest_core.tutorial.tutorial import Tutorial
+    from selftest_recorder.e2e.results import Result
     from selftest_recorder.e2e.session import Session
+    from selftest_recorder.onhost.masking import Secrets
 
-_DEADLINE = 400.0
+TIMEOUT = 120.0
+"""Seconds that a command may take unless the test says otherwise."""
+_BLOCK_TIMEOUT = 400.0
 _SHELL = ("bash", "-euo", "pipefail", "-c")
+_SHORTEST_GUESS = 8
+"""Characters of a value that is masked because of its variable's name alone."""
 
 
-@dataclass(frozen=True, slots=True)
 class TutorialBlock:
     """A block that a test cites. `text`: the commands of the test's citation, dedented."""
 
-    text: str
+    def __init__(self, text: str, e2e: EndToEnd) -> None:
+        self.text = text
+        self._e2e = e2e
 
-    def run(self, *, environment: Mapping[str, str], cwd: Path, timeout: float = _DEADLINE) -> Completed:
-        """Run the block in a shell that stops at the first error, and return its exit status."""
-        return process.run([*_SHELL, self.text], timeout=timeout, cwd=cwd, env=environment)
+    def run(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = _BLOCK_TIMEOUT,
+        comment: str = "",
+    ) -> Result:
+        """Run the block, as `EndToEnd.run` does."""
+        __tracebackhide__ = True
+        return self._e2e.run(self.text, timeout=timeout, comment=comment, environment=environment, cwd=cwd)
 
-    @contextlib.contextmanager
-    def open(
-        self, *, environment: Mapping[str, str], cwd: Path, columns: int = 100, lines: int = 30
-    ) -> Iterator[Session]:
+    def start(
+        self, *, environment: Mapping[str, str] | None = None, cwd: Path | None = None, comment: str = ""
+    ) -> Command:
+        """Run the block in the background, as `EndToEnd.start` does."""
+        return self._e2e.start(self.text, comment=comment, environment=environment, cwd=cwd)
+
+    def pty(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        columns: int = 100,
+        lines: int = 30,
+        comment: str = "",
+    ) -> contextlib.AbstractContextManager[Session]:
         """Run the block in a terminal, for blocks that open a screen or ask a question."""
-        from selftest_recorder.e2e.session import open_session
+        return self._e2e.pty(self.text, columns=columns, lines=lines, comment=comment, environment=environment, cwd=cwd)
 
-        argv = [*_SHELL, self.text]
-        with open_session(argv, environment=environment, cwd=cwd, columns=columns, lines=lines) as session:
-            yield session
+    open = pty
 
 
 class EndToEnd:
-    """The fixture `e2e`. `record` is called with each block that the test cites."""
+    """The fixture `e2e`. `record` is called with the name and value of each property of the test's report.
 
-    def __init__(self, tutorial: Path, test: str, record: Callable[[str], None]) -> None:
+    `artifacts`: the folder of this test's transcript, cited blocks and recordings.
+    """
+
+    def __init__(
+        self, tutorial: Path, test: str, record: Callable[[str, str], None], artifacts: Callable[[], Path]
+    ) -> None:
         self._path = tutorial
         self._test = test
         self._record = record
+        self._make_artifacts = artifacts
+        self._commands: list[Command] = []
+        self._blocks = 0
+
+    @cached_property
+    def artifacts(self) -> Path:
+        """The folder of what this test leaves: transcript.txt, the cited blocks, recordings of attaches."""
+        folder = self._make_artifacts()
+        self._record("e2e_artifacts", str(folder))
+        return folder
+
+    @cached_property
+    def isolation(self) -> Isolation:
+        """The private folders of this test, made by the first command that uses them."""
+        return Isolation(self.artifacts)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of commands. A test may change it."""
+        return self.isolation.environment
+
+    @property
+    def repository(self) -> Path:
+        """A git repository with one commit, in which commands run."""
+        return self.isolation.repository
+
+    def use_backends(self, *names: str) -> None:
+        """Let mngr use these backends of providers, which cost money or need a network, beside the local one."""
+        self.isolation.use_backends(names)
+
+    def run(
+        self,
+        command: str | Sequence[str | Path],
+        *,
+        timeout: float = TIMEOUT,
+        comment: str = "",
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Result:
+        """Run a command to its end and return its result, whatever its exit status is.
+
+        A string runs in a shell that stops at the first error. `environment`: exactly these variables; `cwd`: a folder;
+        else those of this test. Raises TimedOut when it was killed with all its children after `timeout` seconds.
+        """
+        __tracebackhide__ = True
+        return self.start(command, comment=comment, environment=environment, cwd=cwd).wait(timeout)
+
+    def start(
+        self,
+        command: str | Sequence[str | Path],
+        *,
+        comment: str = "",
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Command:
+        """Start a command that runs until `end`, the end of its `with` block, or the end of the test."""
+        argv, text = _words(command)
+        own = self.environment if environment is None else environment
+        secrets = self._secrets(own)
+        if comment:
+            self._transcript.comment(comment, secrets)
+        started = Command(
+            argv, text, cwd=cwd or self.repository, environment=own, transcript=self._transcript.command(text, secrets)
+        )
+        self._commands.append(started)
+        return started
+
+    @contextlib.contextmanager
+    def pty(
+        self,
+        command: str | Sequence[str | Path],
+        *,
+        columns: int = 100,
+        lines: int = 30,
+        comment: str = "",
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Iterator[Session]:
+        """Run a command in a terminal: send keys, wait for text, read the screen. It ends with the block."""
+        from selftest_recorder.e2e.session import open_session
+
+        argv, text = _words(command)
+        own = self.environment if environment is None else environment
+        secrets = self._secrets(own)
+        if comment:
+            self._transcript.comment(comment, secrets)
+        told = self._transcript.command(text, secrets)
+        shown = [""]
+
+        def tell(kind: str, what: str) -> None:
+            if kind != "screen":
+                told.note(f"{kind}: {what}")
+            elif what.rstrip() != shown[0]:
+                shown[0] = what.rstrip()
+                told.feed("stdout", f"{shown[0]}\n".encode())
+
+        with open_session(
+            argv, environment=own, cwd=cwd or self.repository, columns=columns, lines=lines, tell=tell
+        ) as session:
+            try:
+                yield session
+            finally:
+                with contextlib.suppress(Exception):
+                    tell("screen", session.screen())
+                    if session.exit_status is None:
+                        told.note("closed")
+                told.close(session.exit_status or 0)
 
     def write_tutorial_block(self, text: str) -> TutorialBlock:
         """Cite a block of the tutorial. Raises AssertionError with the nearest block for other texts."""
@@ -71,11 +218,52 @@ class EndToEnd:
         for stale in coverage.stale:
             nearest = stale.nearest and f"the nearest, at line {stale.nearest.line}:\n{stale.nearest.text}"
             raise AssertionError(f"{self._test} cites no block of {self._path.name}; {nearest or 'none is like it'}")
-        self._record(cited)
-        return TutorialBlock(cited)
+        self._record("tutorial_block", cited)
+        self._blocks += 1
+        (self.artifacts / f"block-{self._blocks}.sh").write_text(f"{cited}\n", encoding="utf-8")
+        return TutorialBlock(cited, self)
+
+    def close(self, *, keep: bool = False) -> None:
+        """End all commands, and everything that they started in the isolated environment, unless it is kept."""
+        problems: tuple[str, ...] = ()
+        for command in self._commands:
+            command.end()
+        if "isolation" in self.__dict__:
+            if keep:
+                self._record(KEPT, str(self.isolation.root))
+            else:
+                problems = self.isolation.end()
+        if "_transcript" in self.__dict__:
+            self._transcript.close()
+        assert not problems, f"the test's own environment cannot be ended: {'; '.join(problems)}"
+
+    @cached_property
+    def _transcript(self) -> Transcript:
+        transcript = Transcript(self.artifacts / "transcript.txt")
+        transcript.comment(f"test: {self._test}", make_secrets((), ()))
+        return transcript
+
+    def _secrets(self, environment: Mapping[str, str]) -> Secrets:
+        config = load_config(self._path.parent, os.environ)
+        named = {*config.env, *config.mask_env}
+        values = [
+            value for variables in (os.environ, environment) for name, value in variables.items()
+            if name in named or (is_secret_name(name) and len(value) >= _SHORTEST_GUESS)
+        ]  # fmt: skip
+        secrets = make_secrets(values, (*USUAL_PATTERNS, *config.mask_patterns))
+        hide(secrets)
+        return secrets
 
     def _read(self) -> Tutorial:
         try:
             return parse_blocks(self._path.read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
             raise AssertionError(f"{self._test} cites a block, and there is no {self._path}") from None
+
+
+def _words(command: str | Sequence[str | Path]) -> tuple[list[str], str]:
+    """Return the argument list of a command, and its text."""
+    if isinstance(command, str):
+        return [*_SHELL, command], command
+    words = [str(word) for word in command]
+    return words, shlex.join(words)

@@ -37,16 +37,19 @@ _OPTIONS = (("remain-on-exit", "on"), ("remain-on-exit-format", ""), ("status", 
 class Session:
     """A program in one window, made by `open_session`."""
 
-    def __init__(self, server: Server, pane: Pane) -> None:
+    def __init__(self, server: Server, pane: Pane, tell: Callable[[str, str], None]) -> None:
         self._server = server
         self._pane = pane
+        self._tell = tell
 
     def send_keys(self, *keys: str) -> None:
         """Press keys by tmux's names ("Enter", "C-c", "BTab", "q"), one after another."""
+        self._tell("keys", " ".join(keys))
         self._tmux("send-keys", "-t", self._target, "--", *keys)
 
     def type_text(self, text: str) -> None:
         """Type a text literally, without names of keys."""
+        self._tell("text", text)
         self._tmux("send-keys", "-t", self._target, "-l", "--", text)
 
     def screen(self) -> str:
@@ -73,6 +76,7 @@ class Session:
             ended = self.exit_status
             screen = self.screen()
             if holds(screen):
+                self._tell("screen", screen)
                 return screen
             if ended is not None:
                 raise AssertionError(f"ended with {ended} before {what!r} came; the screen:\n{screen}")
@@ -159,10 +163,12 @@ def open_session(
     columns: int = 100,
     lines: int = 30,
     grace: float = 5.0,
+    tell: Callable[[str, str], None] = lambda kind, text: None,
 ) -> Iterator[Session]:
     """Run a program in a terminal of this size, with exactly this environment (TERM aside); it ends with the block.
 
-    `grace`: seconds to clean up after its terminal is closed (SIGHUP), before it is killed.
+    `grace`: seconds to clean up after its terminal is closed (SIGHUP), before it is killed. `tell` is called with what
+    happens: ("keys" or "text", what is pressed), and ("screen", the screen that a wait ended with).
     """
     from libtmux import Server
 
@@ -177,7 +183,7 @@ def open_session(
         session = server.new_session("s", x=columns, y=lines, start_directory=cwd, window_command=_holding(command))
         pane = session.active_pane
         assert pane is not None, "libtmux made a session without a pane"
-        made = Session(server, pane)
+        made = Session(server, pane, tell)
         for option, value in _OPTIONS:
             server.cmd("set-option", "-g", option, value)
         made.resize(columns, lines)

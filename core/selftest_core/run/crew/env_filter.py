@@ -62,11 +62,16 @@ def parse_environment(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs if _NAME.fullmatch(name)}
 
 
+def is_secret_name(name: str) -> bool:
+    """Return True for a variable whose name says that its value is a secret."""
+    return _SECRET.search(name.upper()) is not None
+
+
 def _may_have(name: str, value: str, wanted: frozenset[str]) -> bool:
     if name in wanted or not _NAME.fullmatch(name):
         return True
     if name.upper() in _PROXIES:
         return "@" not in value
-    if _SECRET.search(name.upper()):
+    if is_secret_name(name):
         return False
     return name in _KEPT or name.startswith(_KEPT_BEGINNINGS) or name.endswith(_KEPT_ENDINGS)
