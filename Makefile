@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents chaos proof fuzz check check-static bench screenshots generate format lock
+.PHONY: help venv demo test quick agents chaos proof fuzz mutants check check-static bench screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -40,6 +40,9 @@ proof: venv ## hold verification against known truths, on a thousand scripted li
 
 fuzz: venv ## hold lines of random histories under random decisions against git's own cherry-pick, for two minutes
 	@$(PYTHON_BIN) scripts/fuzz.py $(ARGS)
+
+mutants: venv ## put faults into a copy of the source, each of which the tests of its room must find
+	@$(PYTHON_BIN) -m scripts.mutants $(ARGS)
 
 check: test check-static ## all tests, then everything below
 

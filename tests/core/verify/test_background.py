@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from core.verify.desks import PYTEST, SANDBOX, make_shop
+from core.verify.desks import SANDBOX, SETTINGS, make_shop
 from selftest_core.config import load_config
 from selftest_core.errors import ToolMissingError
 from selftest_core.review.candidate_branch import Decision
@@ -39,10 +39,10 @@ LIE = {"cat": Evidence(tests=(("tests/test_cat.py::test_f", True),))}
 class Open:
     """An open review that is verified in the background."""
 
-    def __init__(self, session: ReviewSession, environ: dict[str, str], command: str) -> None:
+    def __init__(self, session: ReviewSession, environ: dict[str, str], settings: dict[str, str]) -> None:
         self.session = session
         self.seen: list[VerificationState] = []
-        config = load_config(session.top, environ, {"pytest_command": command, "verify_jobs": "2"})
+        config = load_config(session.top, environ, {**settings, "verify_jobs": "2"})
         home = session.state.home
         self.verifier = BackgroundVerifier(session.open_reader, session.top, home, config, environ, self.look, quiet=0)
         self.want(session.state)
@@ -76,14 +76,15 @@ class Open:
 class Shop:
     def __init__(self, folder: Path) -> None:
         self.repository: Repository = make_shop(folder / "shop")
-        self.environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
+        mine = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
+        self.environ = {**os.environ, **SETTINGS, **mine}
         self.slots = folder / "cache" / "selftest-tui" / "verify"
 
     @contextmanager
-    def reviewing(self, *agents: str, command: str = " ".join(PYTEST)) -> Iterator[Open]:
+    def reviewing(self, *agents: str, **settings: str) -> Iterator[Open]:
         request = Request(targets=agents, base="main")
         with ReviewSession.open(request, self.repository.folder, self.environ, lambda _: None) as session:
-            one = Open(session, self.environ, command)
+            one = Open(session, self.environ, settings)
             try:
                 yield one
             finally:
@@ -177,7 +178,7 @@ def test_what_is_kept_is_verified_when_it_is_asked_for(shop: Shop) -> None:
 
 
 def test_what_cannot_be_started_is_told_and_tried_again_on_request(shop: Shop) -> None:
-    with shop.reviewing("ada", command="/no/python -m pytest") as one:
+    with shop.reviewing("ada", pytest_command="/no/python -m pytest") as one:
         one.verifier.start(TOLD)
         one.until(lambda state: state.phase is Phase.FAILED, "failed")
         assert isinstance(one.verifier.state.error, ToolMissingError)

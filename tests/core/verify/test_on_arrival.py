@@ -14,6 +14,7 @@ import pytest
 from core.run.rehearsals import a_plan
 from core.verify.desks import PYTEST, SANDBOX, make_shop
 from selftest_core.config import Config
+from selftest_core.demo.world import PLAIN_PYTEST
 from selftest_core.run.outcome.claims import ClaimResult
 from selftest_core.verify.on_arrival import ArrivalVerifier, isolation_of_claims
 from selftest_core.verify.results import FILE_NAME
@@ -32,11 +33,11 @@ type Claim = tuple[str, str]
 
 
 def environ_of(folder: Path) -> dict[str, str]:
-    return {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
+    return {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder), PLAIN_PYTEST: "1"}
 
 
 def verifier_of(repository: Repository, environ: Mapping[str, str], **settings: Any) -> ArrivalVerifier:
-    config = Config(pytest_command=PYTEST, verify_jobs=2, **settings)
+    config = Config(pytest_command=PYTEST, env=(PLAIN_PYTEST,), verify_jobs=2, **settings)
     plan = a_plan(
         1, repository=str(repository.folder), base=repository.git("rev-parse", "main"),
         verify_on_arrival=SANDBOX.kind,

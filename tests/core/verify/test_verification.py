@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from core.verify.desks import NONE, PYTEST, SANDBOX, make_shop
+from core.verify.desks import NONE, SANDBOX, SETTINGS, make_shop
 from selftest_core.config import load_config
 from selftest_core.errors import RefusedError, ToolMissingError
 from selftest_core.review.candidate_branch import Decision
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.review.repositories import Repository
+    from selftest_core.config import Config
     from selftest_core.verify.verification import ItemVerdict
     from selftest_core.verify.verifier import Progress
 
@@ -43,19 +44,22 @@ class Shop:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.repository: Repository = make_shop(folder / "shop")
-        self.environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
+        mine = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
+        self.environ = {**os.environ, **SETTINGS, **mine}
         (folder / "home").mkdir()
         self.seen: list[Progress] = []
         self.said: list[str] = []
+
+    def config(self, **settings: str) -> Config:
+        return load_config(self.repository.folder, self.environ, settings)
 
     def verify(
         self,
         *agents: str,
         decisions: str | None = None,
-        isolation: str = "auto",
         whole: bool = False,
         tests: tuple[str, ...] = (),
-        command: str = " ".join(PYTEST),
+        **settings: str,
     ) -> Answer:
         self.seen.clear()
         self.said.clear()
@@ -64,10 +68,8 @@ class Shop:
             path = self.folder / "decisions.json"
             path.write_text(decisions)
         request = Request(targets=agents or AGENTS, base="main", decisions=path)
-        settings = {"pytest_command": command, "verify_isolation": isolation}
-        config = load_config(self.repository.folder, self.environ, settings)
         return verify(
-            Verifying(request, 2, whole, tests), config, self.repository.folder, self.environ,
+            Verifying(request, 2, whole, tests), self.config(**settings), self.repository.folder, self.environ,
             self.said.append, self.seen.append, threading.Event(),
         )  # fmt: skip
 
@@ -163,7 +165,7 @@ def test_the_person_is_not_touched(shop: Shop) -> None:
 
 
 def test_without_isolation_it_says_so(shop: Shop) -> None:
-    found = shop.verify("ada", isolation="none")
+    found = shop.verify("ada", verify_isolation="none")
     assert found.isolation.kind == "none"
     assert "NOT isolated (`verify_isolation` is none): agents' code runs with all your rights" in "".join(shop.said)
     assert found.verification.verified is Verified.PASSED
@@ -175,12 +177,12 @@ def test_isolation_that_is_required_and_missing_is_refused(shop: Shop, monkeypat
     (only_git / "git").symlink_to(shutil.which("git") or "git")
     monkeypatch.setitem(shop.environ, "PATH", str(only_git))
     with pytest.raises(RefusedError, match="cannot be isolated"):
-        shop.verify("ada", isolation="require")
+        shop.verify("ada", verify_isolation="require")
 
 
 def test_an_interpreter_that_is_missing_is_said(shop: Shop) -> None:
     with pytest.raises(ToolMissingError, match="/no/python is not installed"):
-        shop.verify("ada", command="/no/python -m pytest")
+        shop.verify("ada", pytest_command="/no/python -m pytest")
 
 
 def test_another_verification_of_the_same_review_is_refused(shop: Shop) -> None:
@@ -192,7 +194,7 @@ def test_another_verification_of_the_same_review_is_refused(shop: Shop) -> None:
         inside.append(str(refused.value))
 
     request = Request(targets=("ada", "hal"), base="main")
-    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    config = shop.config()
     verify(
         Verifying(request, 1), config, shop.repository.folder, shop.environ, lambda _: None, again, threading.Event()
     )
@@ -202,7 +204,7 @@ def test_another_verification_of_the_same_review_is_refused(shop: Shop) -> None:
 
 def test_a_stop_keeps_what_was_run(shop: Shop) -> None:
     request = Request(targets=("bob", "gus"), base="main")
-    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    config = shop.config()
     stop = threading.Event()
     arguments = (Verifying(request, 1), config, shop.repository.folder, shop.environ, lambda _: None)
     with pytest.raises(StoppedError):
@@ -213,7 +215,7 @@ def test_a_stop_keeps_what_was_run(shop: Shop) -> None:
 
 
 def test_an_open_review_is_verified_as_it_is_and_as_it_would_be_published(shop: Shop) -> None:
-    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    config = shop.config()
     request = Request(targets=("ada", "eve"), base="main")
     branches = [Branch(name, shop.repository.git("rev-parse", name)) for name in request.targets]
     with ReviewSession.open(request, shop.repository.folder, shop.environ, lambda _: None) as session:
@@ -245,7 +247,7 @@ def test_a_claimed_fix_without_one_is_marked(tmp_path: Path) -> None:
     test = "from shop.kim import f\n\n\ndef test_f():\n    assert f() in (1,)\n"
     shop.repository.commit("[FIX_IMPL] Mend kim", {"tests/test_kim.py": test}, "ida")
     shop.repository.git("checkout", "-q", "main")
-    config = load_config(shop.repository.folder, shop.environ, {"pytest_command": " ".join(PYTEST)})
+    config = shop.config()
     request = Request(targets=("ada", "ida"), base="main")
     branches = [Branch(name, shop.repository.git("rev-parse", name)) for name in request.targets]
     evidence = {name: Evidence(claims_fix=True) for name in request.targets}
@@ -335,7 +337,7 @@ def test_a_runner_other_than_pytest_names_the_culprit(tmp_path: Path) -> None:
         repository.git("checkout", "-q", "-b", name, "main")
         repository.commit(f"Change {name}", {"good.txt": text}, name)
     repository.git("checkout", "-q", "main")
-    found = shop.verify("ann", "ben", command="/bin/sh run.sh {junit}")
+    found = shop.verify("ann", "ben", pytest_command="/bin/sh run.sh {junit}")
     assert (item(found, "ann").verified, item(found, "ben").verified) == (Verified.PASSED, Verified.FAILED)
     assert item(found, "ben").broke == ("s::a",)
     assert {one.test: one.effect for one in item(found, "ann").tests} == {"s::a": Effect.BROKEN, "s::c": Effect.FIXED}

@@ -139,6 +139,19 @@ def test_changes_of_equal_importance_and_votes_go_by_the_other_facts(
     assert rank(tuple(reversed(gathered)), claims) == ranked, "the order of the branches does not matter"
 
 
+def test_a_change_of_two_agents_comes_before_one_that_fixes_more_tests(
+    repository: Repository, store: ObjectStore
+) -> None:
+    shared = ("[FIX_IMPL] popular", {"src/b.py": "shared\n"})
+    branches = [branch(repository, "ann", ("[FIX_IMPL] proven", {"src/a.py": "1\n"}))]
+    branches += [branch(repository, name, shared) for name in ("bob", "eve")]
+    claims = {
+        "ann": Claims(turned_green=("tests/test_a.py::test_a", "tests/test_b.py::test_b", "tests/test_c.py::test_c"))
+    }
+    ranked = rank(collect_changes(store, base(repository), branches).changes, claims)
+    assert [one.change.subject for one in ranked] == ["[FIX_IMPL] popular", "[FIX_IMPL] proven"]
+
+
 def test_crossed_branches_still_have_an_order(repository: Repository, store: ObjectStore) -> None:
     x, y = {"src/x.py": "x\n"}, {"src/y.py": "y\n"}
     branches = [branch(repository, "ada", ("x", x), ("y", y)), branch(repository, "bob", ("y", y), ("x", x))]

@@ -41,6 +41,20 @@ def test_the_budget_ends_the_launching_and_more_of_it_goes_on(tmp_path: Path) ->
     assert len(rehearsal.world.creates) == 5
 
 
+def test_an_agent_that_someone_else_stops_is_neither_a_timeout_nor_made_again(tmp_path: Path) -> None:
+    rehearsal = a_rehearsal(tmp_path, [Role.HANGS, Role.SUCCEEDS])
+
+    def stop_it(run: Run, entry: Entry) -> None:
+        if entry.event == Event.LAUNCHED and entry.fields["agent"] == "agent-00":
+            rehearsal.world.agents[run.plan.tests[0].agent_id].stopped_at = rehearsal.clock.passed
+
+    assert rehearsal.conduct(on_change=stop_it) == "done"
+    assert list(rehearsal.outcomes().values()) == ["stopped", "succeeded"]
+    row = rehearsal.run.rows["agent-00"]
+    assert row.text.startswith("it was stopped by someone else")
+    assert (row.attempt, len(rehearsal.world.creates)) == (1, 2)
+
+
 def test_many_that_fail_alike_pause_the_run_until_somebody_says_go(tmp_path: Path) -> None:
     policy = Policy(poll=POLL, leave_when_paused=True)
     rehearsal = a_rehearsal(tmp_path, [Role.CRASHES] * 12, policy=policy, on_cluster="pause", max_running=3)
