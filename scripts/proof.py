@@ -29,7 +29,7 @@ from core.verify.killed import kill_again_and_again  # noqa: E402
 from core.verify.known_repository import KnownRepository  # noqa: E402
 from core.verify.known_truth import FIGURES, KnownLine, ScriptedVerifier, count  # noqa: E402
 from selftest_core.verify import schedule  # noqa: E402
-from selftest_core.verify.results import Results  # noqa: E402
+from selftest_core.verify.kept.results import Results  # noqa: E402
 from selftest_core.verify.verdicts import Verdict  # noqa: E402
 from selftest_core.verify.verifier import Driver  # noqa: E402
 

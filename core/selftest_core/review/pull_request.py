@@ -89,7 +89,9 @@ def write_pull_request(
     parts += _section("Kept, and weakens a test", [_weakening_row(change) for change in applied if change.weakenings])
     is_verified = verified is not None and verified.tree == kept.tree
     parts += _section("Tests", _verified_tests(verified) if verified and is_verified else _tests(agents, evidence))
-    parts += _section("Failures by cause", [f"- {_code(sign)}: {_count(count, 'test')}" for sign, count in clusters])
+    parts += _section(
+        "Failures by cause", [f"- {code_span(sign)}: {_count(count, 'test')}" for sign, count in clusters]
+    )
     parts += _section("Reverted", [_row(change, notes) for change in reverted])
     parts += _section("In conflict, so not included", [_row(change, notes) for change in held])
     parts += _section("Undecided, so not included", [_row(change, notes) for change in open_still])
@@ -179,10 +181,10 @@ def _section(heading: str, rows: Sequence[str]) -> list[str]:
 
 
 def _row(change: Change, notes: Mapping[str, str], resolved: frozenset[str] = frozenset()) -> str:
-    names = ", ".join(_code(agent) for agent in change.agents[:5])
+    names = ", ".join(code_span(agent) for agent in change.agents[:5])
     more = f" and {len(change.agents) - 5} more" if len(change.agents) > 5 else ""
     conflict = ", its conflict resolved in the review" if change.oid in resolved else ""
-    row = f"- {_code(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')}{conflict})"
+    row = f"- {code_span(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')}{conflict})"
     note = notes.get(change.oid, "").strip()
     # A note of several lines stays inside its row of the list.
     return row + "".join(f"\n  > {line}" for line in note.splitlines())
@@ -190,9 +192,9 @@ def _row(change: Change, notes: Mapping[str, str], resolved: frozenset[str] = fr
 
 def _weakening_row(change: Change) -> str:
     """Return a row with each place below it."""
-    places = "".join(f"\n  - {_code(one.place)}: {_code(one.what)}" for one in change.weakenings[:_MOST_PLACES])
+    places = "".join(f"\n  - {code_span(one.place)}: {code_span(one.what)}" for one in change.weakenings[:_MOST_PLACES])
     more = len(change.weakenings) - _MOST_PLACES
-    return f"- {_code(change.subject)}{places}" + (f"\n  - and {_count(more, 'more place')}" if more > 0 else "")
+    return f"- {code_span(change.subject)}{places}" + (f"\n  - and {_count(more, 'more place')}" if more > 0 else "")
 
 
 def _tests(agents: Sequence[str], evidence: Mapping[str, Evidence]) -> list[str]:
@@ -201,17 +203,17 @@ def _tests(agents: Sequence[str], evidence: Mapping[str, Evidence]) -> list[str]
     for agent in agents:
         for test, claim in evidence[agent].tests if agent in evidence else ():
             word = {True: "passes", False: "fails", None: "no result"}[claim]
-            rows.append(f"- {_code(test)}: {word}, reported by {_code(agent)}")
+            rows.append(f"- {code_span(test)}: {word}, reported by {code_span(agent)}")
     return [*rows, "", "Claimed by the agents; not run again."] if rows else []
 
 
 def _verified_tests(verified: VerifiedTests) -> list[str]:
     """Our own verdicts, and how they were made."""
-    rows = [f"- {_code(test)}: {words}" for test, words in verified.tests]
+    rows = [f"- {code_span(test)}: {words}" for test, words in verified.tests]
     return [verified.says, *([""] if rows else []), *rows]
 
 
-def _code(text: str) -> str:
+def code_span(text: str) -> str:
     """Quote text of an agent as a code span, whatever backticks it has: nothing in it is interpreted."""
     text = " ".join(shown(text[:300]).split()) or "(empty)"
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)

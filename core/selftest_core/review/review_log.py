@@ -21,6 +21,7 @@ restarts; a new act drops the undone ones. A line of a later version, or one tha
 from __future__ import annotations
 
 from dataclasses import field, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 ACTS = frozenset({"decided", "moved", "noted", "resolved", "onto", "imported"})
 """The events that can be undone."""
+_OF_A_PERSON = ACTS | {"opened", "undone", "redone", "published"}
+LONGEST_PAUSE = 300.0
+"""Seconds between two acts after which the person was not at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,13 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
                 return log
     except (AttributeError, KeyError, TypeError, ValueError, UsageError):
         return log
+
+
+def seconds_spent(entries: Iterable[Entry]) -> float:
+    """Estimate the time that a person spent: between neighbouring acts, without pauses longer than `LONGEST_PAUSE`."""
+    times = [entry.at for entry in entries if entry.event in _OF_A_PERSON]
+    gaps = (after - before for before, after in pairwise(times))
+    return sum(gap for gap in gaps if 0 < gap <= LONGEST_PAUSE)
 
 
 def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:

@@ -22,6 +22,7 @@ from selftest_core.schema.maintenance import (
 )
 from selftest_core.schema.model import ErrorLine, Line
 from selftest_core.schema.recording import RecordDocument, RecordLine, ReplayLine
+from selftest_core.schema.report import ReportAnswer, ReportDocument, ReportLine
 from selftest_core.schema.review import ReviewLine
 from selftest_core.schema.run import RunLine, RunsDocument, RunsLine, RunSummary
 from selftest_core.schema.run_detail import RunDetailDocument, RunDetailLine
@@ -42,6 +43,9 @@ DOCUMENTS: dict[str, type[Shape]] = {
     "record --json": RecordDocument,
     "record --batch": RecordLine,
     "replay --batch": ReplayLine,
+    "report --json": ReportAnswer,
+    "report --batch": ReportLine,
+    "report/run.json": ReportDocument,
     "review --batch": ReviewLine,
     "run --dry-run --json": OfferDocument,
     "run --dry-run --batch": OfferLine,

@@ -292,14 +292,15 @@ def _verified_fields(oid: str, verification: Verification | None) -> dict[str, A
     return {
         "verified": verdict.verified.value,
         "claimed": claims[verdict.claimed],
-        "tests": [_verified_test(one, verification.flaky_before) for one in verdict.tests],
+        "tests": [verified_test(one, verification.flaky_before) for one in verdict.tests],
         "broke": list(verdict.broke),
         "marks": [mark.value for mark in verdict.marks],
         "reason": verdict.reason,
     }
 
 
-def _verified_test(report: TestReport, flaky_before: Mapping[str, int]) -> VerifiedTest:
+def verified_test(report: TestReport, flaky_before: Mapping[str, int]) -> VerifiedTest:
+    """Convert a test that was run again. `flaky_before`: trees on which each test was flaky."""
     return VerifiedTest.model_validate(
         {
             "id": report.test,

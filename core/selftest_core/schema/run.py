@@ -180,7 +180,7 @@ def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocume
         verified={result.value: count for result, count in claim_counts(run).items() if count},
         clusters=cluster_items(run_clusters(run)),
         line=line,
-        smoke=[_smoke_item(one) for one in run.smoke],
+        smoke=[smoke_item(one) for one in run.smoke],
         report=None,
         left=run.left,
         paused=run.paused,
@@ -224,7 +224,8 @@ def open_counts(run: Run) -> OpenCounts:
     )
 
 
-def _smoke_item(smoke: Smoke) -> SmokeItem:
+def smoke_item(smoke: Smoke) -> SmokeItem:
+    """Convert a smoke agent."""
     outcome: Literal["succeeded", "failed", "open"] = "open"
     if smoke.is_ok is not None:
         outcome = "succeeded" if smoke.is_ok else "failed"

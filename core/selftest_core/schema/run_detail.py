@@ -107,7 +107,9 @@ def foreign_document(found: ForeignRun) -> RunDetailDocument:
     return RunDetailDocument(
         path=str(found.path),
         run=None,
-        tests=[_item(one.test, one.agent, one.end, None, one.outcome, one.error, str(one.path)) for one in found.tests],
+        tests=[
+            test_item(one.test, one.agent, one.end, None, one.outcome, one.error, str(one.path)) for one in found.tests
+        ],
         outcomes=outcome_counts(found.ends()),
         kinds=found.kinds(),
         clusters=cluster_items(found.clusters()),
@@ -141,15 +143,16 @@ def _own_item(folder: RunFolder, row: RunRow) -> TestItem:
         says = says or error.detail
     except OSError:
         path = None
-    item = _item(
+    item = test_item(
         row.planned.node_id, row.name, end_of(row), str(row.phase), outcome, says, None if path is None else str(path)
     )
     return item.model_copy(update={"usage": usage_item(used_by(row))})
 
 
-def _item(
+def test_item(
     test: str, agent: str, end: End, phase: str | None, outcome: Outcome | None, says: str, path: str | None
 ) -> TestItem:
+    """Convert a test and its outcome, which may be missing. `says`: why it failed."""
     return TestItem(
         test=test,
         agent=agent,

@@ -19,8 +19,8 @@ from selftest_core.paths import cache_folder
 from selftest_core.review.changes.inputs import own_folder
 from selftest_core.run.outcome.claims import ChosenIsolation, ClaimResult, ClaimVerdict
 from selftest_core.verify.environment import Testing, find_testing
+from selftest_core.verify.kept.results import Results
 from selftest_core.verify.local import LocalVerifier, jobs_of
-from selftest_core.verify.results import Results
 from selftest_core.verify.runner import UNIMPORTABLE
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import judge_tests

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import threading
+import time
 from typing import TYPE_CHECKING, Self
 
 from selftest_core.agents import LOCAL_PROVIDER
@@ -23,8 +24,9 @@ from selftest_core.review.changes.inputs import own_folder
 from selftest_core.run.providers import places
 from selftest_core.verify.elsewhere.remote import RemoteVerifier, elsewhere_testing
 from selftest_core.verify.environment import find_testing
+from selftest_core.verify.kept.results import Results
+from selftest_core.verify.kept.verification_file import keep_verification
 from selftest_core.verify.local import LocalVerifier, jobs_of
-from selftest_core.verify.results import Results
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.verification import ReviewLine, verify_line
 
@@ -55,9 +57,11 @@ class ReviewVerifier:
         verifier: LocalVerifier,
         results: Results,
         isolation: Isolation,
+        home: Path,
         resources: contextlib.ExitStack,
     ) -> None:
         self.isolation = isolation
+        self._home = home
         self._engine = engine
         self._verifier = verifier
         self._results = results
@@ -96,7 +100,7 @@ class ReviewVerifier:
                 if is_here
                 else RemoteVerifier(slots, engine.store.git, testing, jobs or len(places(on)), on, config, environ)
             )
-            return cls(engine, verifier, results, testing.isolation, resources.pop_all())
+            return cls(engine, verifier, results, testing.isolation, home, resources.pop_all())
         raise AssertionError("an ExitStack swallows nothing")
 
     def __enter__(self) -> Self:
@@ -132,6 +136,7 @@ class ReviewVerifier:
         `verify_line` has them. Raises StoppedError, ToolError, and RefusedError where the tree that was built to be
         tested is not the branch's.
         """
+        begun = time.monotonic()
         self._verifier.begin(is_stopped or threading.Event())
         if is_kept_only:
             reviewed = only_what_is_kept(self._engine, reviewed)
@@ -141,10 +146,15 @@ class ReviewVerifier:
         if tree != reviewed.line.tree:
             detail = f"It was built as {tree}; the branch's is {reviewed.line.tree}."
             raise RefusedError("The tree to be tested is not the branch's", detail, "Please report this.")
-        return verify_line(
+        found = verify_line(
             self._engine, reviewed, line, evidence, self._verifier, self._results,
             on_progress, only=tests, is_whole_suite=is_whole_suite, first=first, on_owned=on_owned, on_kept=on_kept,
         )  # fmt: skip
+        if not tests:
+            # Without the file a report lacks the verdicts; the caller has them all the same.
+            with contextlib.suppress(OSError):
+                keep_verification(self._home, found, self.isolation, time.monotonic() - begun)
+        return found
 
 
 @contextlib.contextmanager

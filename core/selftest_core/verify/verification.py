@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.engine import Engine
     from selftest_core.review.evidence import Evidence
-    from selftest_core.verify.results import Results
+    from selftest_core.verify.kept.results import Results
     from selftest_core.verify.sandbox import Isolation
     from selftest_core.verify.schedule import Report
     from selftest_core.verify.verdicts import Execution

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.verify.results import Results
+    from selftest_core.verify.kept.results import Results
     from selftest_core.verify.runner import Collected
     from selftest_core.verify.schedule import Answers, Job
 

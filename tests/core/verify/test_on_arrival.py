@@ -16,8 +16,8 @@ from core.verify.desks import PYTEST, SANDBOX, make_shop
 from selftest_core.config import Config
 from selftest_core.demo.world import PLAIN_PYTEST
 from selftest_core.run.outcome.claims import ClaimResult
+from selftest_core.verify.kept.results import FILE_NAME
 from selftest_core.verify.on_arrival import ArrivalVerifier, isolation_of_claims
-from selftest_core.verify.results import FILE_NAME
 from worlds import PATIENCE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftest_core.verify.results import Results
+from selftest_core.verify.kept.results import Results
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:

@@ -49,6 +49,7 @@ COMMANDS = {
     "check": "check that every block of the tutorial is cited by a test",
     "review": "review the commits of many agents, and publish one branch",
     "verify": "run the tests of a review again: which claims hold, which change breaks what",
+    "report": "write the report of a run or review: pages that open offline",
     "record": "record tmux sessions into files",
     "replay": "play a recording, or print one moment of it",
     "doctor": "show what is missing or misconfigured, and how to fix it",
@@ -203,12 +204,16 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
             from selftest_tui.cli.verify import add_verify
 
             add_verify(add_command)
+        case "report":
+            from selftest_tui.cli.evidence.report import add_report
+
+            add_report(add_command)
         case "record":
-            from selftest_tui.cli.record import add_record
+            from selftest_tui.cli.evidence.record import add_record
 
             add_record(add_command)
         case "replay":
-            from selftest_tui.cli.replay import add_replay
+            from selftest_tui.cli.evidence.replay import add_replay
 
             add_replay(add_command)
         case "doctor":

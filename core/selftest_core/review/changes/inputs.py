@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from selftest_core.git.command import Place
     from selftest_core.review.evidence import Evidence
+    from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -142,7 +143,6 @@ def run_inputs(
 
     `known`: evidence that was read before, which is not read again.
     """
-    from selftest_core.run.fetch.bundles import agent_ref
     from selftest_core.run.store import find_run
 
     try:
@@ -156,6 +156,19 @@ def run_inputs(
     except UsageError as error:
         raise UsageError(error.title, error.detail, f"{error.hint} Or: {_HINT[0].lower()}{_HINT[1:]}") from error
     standing = folder.read()
+    return inputs_of_run(folder, standing, environ, onto, known)
+
+
+def inputs_of_run(
+    folder: RunFolder,
+    standing: Run,
+    environ: Mapping[str, str],
+    onto: str | None = None,
+    known: Mapping[str, Evidence] | None = None,
+) -> Inputs:
+    """Read the current branches of a run whose journal was read. Raises UsageError, ToolError."""
+    from selftest_core.run.fetch.bundles import agent_ref
+
     plan = standing.plan
     place = find_place(Path(plan.repository), environ)
     user = Git(place.git_dir, environ)

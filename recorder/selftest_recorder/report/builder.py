@@ -1,0 +1,210 @@
+"""Builder of a report: the facts of a run and of its review as one document, and the facts of single pages on demand.
+
+    with run_report(folder, environ) as builder:
+        document = builder.build()
+        page = builder.test_page(document, document.tests[0])
+
+It keeps what it has read, so that a second `build` reads only what changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from selftest_core.errors import SelftestError
+from selftest_core.journal import is_held
+from selftest_core.review.changes.inputs import Inputs, inputs_of_run
+from selftest_core.run.conduct.circuit_breaker import run_clusters
+from selftest_core.run.fold import claim_counts
+from selftest_core.schema.model import EPOCH, instant
+from selftest_core.schema.report import ReportDocument, ReportProblem
+from selftest_core.schema.review import verified_test
+from selftest_core.schema.run import cluster_items, outcome_counts, run_usage_item, smoke_item
+from selftest_recorder.report.facts import ChangePage, TestPage, TextPart
+from selftest_recorder.report.review_facts import ReviewFacts, ReviewReader, review_stamp
+from selftest_recorder.report.run_facts import TestFacts, escalations, read_tests
+from selftest_recorder.report.texts import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from selftest_core.review.decisions import Decisions
+    from selftest_core.run.fold import Run
+    from selftest_core.run.store import RunFolder
+    from selftest_core.schema.report import ReportChange, ReportTest, ReportText
+
+
+class ReportBuilder:
+    """Builds the report of one run (`folder`) or of one review without a run (`inputs`). For one thread; close it.
+
+    `home`: the folder of the run or review, in which the folder `report` is made.
+    """
+
+    def __init__(
+        self, home: Path, environ: Mapping[str, str], folder: RunFolder | None = None, inputs: Inputs | None = None
+    ) -> None:
+        self.home = home
+        self.environ = dict(environ)
+        self._folder = folder
+        self._inputs = inputs
+        self._known: dict[str, TestFacts] = {}
+        self._reader: ReviewReader | None = None
+        self._review: ReviewFacts | None = None
+        self._problem = ""
+        self._stamp: object = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes that read git's objects."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def build(self, run: Run | None = None, decisions: Decisions | None = None) -> ReportDocument:
+        """Build the document. `run`: where the journal was read already. `decisions`: of a decisions file.
+
+        Raises UsageError and UnreadablePlanError for a run that cannot be read; what is missing becomes a problem.
+        """
+        if self._folder is None:
+            return self._of_review(decisions)
+        folder = self._folder
+        run = folder.read() if run is None else run
+        tests = read_tests(folder, run, self._known)
+        review = self._read_review(run, decisions)
+        problems = self._problems(review)
+        if review is not None:
+            tests = _with_review(tests, review)
+        told = escalations(tests)
+        plan = run.plan
+        is_live = is_held(folder.journal)
+        ended = [row.ended_at for row in run.rows.values() if row.ended_at is not None]
+        if not run.rows:
+            problems.append(ReportProblem(says="The run has no tests."))
+        return ReportDocument(
+            id=plan.run,
+            kind="run",
+            repository=Path(plan.repository).name,
+            state="live" if is_live and not run.is_over else "ended" if run.is_over else "resumable",
+            base=plan.base,
+            written_at=instant(time.time()) or EPOCH,
+            created_at=instant(plan.created_at),
+            started_at=instant(run.started_at),
+            ended_at=instant(max(ended)) if run.is_over and ended else None,
+            provider=plan.provider,
+            agent_type=plan.agent_type,
+            paused=run.paused,
+            left=run.left,
+            outcomes=outcome_counts(run.ends()),
+            verified={result.value: count for result, count in claim_counts(run).items() if count},
+            clusters=cluster_items(run_clusters(run)),
+            escalations=told,
+            escalation_counts=dict(Counter(one.kind for one in told)),
+            usage=run_usage_item(run),
+            smoke=[smoke_item(one) for one in run.smoke],
+            review=None if review is None else review.review,
+            tests=tests,
+            changes=[] if review is None else list(review.changes),
+            problems=problems,
+        )
+
+    def test_page(self, report: ReportDocument, test: ReportTest) -> TestPage:
+        """Read the facts of the page of one test; problems of its files are added to it."""
+        transcript, first = self._text(test.transcript)
+        conversation, second = self._text(test.conversation)
+        problems = [*test.problems, *(problem for problem in (first, second) if problem)]
+        return TestPage(report, test.model_copy(update={"problems": problems}), transcript, conversation)
+
+    def change_page(self, report: ReportDocument, change: ReportChange) -> ChangePage:
+        """Read the facts of the page of one change; a diff that cannot be read is a problem of it."""
+        try:
+            files = () if self._reader is None else self._reader.diff(change.source)
+        except KeyError:
+            return ChangePage(report, change.model_copy(update={"problem": "The commit does not exist any more."}), ())
+        except SelftestError as error:
+            says = f"Its diff cannot be read: {error.title}. {error.detail}"
+            return ChangePage(report, change.model_copy(update={"problem": says}), ())
+        return ChangePage(report, change, files)
+
+    def path_of(self, place: str) -> Path:
+        """Return a file of the run by its path in the document."""
+        return self.home / place
+
+    def _text(self, text: ReportText | None) -> tuple[TextPart | None, str]:
+        return (None, "") if text is None else read_text(self.home / text.path)
+
+    def _of_review(self, decisions: Decisions | None) -> ReportDocument:
+        assert self._inputs is not None
+        review = self._read_changes(self._inputs, {}, decisions)
+        return ReportDocument(
+            id=self.home.name, kind="review", repository=self._inputs.place.top.name, state="review",
+            base=self._inputs.targets.base, written_at=instant(time.time()) or EPOCH, created_at=None,
+            started_at=None if review is None else review.review.opened_at, ended_at=None, provider="", agent_type="",
+            paused="", left=None, outcomes=None, verified={}, clusters=[], escalations=[], escalation_counts={},
+            usage=None, smoke=[], review=None if review is None else review.review, tests=[],
+            changes=[] if review is None else list(review.changes), problems=self._problems(review),
+        )  # fmt: skip
+
+    def _problems(self, review: ReviewFacts | None) -> list[ReportProblem]:
+        said = [self._problem] if self._problem else []
+        return [ReportProblem(says=says) for says in (*said, *(() if review is None else review.problems))]
+
+    def _read_review(self, run: Run, decisions: Decisions | None) -> ReviewFacts | None:
+        """Read the review of a run; None where no agent has left a commit yet."""
+        assert self._folder is not None
+        tips = tuple(row.tip for row in run.rows.values() if row.commits)
+        if not tips:
+            return None
+        stamp = (tips, review_stamp(self.home), decisions)
+        if stamp != self._stamp:
+            self._problem = ""
+            try:
+                known = None if self._inputs is None else self._inputs.evidence
+                self._inputs = inputs_of_run(self._folder, run, self.environ, known=known)
+            except (SelftestError, OSError) as error:
+                self._problem = f"The changes of the agents cannot be read: {_said(error)}"
+                self._review = None
+            else:
+                self._review = self._read_changes(self._inputs, {name: name for name in run.rows}, decisions)
+            self._stamp = stamp
+        return self._review
+
+    def _read_changes(
+        self, inputs: Inputs, slugs: Mapping[str, str], decisions: Decisions | None
+    ) -> ReviewFacts | None:
+        self._problem = ""
+        try:
+            if self._reader is None:
+                self._reader = ReviewReader(self.home, inputs, self.environ, self.home.name)
+            return self._reader.read(inputs, slugs, decisions)
+        except (SelftestError, OSError, KeyError) as error:
+            self._problem = f"The changes of the agents cannot be read: {_said(error)}"
+            return None
+
+
+def _with_review(tests: Sequence[ReportTest], review: ReviewFacts) -> list[ReportTest]:
+    """Add to each test the changes of its agent, and its verdict in the newest verification."""
+    oids: dict[str, list[str]] = {}
+    for change in review.changes:
+        for slug in dict.fromkeys(member.slug for member in change.members if member.slug is not None):
+            oids.setdefault(slug, []).append(change.source)
+    found = []
+    for test in tests:
+        update: dict[str, object] = {"oids": oids[test.slug]} if test.slug in oids else {}
+        told = review.tests.get(test.test)
+        if told is not None:
+            update["verdict"] = verified_test(told, {})
+            update["output"] = next((run.output for run in told.runs if run.output), "")
+        found.append(test.model_copy(update=update) if update else test)
+    return found
+
+
+def _said(error: Exception) -> str:
+    return f"{error.title}. {error.detail}".strip() if isinstance(error, SelftestError) else str(error)

@@ -1,0 +1,1 @@
+"""Commands about what agents did: recordings and reports."""
