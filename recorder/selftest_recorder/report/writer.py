@@ -84,6 +84,7 @@ class ReportWriter:
         try:
             document = document.model_copy(update={"tests": [self._with_recordings(one) for one in document.tests]})
             for path, data in assets().items():
+                (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
                 self._put(path, hashlib.sha256(data).hexdigest(), lambda data=data: data)
             changes = {change.source: change for change in document.changes}
             tests = {test.slug: test for test in document.tests}
