@@ -1,65 +1,179 @@
-"""Pages of a report as HTML: everything that an agent wrote is escaped, and nothing is loaded from a network."""
+"""Pages of a report as HTML, from Jinja templates that escape everything.
+
+A page needs no server, no network and no script: scripts add search, sorting, keys and recordings. It keeps a strict
+content security policy, so it has no inline script or style. `'self'` matches the files beside a page that was opened
+from disk, in Chromium and in Firefox; `'wasm-unsafe-eval'` is for the player of recordings.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from selftest_core.conversation.conversation import harmless
+from selftest_recorder.report import markup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from importlib.resources.abc import Traversable
 
     from jinja2 import Environment
+    from markupsafe import Markup
 
-    from selftest_core.schema.report import ReportDocument
+    from selftest_core.git.diffs import FileDiff
+    from selftest_core.schema.report import ReportChange, ReportDocument, ReportTest
     from selftest_recorder.report.facts import ChangePage, TestPage
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+IDLE_SECONDS = 2
+"""Longer pauses of a recording are shortened to this; `assets/report.js` has the same figure."""
+MOST_LINES = 10_000
+"""Lines of the diff on one page."""
+_REASON = 160
+"""Characters of a reason in a table."""
+_GROUPS = {
+    "failed": "failed",
+    "blocked": "blocked",
+    "stopped": "stopped",
+    "not_started": "not started",
+    "running": "running",
+    "succeeded": "succeeded",
+    "unchanged": "unchanged",
+}
+"""States of tests in the order of the table: what needs a person first."""
+_OPEN = ("failed", "blocked", "stopped", "not_started")
+_SIGNS = {
+    "failed": "✗", "blocked": "■", "stopped": "▪", "not_started": "○", "running": "◌", "succeeded": "✓",
+    "unchanged": "=", "passed": "✓", "flaky": "≈", "unknown": "?", "green": "✓", "red": "✗", "keep": "✓",
+    "revert": "↶", "undecided": "?",
+}  # fmt: skip
+_KEYS = {
+    "index": (
+        ("/", "search the tests"),
+        ("j k", "next and previous test"),
+        ("enter", "open the test"),
+        ("esc", "leave the search, then clear it"),
+    ),
+    "test": (
+        ("j k", "next and previous section"),
+        ("n p", "next and previous test"),
+        ("r", "open the first recording"),
+        ("u", "up to the overview"),
+    ),
+    "change": (
+        ("j k", "next and previous hunk"),
+        ("n p", "next and previous change"),
+        ("u", "up to the overview"),
+    ),
+}
+_KEYS_EVERYWHERE = (("t", "theme: dark, light, as the system"), ("?", "this list"))
 
 
 def render_index(report: ReportDocument) -> str:
     """Render the overview."""
-    return _render("index.html", root="", report=report)
+    tests = sorted(report.tests, key=lambda test: (not test.attention, list(_GROUPS).index(_state(test))))
+    published = {change.published: change for change in report.changes if change.published}
+    return _render(
+        "index", "", report,
+        tests=tests, groups=list(_bars(report)), took=_took(report), waiting=bool(report.escalations or report.clusters),
+        published_as=published.get,
+    )  # fmt: skip
 
 
 def render_test(page: TestPage) -> str:
     """Render the page of one test."""
-    return _render("test.html", root="../", report=page.report, page=page, test=page.test)
+    report, test = page.report, page.test
+    made = set(test.oids)
+    changes = [change for change in report.changes if made.intersection(change.sources) or change.source in made]
+    cluster = next((one for one in report.clusters if len(one.tests) > 1 and test.test in one.tests), None)
+    before, after = _around(report.tests, test)
+    sections = [
+        ("claims", "Claims"),
+        *((("outcome", "Outcome"),) if test.summary or test.changes or test.test_runs or test.escalations else ()),
+        *((("commits", "Changes"),) if changes else ()),
+        *((("block", "Tutorial"),) if test.blocks else ()),
+        *((("recordings", "Recordings"),) if test.recordings else ()),
+        *((("transcript", "Transcript"),) if page.transcript else ()),
+        *((("conversation", "Conversation"),) if page.conversation else ()),
+    ]
+    return _render(
+        "test", "../", report,
+        page=page, test=test, changes=changes, cluster=cluster, before=before, after=after, sections=sections,
+        idle=IDLE_SECONDS,
+    )  # fmt: skip
 
 
 def render_change(page: ChangePage) -> str:
     """Render the page of one change."""
-    return _render("change.html", root="../", report=page.report, page=page, change=page.change)
+    before, after = _around(page.report.changes, page.change)
+    return _render(
+        "change", "../", page.report,
+        page=page, change=page.change, before=before, after=after, files=list(_files_of(page.files)),
+    )  # fmt: skip
 
 
 @cache
 def assets() -> dict[str, bytes]:
     """Return the files that all pages share, by their path in the report."""
-    return {path: one.read_bytes() for path, one in _files("assets")}
+    folder = files("selftest_recorder.report").joinpath("assets")
+    return {f"assets/{name}": one.read_bytes() for name, one in _walk(folder)}
 
 
 @cache
 def template_digest() -> str:
-    """Return a digest of the templates: pages of other templates are written anew."""
+    """Return a digest of what makes the pages: pages of another version are written anew."""
     made = hashlib.sha256()
-    for path, one in _files("templates"):
-        made.update(path.encode() + b"\0" + one.read_bytes())
+    package = files("selftest_recorder.report")
+    for name, one in (*_walk(package.joinpath("templates")), *_walk(package)):
+        if name.endswith((".html", ".py")):
+            made.update(name.encode() + b"\0" + one.read_bytes())
     return made.hexdigest()[:16]
 
 
-def _files(folder: str) -> list[tuple[str, Traversable]]:
-    """List the files of this package below a folder, by their path."""
-    return sorted(_below(files("selftest_recorder.report").joinpath(folder), folder), key=lambda one: one[0])
+class _Bar(NamedTuple):
+    """A part of the bar of states; `start` and `width` are thousandths."""
+
+    group: str
+    words: str
+    count: int
+    start: float
+    width: float
 
 
-def _below(folder: Traversable, place: str) -> Iterator[tuple[str, Traversable]]:
-    for one in folder.iterdir():
-        if one.is_dir():
-            yield from _below(one, f"{place}/{one.name}")
-        else:
-            yield f"{place}/{one.name}", one
+class _File(NamedTuple):
+    """One file of a diff, with the hunks that are shown and the number of lines that are not."""
+
+    file: FileDiff
+    hunks: list[markup.Part]
+    left_out: int
+
+
+def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    for one in sorted(folder.iterdir(), key=lambda one: one.name):
+        if one.is_file():
+            yield f"{prefix}{one.name}", one
+        elif one.name != "__pycache__":
+            yield from _walk(one, f"{prefix}{one.name}/")
+
+
+def _render(name: str, root: str, report: ReportDocument, **facts: Any) -> str:
+    slugs = {test.test: test.slug for test in report.tests}
+    changes = {oid: change for change in report.changes for oid in (change.source, *change.sources)}
+    return (
+        _environment()
+        .get_template(f"{name}.html")
+        .render(
+            report=report, root=root, policy=POLICY, keys=(*_KEYS[name], *_KEYS_EVERYWHERE), slug_of=slugs.get,
+            change_of=changes.get, **facts,
+        )
+    )  # fmt: skip
 
 
 @cache
@@ -67,16 +181,125 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("selftest_recorder.report", "templates")
-    return Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_finalized, trim_blocks=True,
-        lstrip_blocks=True,
+    made = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_safe
+    )
+    made.filters.update(
+        answer=_answer, clock=_clock, conversation=markup.conversation, count=_count, differs=_differs,
+        duration=_duration, is_open=_is_open, markdown=markup.markdown, moment=_moment, money=_money, path=_path,
+        reason=_reason, shell=shlex.quote, sign=_sign, size=_size, steps=markup.steps, terminal=markup.terminal,
+        transcript=markup.transcript, words=_words,
     )  # fmt: skip
+    return made
 
 
-def _finalized(value: Any) -> Any:
-    """Remove escape sequences and invisible characters from a text that a template prints; jinja2 escapes it then."""
+def _safe(value: object) -> object:
+    """Remove escape sequences and invisible characters from each value that a template prints."""
     return harmless(value) if type(value) is str else value
 
 
-def _render(template: str, **facts: Any) -> str:
-    return _environment().get_template(template).render(**facts)
+def _files_of(diffs: tuple[FileDiff, ...]) -> Iterator[_File]:
+    left = MOST_LINES
+    for file in diffs:
+        hunks, left_out = markup.parts(file, left)
+        left -= sum(len(hunk.rows) for hunk in hunks)
+        yield _File(file, hunks, left_out + file.left_out)
+
+
+def _around[T: (ReportTest, ReportChange)](items: list[T], item: T) -> tuple[T | None, T | None]:
+    """Return the neighbours of an item on its list."""
+    at = next((number for number, one in enumerate(items) if one.page == item.page), None)
+    if at is None:
+        return None, None
+    return (items[at - 1] if at else None), (items[at + 1] if at + 1 < len(items) else None)
+
+
+def _state(test: ReportTest) -> str:
+    return test.group if test.is_ended else "running"
+
+
+def _bars(report: ReportDocument) -> Iterator[_Bar]:
+    counts = dict.fromkeys(_GROUPS, 0)
+    for test in report.tests:
+        counts[_state(test)] += 1
+    start = 0.0
+    for group, count in counts.items():
+        if count:
+            width = 1000 * count / len(report.tests)
+            yield _Bar(group, _GROUPS[group], count, round(start, 2), round(width, 2))
+            start += width
+
+
+def _took(report: ReportDocument) -> float | None:
+    from datetime import datetime
+
+    if report.started_at is None or report.ended_at is None:
+        return None
+    began, ended = datetime.fromisoformat(report.started_at), datetime.fromisoformat(report.ended_at)
+    return max((ended - began).total_seconds(), 0.0)
+
+
+def _differs(one: ReportTest | ReportChange) -> bool:
+    return one.claimed is not None and one.verified != "unknown" and one.claimed != one.verified
+
+
+def _is_open(test: ReportTest) -> bool:
+    return bool(test.attention) or not test.is_ended or test.group in _OPEN
+
+
+def _reason(test: ReportTest) -> str:
+    text = test.attention or test.says or (test.verified_reason if _differs(test) else "") or test.summary
+    line = next((line for line in harmless(text).splitlines() if line.strip()), "").strip()
+    return line if len(line) <= _REASON else f"{line[: _REASON - 1]}…"
+
+
+def _sign(word: str) -> str:
+    return _SIGNS.get(word, "·")
+
+
+def _words(word: str) -> str:
+    return word.replace("_", " ").lower()
+
+
+def _answer(value: bool | None) -> str:
+    return {True: "yes", False: "no", None: "not said"}[value]
+
+
+def _moment(at: str) -> str:
+    return f"{at[:10]} {at[11:19]} UTC"
+
+
+def _path(path: str) -> str:
+    return quote(path, safe="/")
+
+
+def _money(usd: float) -> str:
+    return f"${usd:,.2f}" if usd >= 0.01 or not usd else f"${usd:.4f}"
+
+
+def _count(number: int) -> str:
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if number >= 10 * size or (number >= size and unit == "M"):
+            return f"{number / size:.1f} {unit}"
+    return f"{number:,}"
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
