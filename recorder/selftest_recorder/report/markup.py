@@ -106,7 +106,7 @@ _TRANSCRIPT_CLASSES = {"#": "comment", "$": "command", "!": "error", "?": "exit"
 def transcript(text: str) -> Markup:
     """Mark the lines of a transcript: `# ` comment, `$ ` command, `! ` error output, `? ` exit status, else output."""
     lines: list[Markup | str] = []
-    for line in text.split("\n"):
+    for line in harmless(text).split("\n"):
         name = _TRANSCRIPT_CLASSES.get(line[:1]) if line[1:2] in ("", " ") else None
         lines.append(Markup('<span class="line-{}">{}</span>').format(name, line) if name else escape(line))
     return Markup("\n").join(lines)
@@ -118,7 +118,7 @@ _STEP_CLASSES = {">": "call", "|": "result", "!": "error"}
 def steps(text: str) -> Markup:
     """Mark the lines of one step: `> ` a tool call, `| ` its result, `! ` its error."""
     lines: list[Markup | str] = []
-    for line in text.split("\n"):
+    for line in harmless(text).split("\n"):
         name = _STEP_CLASSES.get(line[:1]) if line[1:2] in ("", " ") else None
         lines.append(Markup('<span class="line-{}">{}</span>').format(name, line) if name else escape(line))
     return Markup("\n").join(lines)

@@ -1,6 +1,6 @@
 """Recordings in a report: each as a script, since a page that was opened from disk can load nothing else.
 
-selftestRecording("NAME", "the lines of the asciicast")
+    selftestRecording("NAME", [{header of asciicast v2}, [seconds, "o", "output"], …])
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from selftest_recorder.onhost.markers import clean_label
 if TYPE_CHECKING:
     from pathlib import Path
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of a recording; of a longer one the beginning is in the report."""
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a script; of a longer recording only the beginning is in the report."""
 _MOST_MARKERS = 500
 
 
@@ -55,10 +55,10 @@ def write_recording(source: Path, target: Path, name: str) -> RecordingFacts:
                         continue
                     if event.code == MARKER and len(markers) < _MOST_MARKERS:
                         markers.append((event.time, clean_label(event.data)))
-                    if event.code in (MARKER, RESIZE, EXIT) or event.data:
+                    if event.code != EXIT and (event.code in (MARKER, RESIZE) or event.data):
                         file.write(f",\n{_line([round(event.time, 6), event.code, event.data])}")
                     if file.tell() > LARGEST:
-                        problem = f"the recording is longer; its first {seconds:.0f} s are in the report"
+                        problem = f"the recording is longer: only its first {seconds:.0f} s are on this page"
                         break
             except RecordingError as error:
                 problem = f"{error.title}: {error.detail}"
@@ -73,6 +73,6 @@ def write_recording(source: Path, target: Path, name: str) -> RecordingFacts:
 
 
 def _line(value: object) -> str:
-    # As a string within a script: no `<`, so that no reader of HTML finds the end of a script in it, and ASCII alone,
-    # since U+2028 and U+2029 end a line in old browsers.
-    return json.dumps(json.dumps(value)).replace("<", "\\u003c")
+    # JSON is an expression of JavaScript. ASCII alone, since U+2028 and U+2029 end a line in old browsers, and no `<`,
+    # so that nothing finds markup in it.
+    return json.dumps(value).replace("<", "\\u003c")

@@ -20,6 +20,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import SelftestError
+from selftest_core.schema.report import ReportMarker
 from selftest_recorder.report.junit import junit
 from selftest_recorder.report.pages import assets, render_change, render_index, render_test, template_digest
 from selftest_recorder.report.recordings import RecordingFacts, write_recording
@@ -145,7 +146,7 @@ class ReportWriter:
                 "seconds": facts.seconds,
                 "cols": facts.cols,
                 "rows": facts.rows,
-                "markers": [{"at": at, "label": label} for at, label in facts.markers],
+                "markers": [ReportMarker(at=at, label=label) for at, label in facts.markers],
                 "problem": facts.problem,
             }
         )

@@ -63,7 +63,8 @@ def test_hostile_text_is_text_on_every_page(tmp_path: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert "<script>x" not in text
         assert "\x1b" not in text
-        assert not re.search(r"""(?:href|src)=["']?(?:file|http|javascript)""", text)
+        assert not re.search(r"""src=["']?(?:file|http|javascript|data)""", text)
+        assert not re.search(r"""href=["']?(?:file|javascript|data)""", text)
 
 
 def test_only_pages_of_changed_tests_are_written_again(tmp_path: Path) -> None:
