@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from jinja2 import Environment
-    from markupsafe import Markup
 
     from selftest_core.git.diffs import FileDiff
-    from selftest_core.schema.report import ReportChange, ReportDocument, ReportTest
+    from selftest_core.schema.report import ReportChange, ReportDocument, ReportEscalation, ReportTest
     from selftest_recorder.report.facts import ChangePage, TestPage
 
 POLICY = (
@@ -82,7 +81,7 @@ def render_index(report: ReportDocument) -> str:
     published = {change.published: change for change in report.changes if change.published}
     return _render(
         "index", "", report,
-        tests=tests, groups=list(_bars(report)), took=_took(report), waiting=bool(report.escalations or report.clusters),
+        tests=tests, groups=list(_bars(report)), took=_took(report), escalations=_alike(report.escalations),
         published_as=published.get,
     )  # fmt: skip
 
@@ -145,6 +144,13 @@ class _Bar(NamedTuple):
     count: int
     start: float
     width: float
+
+
+class _Escalations(NamedTuple):
+    """Escalations of several tests with the same kind and title; `first` has the details."""
+
+    first: ReportEscalation
+    all: list[ReportEscalation]
 
 
 class _File(NamedTuple):
@@ -212,6 +218,15 @@ def _around[T: (ReportTest, ReportChange)](items: list[T], item: T) -> tuple[T |
     if at is None:
         return None, None
     return (items[at - 1] if at else None), (items[at + 1] if at + 1 < len(items) else None)
+
+
+def _alike(escalations: list[ReportEscalation]) -> list[_Escalations]:
+    """Join what many agents report alike; the order stays."""
+    found: dict[tuple[str, str], _Escalations] = {}
+    for one in escalations:
+        key = (one.kind, one.title.strip().lower() or one.detail)
+        found.setdefault(key, _Escalations(one, [])).all.append(one)
+    return list(found.values())
 
 
 def _state(test: ReportTest) -> str:

@@ -1,6 +1,6 @@
 """Recordings in a report: each as a script, since a page that was opened from disk can load nothing else.
 
-    selftestRecording("NAME", [{header of asciicast v2}, [seconds, "o", "output"], …])
+selftestRecording("NAME", [{header of asciicast v2}, [seconds, "o", "output"], …])
 """
 
 from __future__ import annotations
