@@ -141,7 +141,7 @@ class _Bar(NamedTuple):
 
     group: str
     words: str
-    count: int
+    number: int
     start: float
     width: float
 
