@@ -150,12 +150,11 @@ def conversation(text: str) -> list[Said]:
 
 
 class Row(NamedTuple):
-    """One line of a diff. `kind`: added, removed or context; `anchor`: unique in the file's part of the page."""
+    """One line of a diff. `kind`: added, removed or context."""
 
     kind: str
     old: int | None
     new: int | None
-    anchor: str
     code: Markup
     has_newline: bool
 
@@ -192,9 +191,8 @@ def _rows(lines: Sequence[DiffLine], language: str) -> Iterator[Row]:
             for number, spans in zip(numbers, coloured(language, [lines[at].text for at in numbers]), strict=True):
                 colours[number] = spans
     for number, line in enumerate(lines):
-        anchor = f"L{line.new}" if line.new is not None else f"R{line.old}"
         code = _code(line.text, colours.get(number, ()), line.spans)
-        yield Row(line.kind.value, line.old, line.new, anchor, code, line.has_newline)
+        yield Row(line.kind.value, line.old, line.new, code, line.has_newline)
 
 
 def _code(text: str, colours: Iterable[tuple[int, int, str]], changed: Iterable[tuple[int, int]]) -> Markup:
