@@ -195,6 +195,20 @@ selftest-tui replay build.cast --at 0:02 --format text > then.txt
 selftest-tui replay build.cast --format svg > end.svg
 
 ##################################################
+# Search
+##################################################
+
+# Search everything that agents did, over all runs of this repository: words, or the beginnings of words. Each hit
+# comes with the command that opens its place.
+selftest-tui search coupon
+
+# A path or a test id as it is written, only what was on terminals; 1 where nothing is found, as grep.
+selftest-tui search 'test_login.py::redirect' --kind terminal > places.txt || test $? = 1
+
+# A regular expression over every line of one run, at most five hits, as JSON.
+selftest-tui search --regex 'port 4[0-9]+' --run 20261121 --limit 5 --json > hits.json
+
+##################################################
 # For programs
 ##################################################
 

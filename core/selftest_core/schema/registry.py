@@ -27,6 +27,7 @@ from selftest_core.schema.review import ReviewLine
 from selftest_core.schema.run import RunLine, RunsDocument, RunsLine, RunSummary
 from selftest_core.schema.run_detail import RunDetailDocument, RunDetailLine
 from selftest_core.schema.run_plan import OfferDocument, OfferLine
+from selftest_core.schema.search import SearchDocument, SearchLine
 
 if TYPE_CHECKING:
     from selftest_core.schema.model import Shape
@@ -57,6 +58,8 @@ DOCUMENTS: dict[str, type[Shape]] = {
     "runs PATH --batch": RunDetailLine,
     "key-guard --json": KeyGuardDocument,
     "key-guard --batch": KeyGuardLine,
+    "search --json": SearchDocument,
+    "search --batch": SearchLine,
     "sweep --json": SweepDocument,
     "sweep --batch": SweepLine,
 }

@@ -25,6 +25,8 @@ from pyghostty._ffi import GhosttyError, check, ffi, lib
 from selftest_recorder.terminal.terminal import PLAIN, Cursor, Pen, Run, ScreenUpdate, sane_size, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from selftest_recorder.terminal.terminal import Colour, Row
 
 _KEPT_SEQUENCE = 64 * 1024
@@ -59,6 +61,7 @@ class GhosttyTerminal:
         self._is_new = True
         self._pending: tuple[int, int] | None = None
         self._held = b""
+        self._reads_texts = False
         self._adopt(_Binding(columns, rows, scrollback=0))
 
     def feed(self, data: bytes) -> None:
@@ -110,6 +113,13 @@ class GhosttyTerminal:
         """Return the text of all rows."""
         self._read()
         return [text_of(row).rstrip(" ") for row in self._rows]
+
+    def changed_lines(self) -> dict[int, str]:
+        """Return the texts of the rows that changed."""
+        if not self._reads_texts:
+            self._reader.forget()
+            self._reads_texts = True
+        return self._reader.changed(self._terminal, self._terminal.size, self._reader.text)
 
     def snapshot(self) -> bytes | None:
         """Return the state; None inside of a very long sequence, or of one that a resize waits for."""
@@ -166,10 +176,13 @@ class GhosttyTerminal:
     def _read(self) -> None:
         """Update the rows. The library forgets changes once they are read, so there is one reader."""
         size: tuple[int, int] = self._terminal.size
+        if self._reads_texts:
+            self._reader.forget()
+            self._reads_texts = False
         if size != self._size:
             self._size, self._is_new = size, True
             self._rows = [()] * size[1]
-        for row, runs in self._reader.changed(self._terminal, size).items():
+        for row, runs in self._reader.changed(self._terminal, size, self._reader.row).items():
             if self._rows[row] != runs:
                 self._rows[row] = runs
                 self._changed.add(row)
@@ -222,30 +235,50 @@ class _Reader:
         """Forget all rows before another terminal is read."""
         self._size = None
 
-    def changed(self, terminal: Any, size: tuple[int, int]) -> dict[int, Row]:
-        """Return the rows that changed since the last call; all of them for another terminal or size."""
+    def changed[T](self, terminal: Any, size: tuple[int, int], read: Callable[[Any], T]) -> dict[int, T]:
+        """Return what `read` makes of the rows that changed since the last call; all for another terminal or size."""
         check(lib.ghostty_render_state_update(self._state[0], terminal._t[0]), "render state")
         check(
             lib.ghostty_render_state_get(self._state[0], lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR, self._rows), "rows"
         )
-        rows: dict[int, Row] = {}
+        rows: dict[int, T] = {}
         iterator = self._rows[0]
         if size != self._size:
             self._size = size
             while len(rows) < size[1] and lib.ghostty_render_state_row_iterator_next(iterator):
-                rows[len(rows)] = self._row(iterator)
+                rows[len(rows)] = read(iterator)
         else:
             while lib.ghostty_render_state_row_iterator_next_dirty(iterator, self._y):
-                rows[self._y[0]] = self._row(iterator)
+                rows[self._y[0]] = read(iterator)
         check(lib.ghostty_render_state_clean(self._state[0]), "render state")
         return rows
 
-    def _row(self, iterator: Any) -> Row:
+    def text(self, iterator: Any) -> str:
+        """Return the characters of a row without its styles, which cost most of the time."""
+        raw = self._cells_of(iterator)
+        count = -(-len(raw) // 8)
+        masks = _masks(count)
+        number = int.from_bytes(raw, "little")
+        if number & masks.difficult:
+            return text_of(self.row(iterator)).rstrip(" ")
+        characters = number >> 2 & (masks.ones ^ (number >> 1 & masks.ones)) * _CHARACTER
+        text = characters.to_bytes(count * 8, "little").decode("utf-32-le")[::2]
+        return text.replace("\0", " ").rstrip(" ")
+
+    def _cells_of(self, iterator: Any) -> bytes:
+        """Return the cells of a row up to its last one with anything in it."""
         view = self._view
         lib.ghostty_render_state_row_get(iterator, lib.GHOSTTY_RENDER_STATE_ROW_DATA_CELLS_RAW, view)
         if not view.len:
-            return ()
+            return b""
         raw: bytes = ffi.buffer(view.ptr, view.len * 8)[:].rstrip(b"\0")
+        return raw
+
+    def row(self, iterator: Any) -> Row:
+        """Return the runs of a row."""
+        raw = self._cells_of(iterator)
+        if not raw:
+            return ()
         known = _PLAIN_ROWS.get(raw)
         if known is not None:
             return known

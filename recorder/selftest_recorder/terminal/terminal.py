@@ -89,6 +89,9 @@ class Terminal(Protocol):
     def lines(self) -> list[str]:
         """Return the text of all rows, without trailing blanks."""
 
+    def changed_lines(self) -> Mapping[int, str]:
+        """Return the texts of the rows that changed since the last call, by number from 0, without trailing blanks."""
+
     def snapshot(self) -> bytes | None:
         """Return the whole state, None if that is not possible now."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from worlds import World
 
 COMMANDS = (
-    "list", "run", "runs", "resume", "stop", "check", "review", "verify", "report", "record", "replay",
+    "list", "run", "runs", "resume", "stop", "check", "review", "verify", "report", "record", "replay", "search",
     "doctor", "key-guard", "schema", "demo", "sweep",
 )  # fmt: skip
 

@@ -52,6 +52,7 @@ COMMANDS = {
     "report": "write the report of a run or review: pages that open offline",
     "record": "record tmux sessions into files",
     "replay": "play a recording, or print one moment of it",
+    "search": "search everything that agents did, over all runs",
     "doctor": "show what is missing or misconfigured, and how to fix it",
     "key-guard": "show or switch whether Ctrl-Q and Ctrl-T ask first in agents' terminals",
     "schema": "print the JSON Schema of all JSON output",
@@ -216,6 +217,10 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
             from selftest_tui.cli.evidence.replay import add_replay
 
             add_replay(add_command)
+        case "search":
+            from selftest_tui.cli.evidence.search import add_search
+
+            add_search(add_command)
         case "doctor":
             from selftest_tui.cli.doctor import add_doctor
 

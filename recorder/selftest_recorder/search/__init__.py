@@ -1,0 +1,1 @@
+"""Search of everything that agents did: an index of all runs and reviews of a repository."""
