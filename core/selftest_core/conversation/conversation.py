@@ -75,6 +75,16 @@ def command_of(call: ToolCall) -> str:
     return _json(call.arguments) if call.arguments else ""
 
 
+def message_text(step: Step) -> str:
+    """Return the message of a step without its tool calls, harmless; of a long one the first and the last lines."""
+    return "\n".join(_shortened(step.text, _FIRST_LINES, _LAST_LINES))
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a tool call, harmless: its name, its main argument, and the text that it replaces or writes."""
+    return "\n".join(line.removeprefix("  > ") for line in _call_lines(call))
+
+
 def harmless(text: str) -> str:
     """Remove escape sequences and invisible characters; line ends and tabs are kept."""
     if text.isascii() and text.isprintable():

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from selftest_core.conversation.conversation import command_of, harmless
+from selftest_core.conversation.tool_calls import RUNS_PYTEST, SHELLS
 from selftest_recorder.cast.writer import add_missing_markers
 from selftest_recorder.onhost.markers import MarkerFinder, clean_label
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 PYTEST_BEGINS = "pytest begins"
 MOST = 300
 """Most markers of one conversation; the newest are kept."""
-_SHELLS = frozenset({"bash", "shell", "exec_command", "shell_command", "local_shell", "exec"})
-_RUNS_PYTEST = re.compile(r"(?:^|[\s;&|/(\"'])(?:pytest|py\.test)(?:[\s\"']|$)")
 _BETWEEN = re.compile(r"[;&|\n]")
 _GIT = re.compile(r"\bgit\b")
 _COMMIT = re.compile(r"\scommit\b")
@@ -47,9 +46,9 @@ def markers_of(steps: Iterable[Step]) -> list[tuple[float, str]]:
         if step.is_error:
             found.append((step.at, clean_label(f"error: {harmless(step.text)}")))
         for call in step.tool_calls:
-            command = command_of(call) if call.name.lower() in _SHELLS else ""
+            command = command_of(call) if call.name.lower() in SHELLS else ""
             commands[call.id] = command
-            if _RUNS_PYTEST.search(command):
+            if RUNS_PYTEST.search(command):
                 found.append((step.at, PYTEST_BEGINS))
         for result in step.results:
             found += [(step.at, label) for label in _of_result(commands.get(result.call_id), result)]
@@ -65,7 +64,7 @@ def _of_result(command: str | None, result: ToolResult) -> Iterator[str]:
     headed = _CODEX.match(result.text)
     is_error = result.is_error or (headed is not None and headed[1] != "0")
     text = harmless(result.text[headed.end() if headed is not None else 0 :][-_LAST:])
-    if command and _RUNS_PYTEST.search(command):
+    if command and RUNS_PYTEST.search(command):
         ends = [
             label for label in MarkerFinder().feed(text.encode("utf-8", "replace") + b"\n") if label != PYTEST_BEGINS
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import run_scenes
@@ -15,6 +16,9 @@ from tui.review.review_driving import reviewing
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from selftest_tui.replay.player import Player
+    from tui.review.review_driving import Reviewing
 
 _RECORDING = '{"version": 2, "width": 20, "height": 4}\n[0.1, "o", "hello"]\n[0.2, "m", "commit: Mend a"]\n'
 
@@ -49,3 +53,74 @@ async def test_a_live_run_with_its_evidence_and_what_arrives(tmp_path: Path) -> 
         assert "2 new" in one.head
         kept = [row for row in one.screen.rows if name in row.change.agents and row.number]
         assert [row.decision for row in kept] == [Decision.KEEP], "decisions stay"
+
+
+BEGAN = 1_800_000_000
+
+
+def _told(at: str, text: str, path: str = "", content: str = "") -> str:
+    step: dict[str, object] = {
+        "type": "step",
+        "event_id": at,
+        "timestamp": f"2027-01-15T08:{at}Z",
+        "source": "agent",
+        "message": text,
+    }
+    if path:
+        arguments = {"file_path": f"/home/me/work/{path}", "content": content}
+        step["tool_calls"] = [{"tool_call_id": path, "function_name": "Write", "arguments": arguments}]
+    return json.dumps(step) + "\n"
+
+
+async def _player(one: Reviewing) -> Player:
+    await one.until(lambda: isinstance(one.top, ReplayScreen), "the recording")
+    screen = one.top
+    assert isinstance(screen, ReplayScreen)
+    return screen.player
+
+
+async def test_a_hunk_leads_to_its_moment_in_the_recording_and_back(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "a desk")
+    desk.git("checkout", "-q", "ada")
+    desk.commit("[FIX_IMPL] Two places", {"src/c.py": "first = 1\n", "src/d.py": "second = 2\n"}, "ada")
+    desk.git("checkout", "-q", "main")
+    story = a_run(desk)
+    name = story.plan.tests[0].agent_name
+    member = story.run.rows[name].member
+    assert member is not None
+    folder = story.folder.attempt(member)
+    lines = (
+        [4.0, "o", "I begin"], [21.0, "o", "\r\nfirst"], [30.0, "m", "pytest: 1 failed"], [61.0, "o", "\r\nsecond"],
+        [70.0, "o", "\r\nthe end"],
+    )  # fmt: skip
+    header = {"version": 2, "width": 20, "height": 4, "timestamp": BEGAN}
+    (folder / "terminal.cast").write_text("".join(f"{json.dumps(line)}\n" for line in (header, *lines)))
+    (folder / "conversation.txt").write_text("said")
+    told = (
+        _told("00:20.500", "One place \x1b[31mis\x1b[0m wrong.", "src/c.py", "first = 1\n"),
+        _told("01:01.500", "So is [bold]another.", "src/d.py", "second = 2\n"),
+        _told("01:05.000", "Both are right now."),
+    )
+    (folder / "conversation.jsonl").write_text("".join(told))
+    async with reviewing(desk, Request(run=story.plan.run)) as one:
+        await one.go_to("Two places")
+        await one.press("3")
+        await one.until(lambda: "how the selected hunk" in one.pane.text_of("evidence"), "the words of the first hunk")
+        assert "One place is wrong." in one.pane.text_of("evidence")
+        await one.press("1", "full_stop")
+        selected = one.diff.here
+        await one.press("3")
+        await one.until(lambda: "So is [bold]another." in one.pane.text_of("evidence"), "the words of the second")
+        said = one.pane.text_of("evidence")
+        assert said.index("So is [bold]another.") < said.index("Write: /home/me/work/src/d.py") < said.index("Both are")
+        assert "r plays terminal.cast at 1:01" in said
+        await one.press("1", "r")
+        player = await _player(one)
+        await one.until(lambda: player.time == 61.5, "the moment of the second hunk")
+        assert player.view.text().splitlines()[:3] == ["I begin", "first", "second"]
+        await one.press("escape")
+        assert one.top is one.screen
+        assert (one.diff.here, one.pane.tab) == (selected, "diff")
+        await one.press("6", "r")
+        player = await _player(one)
+        await one.until(lambda: player.time == 30.0, "the agent's own red run")

@@ -22,6 +22,7 @@ from selftest_core.usage.tokens import Label, Usage, as_fields
 from selftest_recorder.cast.events import Header
 from selftest_recorder.cast.writer import write_cast
 from selftest_tui.fleet.pane.preview import Preview
+from selftest_tui.replay.screen import ReplayScreen
 from selftest_tui.run.lines import RunGroup, changed_places, lay_out, said_of
 from selftest_tui.run.pane import Report
 from selftest_tui.run.screen import RunScreen
@@ -322,6 +323,29 @@ async def test_the_run_of_an_agent_is_a_key_away_and_back(tmp_path: Path) -> Non
         assert one.table.row.name == working, "as it was left"
         await one.press("escape")
         assert one.top is fleet
+
+
+async def test_the_recording_of_a_red_test_opens_where_it_failed(tmp_path: Path) -> None:
+    story = run_scenes.story(tmp_path, 1)
+    story.note(Event.CONDUCTING, 0, pid=1)
+    story.launch(0, 1.0)
+    member = story.row(0).member
+    assert member is not None
+    folder = story.folder.attempt(member)
+    folder.mkdir(parents=True)
+    events = [(1.0, "o", "$ "), (8.0, "m", "pytest: 1 failed"), (9.0, "m", "pytest: 5 passed"), (20.0, "o", "bye")]
+    write_cast(folder / "terminal.cast", Header(3, 20, 4, timestamp=1_800_000_000), events)
+    story.fail(0, 30.0, End.RED, "1 failed", "test")
+    async with shown(story, is_live=False) as one:
+        await one.go_to(story.plan.tests[0].agent_name)
+        await one.press("r")
+        await one.until(lambda: isinstance(one.top, ReplayScreen), "the recording")
+        replay = one.top
+        assert isinstance(replay, ReplayScreen)
+        player = replay.player
+        await one.until(lambda: player.time == 8.0, "the red run, not the green one of other tests after it")
+        await one.press("escape")
+        assert one.top is one.screen
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])

@@ -403,25 +403,27 @@ class ReviewActions(ReviewVerifying):
         await self._acting.message_to(targets, more, text="\n\n".join(part for part in parts if part))
 
     async def do_replay(self) -> None:
-        """Play the recording of its agent from this commit on; of several recordings the chosen one."""
+        """Play the recording of its agent at the moment at which it made the selected hunk; of several the chosen one.
+
+        On the tab of its tests: at the agent's own run of the red test.
+        """
         from selftest_tui.fleet.messages import ReplayWanted
 
         row = self._row
         evidence = self._state.evidence
-        found = {
-            f"{present.clean(agent)}  {path.name}": (agent, path)
-            for agent in row.change.agents
-            if agent in evidence
-            for path in evidence[agent].recordings
-        }
-        name = next(iter(found))
-        if len(found) > 1:
-            chosen = await self.app.push_screen_wait(Choose("play", list(found), name, "r"))
+        agents = {present.clean(one): one for one in row.change.agents if one in evidence and evidence[one].recordings}
+        name = next(iter(agents))
+        if len(agents) > 1:
+            chosen = await self.app.push_screen_wait(Choose("play", list(agents), name, "r"))
             if chosen is None:
                 return
             name = chosen
-        agent, path = found[name]
-        self.post_message(ReplayWanted(path, agent, marker=(f"commit: {row.change.subject}"[:60],)))
+        moment = await self.pane.find_moment(row, agents[name])
+        if moment is not None and moment.recording is not None:
+            self.post_message(ReplayWanted(moment.recording, f"{name} · {moment.source}", at=moment.time))
+            return
+        path = evidence[agents[name]].recordings[0]
+        self.post_message(ReplayWanted(path, name, marker=(f"commit: {row.change.subject}"[:60],)))
 
     # publishing
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from selftest_core.review.evidence import Evidence
     from selftest_core.review.resolutions import Answer
     from selftest_core.review.state import ReviewState
+    from selftest_recorder.index.moments import Moment
     from selftest_tui.review.lines import ReviewGroup, ReviewRow
 
 MUTED, HEAD = "$foreground-muted", "bold $primary"
@@ -162,9 +163,11 @@ def group_members(group: ReviewGroup) -> Content:
 # evidence
 
 
-def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content:
-    """Return the reports of the agents of a change, and the places of their files."""
+def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str, moment: Moment | None = None) -> Content:
+    """Return the words around the selected hunk, the reports of the agents, and the places of their files."""
     pieces: Pieces = []
+    if moment is not None:
+        _around(pieces, moment)
     if note:
         _title(pieces, "your note")
         pieces += [block(note), "\n"]
@@ -194,6 +197,26 @@ def evidence(row: ReviewRow, told: Mapping[str, Evidence], note: str) -> Content
     elif len(found) > 20:
         _rest(pieces, len(found), 20)
     return Content.assemble(*pieces)
+
+
+def _around(pieces: Pieces, moment: Moment) -> None:
+    """Add an agent's words around a moment, and what `r` plays."""
+    words = moment.words
+    what = {
+        "tool call": "how the selected hunk was made",
+        "marker": "around its commit",
+        "commit": "around the date of its commit",
+    }[moment.source]
+    _title(pieces, f"{what} · {present.clean(moment.agent)}")
+    for text, style in ((words.before, ""), (words.call, "$text-accent"), (words.after, "")):
+        if text:
+            pieces += [(str(block(text, _MOST_OF_A_MESSAGE)), style), "\n"]
+    if not (words.before or words.call or words.after):
+        pieces.append(("No conversation of it was kept.\n", MUTED))
+    if moment.time is not None and moment.recording is not None:
+        pieces.append((f"r plays {present.clean(moment.recording.name)} at {present.duration(moment.time)}\n", MUTED))
+    else:
+        pieces.append(("Nothing was recorded at that moment.\n", MUTED))
 
 
 # dependencies and conflicts

@@ -1,4 +1,4 @@
-"""The two workers of the review screen: one owns the session and runs every action, the other reads diffs.
+"""The two workers of the review screen: one owns the session and runs every action, the other reads diffs and moments.
 
 Only its own thread uses the session, one action at a time, so the screen always matches the log. Diffs have
 an engine of their own, so decisions and large diffs never wait for each other.
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
     from selftest_core.review.apply_decisions import ChangeDiff, Reviewed
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.engine import Engine
+    from selftest_core.review.evidence import Evidence
     from selftest_core.review.session import ReviewSession
     from selftest_core.review.state import ReviewState
     from selftest_core.verify.background.background_verifier import BackgroundVerifier, VerificationState
     from selftest_core.verify.sandbox import Isolation
+    from selftest_recorder.index.moments import AgentMoments
 
 MOST_DIFFS = 24
 """Number of cached diffs."""
 MOST_LINES = 60_000
 """Lines of all cached diffs together."""
+MOST_AGENTS = 8
+"""Agents whose conversations are cached."""
 
 SECONDS_TO_END_TESTS = 10.0
 """Processes of tests are killed, and their folders are removed."""
@@ -64,6 +68,7 @@ class ReviewFeed:
         self._session: ReviewSession | None = None
         self._reader: Engine | None = None
         self._diffs: OrderedDict[str, ChangeDiff] = OrderedDict()
+        self._moments: OrderedDict[tuple[str, Evidence], AgentMoments] = OrderedDict()
 
     @property
     def is_idle(self) -> bool:
@@ -148,6 +153,23 @@ class ReviewFeed:
             return ChangeDiff(files, files)
 
         return await self._read(oid, read)
+
+    async def moments(self, agent: str, evidence: Evidence) -> AgentMoments:
+        """Return an agent's conversation and recordings, to find moments in them."""
+        known = self._moments.get((agent, evidence))
+        if known is not None:
+            self._moments.move_to_end((agent, evidence))
+            return known
+
+        def read() -> AgentMoments:
+            from selftest_recorder.index.moments import read_moments
+
+            return read_moments(agent, evidence)
+
+        found = self._moments[agent, evidence] = await self._reads.submit(read)
+        if len(self._moments) > MOST_AGENTS:
+            self._moments.popitem(last=False)
+        return found
 
     async def _read(self, oid: str, read: Callable[[Engine], ChangeDiff]) -> ChangeDiff:
         known = self._diffs.get(oid)

@@ -334,8 +334,8 @@ LOOK = (
         "it)", Topic.LOOK, Where.TABLE),
     Key(("1",), "1", "show_diff", "diff", "what it changes", Topic.LOOK),
     Key(("2",), "2", "show_members", "commits", "the commits that make this change, and their agents", Topic.LOOK),
-    Key(("3",), "3", "show_evidence", "evidence", "reports of its agents, tests, conversations and recordings",
-        Topic.LOOK),
+    Key(("3",), "3", "show_evidence", "evidence", "its agent's words around the selected hunk; reports of its agents, "
+        "tests, conversations and recordings", Topic.LOOK),
     Key(("4",), "4", "show_needs", "needs", "what it needs, what needs it, and what it is in conflict with",
         Topic.LOOK),
     Key(("5",), "5", "show_alternatives", "similar", "other changes that are nearly the same", Topic.LOOK),
@@ -346,7 +346,8 @@ LOOK = (
 
 GO = (
     Key(("f",), "f", "fleet", "fleet", "to the fleet; decisions are kept", Topic.GO, line=15),
-    Key(("r",), "r", "replay", "replay", "play the recording of its agent", Topic.GO,
+    Key(("r",), "r", "replay", "replay", "play the recording of its agent at the moment that the selected hunk was "
+        "made; on 6 at its own run of the red test; esc comes back", Topic.GO,
         disabled_reason=replay_disabled_reason),
     Key(("R",), "R", "refresh", "refresh", "look for new commits and moved branches, now", Topic.PROGRAM),
 )  # fmt: skip

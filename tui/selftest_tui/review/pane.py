@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from selftest_core.review.apply_decisions import ChangeDiff
     from selftest_core.review.state import ReviewState
+    from selftest_recorder.index.moments import Moment
     from selftest_tui.review.feed import ReviewFeed
     from selftest_tui.review.lines import ReviewLine
 
@@ -78,6 +79,7 @@ class ReviewPane(TabbedPane, can_focus=False):
         self._original_of = ""
         self._is_reading = False
         self._conflicts: dict[tuple[str, object], Conflicts] = {}
+        self._moment: tuple[object, Moment | None] = (None, None)
         self.tab: ReviewTab = "diff"
         self.title = ""
         self._shown: dict[str, Content] = {}
@@ -189,7 +191,7 @@ class ReviewPane(TabbedPane, can_focus=False):
         self._show_text("headline", review_facts.headline(row, self._difference))
         placed = next(one for one in state.reviewed.line.items if one.item.oid == row.oid)
         self._show_text("members", review_facts.members(row, placed.answers))
-        self._show_text("evidence", review_facts.evidence(row, state.evidence, state.notes.get(row.oid, "")))
+        self._show_evidence(row)
         others = [by_oid[oid] for oid in state.similar.get(row.oid, ()) if oid in by_oid]
         self._show_text("alternatives", review_facts.alternatives(row, others))
         if self.tab == "tests":
@@ -222,6 +224,40 @@ class ReviewPane(TabbedPane, can_focus=False):
         # Output of tests is long: it is laid out when it is looked at.
         by_oid = {one.oid: one for one in self._source.rows}
         self._show_text("tests", verdict_facts.tests(row, by_oid, self._source.feed.verification))
+
+    def _show_evidence(self, row: ReviewRow) -> None:
+        state = self._state
+        key = (row.oid, self.diff.here)
+        moment = self._moment[1] if self._moment[0] == key else None
+        note = state.notes.get(row.oid, "")
+        self._show_text("evidence", review_facts.evidence(row, state.evidence, note, moment))
+        if (
+            self.tab == "evidence"
+            and self._moment[0] != key
+            and any(one in state.evidence for one in row.change.agents)
+        ):
+            self.run_worker(partial(self._read_moment, row, key), group="moment", exclusive=True)  # type: ignore[arg-type]  # its type admits no coroutine function
+
+    async def _read_moment(self, row: ReviewRow, key: tuple[str, object]) -> None:
+        agent = next(one for one in row.change.agents if one in self._state.evidence)
+        self._moment = key, await self.find_moment(row, agent)
+        if self._row is not None and self._row.oid == row.oid:
+            self._show_evidence(self._row)
+
+    async def find_moment(self, row: ReviewRow, agent: str) -> Moment | None:
+        """Find the moment at which an agent made the selected hunk; on the tab "tests", of its own run of the red test.
+
+        Without a hunk: of its commit. None where nothing is known of it.
+        """
+        moments = await self._source.feed.moments(agent, self._state.evidence[agent])
+        commit = next(source.commit for source in row.change.sources if source.agent == agent)
+        if self.tab == "tests":
+            found = verdict_facts.first_test(row, self._state.evidence[agent])
+            moment = moments.of_test(found) if found else None
+            if moment is not None:
+                return moment
+        hunk = self.diff.hunk
+        return moments.of_commit(commit) if hunk is None else moments.of_hunk(hunk[0].path, hunk[1], commit)
 
     async def _read_conflicts(self, row: ReviewRow, key: tuple[str, object]) -> None:
         try:
@@ -274,6 +310,7 @@ class ReviewPane(TabbedPane, can_focus=False):
             self.diff.show(files)
         if self._row is not None:
             self._show_text("headline", review_facts.headline(self._row, self._difference))
+            self._show_evidence(self._row)
 
     @property
     def _difference(self) -> str:
@@ -315,6 +352,8 @@ class ReviewPane(TabbedPane, can_focus=False):
         self._lay_out(tab)
         self._switcher.current = tab
         self._tabs.show(tab)
+        if tab == "evidence" and self._row is not None:
+            self._show_evidence(self._row)  # and so are the words around the selected hunk
         if tab == "needs" and self._row is not None:
             self._show_needs(self._row)  # conflicts are read when they are looked at
 

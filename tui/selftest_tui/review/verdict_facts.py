@@ -20,6 +20,7 @@ from selftest_tui.shared.widgets.screen_text import strips
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from selftest_core.review.evidence import Evidence
     from selftest_core.verify.background.background_verifier import VerificationState
     from selftest_core.verify.schedule import TestReport
     from selftest_tui.review.lines import ReviewRow
@@ -56,6 +57,13 @@ def tests(row: ReviewRow, rows: Mapping[str, ReviewRow], verification: Verificat
     if len(reports) > MOST_LISTED:
         parts.append(Content.styled(f"… and {len(reports) - MOST_LISTED:,} more\n", MUTED))
     return Content("").join(parts)
+
+
+def first_test(row: ReviewRow, evidence: Evidence) -> str:
+    """Return the test that is shown first: a red one of the change, else any of it, else its agent's own test."""
+    reports = row.verdict.tests if row.verdict is not None else ()
+    shown = sorted(reports, key=lambda one: one.after is not Verdict.RED)
+    return shown[0].test if shown else next((test for test, _ in evidence.tests), "")
 
 
 def where(verification: VerificationState) -> str:

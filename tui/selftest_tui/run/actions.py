@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 from selftest_core.actions.attach import AttachPlan, new_window_argv
 from selftest_core.errors import RefusedError
+from selftest_core.review.evidence import Evidence
 from selftest_core.run.cluster_view import message_targets, unreachable_reason
 from selftest_core.run.crew.recording import recording_of
 from selftest_core.run.events import Phase
+from selftest_core.run.fetch.conversations import TEXT
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.tools.tmux import own_server, tmux_environment
+from selftest_recorder.index.moments import read_moments
 from selftest_tui.fleet.acting import Acting
 from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted
 from selftest_tui.fleet.seat import Seat
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 
 _RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
 FAILED_MARKERS = ("failed", "blocked", "pytest: ")
-"""How the markers begin at which something went wrong: the last of them is what one wants to see."""
+"""Beginnings of the markers to go to where nothing tells when the test failed."""
 _SHELL = 'cd -- "$1" && exec "${SHELL:-/bin/sh}"'
 
 
@@ -246,11 +249,15 @@ class RunActions(FilteredScreen):
         if member is None or path is None:
             hint = "`record = false` in the settings turns recording off." if member is not None else ""
             raise RefusedError(f"{present.clean(row.name)} has no recording", "No agent of it was recorded.", hint)
-        failed = FAILED_MARKERS if row.end is not None and row.end is not End.SUCCEEDED else ()
         title = f"{member.name} · {present.clean(row.planned.node_id)}"
-        self.post_message(
-            ReplayWanted(path, title, marker=failed, follows=row.end is None, is_ended=row.end is not None)
-        )
+        if row.end is None or row.end is End.SUCCEEDED:
+            self.post_message(ReplayWanted(path, title, follows=row.end is None, is_ended=row.end is not None))
+            return
+        evidence = Evidence(conversation=self.folder.attempt(member) / TEXT, recordings=(path,))
+        moments = await asyncio.to_thread(read_moments, member.name, evidence)
+        moment = moments.of_test(row.planned.node_id, red_only=True)
+        at = None if moment is None else moment.time
+        self.post_message(ReplayWanted(path, title, at=at, marker=FAILED_MARKERS, is_ended=True))
 
     def do_tutorial(self) -> None:
         """Open the tutorial screen."""

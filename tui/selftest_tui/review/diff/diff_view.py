@@ -123,12 +123,17 @@ class DiffView(ScrollView, can_focus=False):
         return len(self._colours)
 
     @property
+    def hunk(self) -> tuple[FileDiff, Hunk] | None:
+        """The selected hunk and its file, None if there is none."""
+        if self.here is None:
+            return None
+        file = self.layout_of_rows.files[self.here[0]]
+        return file, file.hunks[self.here[1]]
+
+    @property
     def hunk_text(self) -> str:
         """The selected hunk as a patch, "" if there is none."""
-        if self.here is None:
-            return ""
-        file = self.layout_of_rows.files[self.here[0]]
-        return as_text(file, file.hunks[self.here[1]])
+        return "" if self.hunk is None else as_text(*self.hunk)
 
     @property
     def text(self) -> str:
