@@ -92,6 +92,15 @@ selftest-tui run --dry-run --json --agent claude --no-smoke > plan.json
 # Only what a change concerns, and what stands behind -- goes to pytest. As one line of JSON.
 selftest-tui run --dry-run --batch --affected-by HEAD~1 --agent-command ./agent.sh -- -k tax > plan.json
 
+# From another commit than HEAD, with a tutorial that has another name.
+selftest-tui run --dry-run --json --base HEAD~1 --tutorial tour.sh --agent-command ./agent.sh > plan.json
+
+# Limits: launches per second, seconds for one agent, dollars for all of them; and a pause where many fail with one cause.
+selftest-tui run --dry-run --json --agent claude --launch-rate 0.5 --timeout 600 --budget-usd 5 --on-cluster pause > plan.json
+
+# On another provider, or here in worktrees of this repository. --env names variables that agents get, never their values.
+selftest-tui run --dry-run --json --on local --transfer worktree --env API_KEY --agent-command ./agent.sh > plan.json
+
 # An agent for this one test, without a screen: lines of JSON, words on stderr, the summary last. Ends with 1 where
 # something is left for a person. Without --batch a screen shows the plan, asks, and watches.
 selftest-tui run --batch tests/test_tax.py --agent-command ./agent.sh > run.jsonl
@@ -233,6 +242,9 @@ selftest-tui demo --batch --agents 1 --keep > run.jsonl || test $? = 1
 
 # What such a demo, or one that was killed, left behind. Looking alone ends with 1 where there is something.
 selftest-tui sweep || test $? = 1
+
+# The same for a program: every name of it.
+selftest-tui sweep --json > leftovers.json || test $? = 1
 
 # Remove it without being asked.
 selftest-tui sweep --yes
