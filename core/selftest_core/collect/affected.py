@@ -25,7 +25,7 @@ from selftest_core.tutorial.coverage import cover
 from selftest_core.tutorial.tutorial import parse_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from selftest_core.collect.collection import CollectedTest, Collection
     from selftest_core.tutorial.citations import Citation
@@ -65,24 +65,51 @@ def affected(
     """
     oid = _of_work_tree(root, git).resolve(base)
     changes = changed_paths(root, oid, git)
-    modules = _modules(root, changes)
     cited = _cited(root, oid, citations, git, tutorial) if tutorial in changes else {}
-    by_file: dict[str, tuple[str, ...]] = {}
+    by_file = AffectedFiles(root, [test.file for test in collection.tests]).by(changes)
     picked: list[Affected] = []
     for test in collection.tests:
-        if test.file not in by_file:
-            by_file[test.file] = tuple(_reasons_of_file(root, test.file, changes, modules))
-        reasons = (*by_file[test.file], *cited.get(test.without_parameters, ()))
+        reasons = (*by_file.get(test.file, ()), *cited.get(test.without_parameters, ()))
         if reasons:
             picked.append(Affected(test, reasons))
     return tuple(picked)
 
 
-def affected_files(root: Path, files: Sequence[str], changes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return those of the test files at `root` that `changes` (path to what became of it) affects, with the reasons."""
-    modules = _modules(root, changes)
-    found = {path: tuple(_reasons_of_file(root, path, changes, modules)) for path in files}
-    return {path: reasons for path, reasons in found.items() if reasons}
+class AffectedFiles:
+    """The test files of the tree at `root`: which of them a change affects. Each is parsed once, for any number."""
+
+    def __init__(self, root: Path, files: Iterable[str]) -> None:
+        self._root, self._files = root, tuple(dict.fromkeys(files))
+        self._imports: dict[str, _Imports] = {}
+
+    def by(self, changes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Return the files that `changes` (path to what became of it) affects, each with the reasons."""
+        modules = _modules(self._root, changes)
+        found = {path: tuple(self._reasons(path, changes, modules)) for path in self._files}
+        return {path: reasons for path, reasons in found.items() if reasons}
+
+    def _reasons(
+        self, path: str, changes: Mapping[str, str], modules: Mapping[str, tuple[str, ...]]
+    ) -> Iterator[str]:
+        if path in changes:
+            yield f"{path} {changes[path]}"
+        for folder in reversed(PurePosixPath(path).parents):
+            conftest = str(folder / "conftest.py")
+            if conftest in changes and conftest != path:
+                yield f"{conftest} {changes[conftest]}"
+        if not modules or not path.endswith(".py"):
+            return
+        if path not in self._imports:
+            self._imports[path] = _imports(source_text(self._root / path), path)
+        imports = self._imports[path]
+        found: dict[str, None] = {}
+        for name in sorted(imports.names & modules.keys()):
+            found.update(dict.fromkeys(modules[name]))
+        for stem in sorted(imports.paths):
+            found.update(dict.fromkeys(one for one in (f"{stem}.py", f"{stem}/__init__.py") if one in changes))
+        for one in found:
+            if one != path and PurePosixPath(one).name != "conftest.py":
+                yield f"it imports {one}, which {changes[one]}"
 
 
 def changed_paths(root: Path, oid: str, git: Git) -> dict[str, str]:
@@ -139,28 +166,6 @@ def _of_work_tree(root: Path, git: Git) -> Git:
     if word != "gitdir":
         raise ToolOutputError(f"{link} names no git folder", "It should say `gitdir: …`.")
     return Git((root / path).resolve(), git.environment)
-
-
-def _reasons_of_file(
-    root: Path, path: str, changes: Mapping[str, str], modules: Mapping[str, tuple[str, ...]]
-) -> Iterator[str]:
-    if path in changes:
-        yield f"{path} {changes[path]}"
-    for folder in reversed(PurePosixPath(path).parents):
-        conftest = str(folder / "conftest.py")
-        if conftest in changes and conftest != path:
-            yield f"{conftest} {changes[conftest]}"
-    if not modules or not path.endswith(".py"):
-        return
-    imports = _imports(source_text(root / path), path)
-    found: dict[str, None] = {}
-    for name in sorted(imports.names):
-        found.update(dict.fromkeys(modules.get(name, ())))
-    for stem in sorted(imports.paths):
-        found.update(dict.fromkeys(one for one in (f"{stem}.py", f"{stem}/__init__.py") if one in changes))
-    for one in found:
-        if one != path and PurePosixPath(one).name != "conftest.py":
-            yield f"it imports {one}, which {changes[one]}"
 
 
 def source_text(path: Path) -> str:

@@ -6,15 +6,16 @@ Text of tests is compared by syntax tree, so that a comment or a moved line edit
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from selftest_core.collect.affected import affected_files
+from selftest_core.collect.affected import AffectedFiles
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.kinds import Kind, kind_of_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.git.merges import Side
@@ -57,7 +58,7 @@ def files_with_tests(changes: Iterable[Change], evidence: Mapping[str, Evidence]
     every = [path for path in python_files(root) if is_test_file(path)]
     touched = {change.path: "changed" for one in changes for change in one.paths}
     return dict.fromkeys(
-        path for path in (*claimed, *edited, *affected_files(root, every, touched)) if (root / path).is_file()
+        path for path in (*claimed, *edited, *AffectedFiles(root, every).by(touched)) if (root / path).is_file()
     )
 
 
@@ -72,21 +73,23 @@ def find_owned(
     by_file: dict[str, list[str]] = {}
     for test in collected:
         by_file.setdefault(test.partition("::")[0], []).append(test)
+    files = AffectedFiles(root, by_file)
+    # The candidate's blob of a file is often the next change's one before.
+    read = functools.cache(lambda oid: _definitions(_text(store, oid)))
     found: dict[str, Owned] = {}
     for change in changes:
         claimed: dict[str, bool | None] = {}
         for agent in change.agents:
             if agent in evidence:
                 claimed.update(evidence[agent].tests)
-        gone = _gone(store, change)
+        gone = _gone(read, change)
         # Its agents spoke of the test by the name that it had before.
         claimed = {_renamed(test, gone): is_green for test, is_green in claimed.items()}
         own = dict.fromkeys(claimed)
-        for edits in _edits(store, change):
+        for edits in _edits(read, change):
             own.update(dict.fromkeys(test for test in by_file.get(edits.path, ()) if _is_edited(test, edits)))
         touched = {one.path: "changed" for one in change.paths if kind_of_path(one.path) is not Kind.DOCS}
-        files = affected_files(root, list(by_file), touched)
-        affected = [test for path in files if path not in touched for test in by_file[path] if test not in own]
+        affected = [test for path in files.by(touched) if path not in touched for test in by_file[path] if test not in own]
         found[change.oid] = Owned(tuple(own), tuple(affected), claimed, gone)
     return found
 
@@ -119,6 +122,10 @@ def python_files(root: Path) -> list[str]:
     )
 
 
+type _Read = Callable[[str], dict[str, str] | None]
+"""Gives what `_definitions` finds in a blob."""
+
+
 def _is_edited(test: str, edits: _Edits) -> bool:
     if edits.is_all:
         return True
@@ -126,13 +133,13 @@ def _is_edited(test: str, edits: _Edits) -> bool:
     return any(inside == name or inside.startswith(f"{name}::") for name in edits.names)
 
 
-def _edits(store: ObjectStore, change: Change) -> list[_Edits]:
+def _edits(read: _Read, change: Change) -> list[_Edits]:
     found = []
     for one in change.paths:
         if one.after is None or not is_test_file(one.path):
             continue
-        before = {} if one.before is None else _definitions(_text(store, one.before.oid))
-        after = _definitions(_text(store, one.after.oid))
+        before = {} if one.before is None else read(one.before.oid)
+        after = read(one.after.oid)
         if before is None or after is None:
             found.append(_Edits(one.path, is_all=True, names=frozenset()))
             continue
@@ -143,15 +150,13 @@ def _edits(store: ObjectStore, change: Change) -> list[_Edits]:
     return found
 
 
-def _gone(store: ObjectStore, change: Change) -> dict[str, str]:
+def _gone(read: _Read, change: Change) -> dict[str, str]:
     """Map each test that a change removes to the one that it adds with the same body, or to ""."""
     removed: dict[str, str] = {}
     added: dict[str, str] = {}
     for one in change.paths:
         if is_test_file(one.path):
-            before, after = (
-                {} if side is None else _definitions(_text(store, side.oid)) for side in (one.before, one.after)
-            )
+            before, after = ({} if side is None else read(side.oid) for side in (one.before, one.after))
             if before is not None and after is not None:
                 removed |= _bodies(one.path, before, after)
                 added |= _bodies(one.path, after, before)

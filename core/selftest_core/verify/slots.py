@@ -115,9 +115,9 @@ class Slot:
     def _move_to(self, tree: str) -> None:
         self._laid = ""
         self._check(self._call("read-tree", "--reset", "-u", tree), tree)
-        # Files that a test has changed, with the size and the times of before, are written anew.
-        self._check(self._call("update-index", "-q", "--really-refresh"), tree, may_fail=True)
-        self._check(self._call("checkout-index", "-q", "--all", "--force"), tree)
+        # Files that a test has changed, with the size and the times of before, are written anew. `-u` writes the index
+        # anew, too: without, git would compare the content of all files of the same instant as the index, each time.
+        self._check(self._call("checkout-index", "-q", "-u", "--all", "--force"), tree)
         self._check(self._call("clean", "-q", "-ffdx"), tree, may_fail=True)
         dirt = self._dirt()
         if dirt:
