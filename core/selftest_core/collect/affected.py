@@ -88,9 +88,7 @@ class AffectedFiles:
         found = {path: tuple(self._reasons(path, changes, modules)) for path in self._files}
         return {path: reasons for path, reasons in found.items() if reasons}
 
-    def _reasons(
-        self, path: str, changes: Mapping[str, str], modules: Mapping[str, tuple[str, ...]]
-    ) -> Iterator[str]:
+    def _reasons(self, path: str, changes: Mapping[str, str], modules: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         if path in changes:
             yield f"{path} {changes[path]}"
         for folder in reversed(PurePosixPath(path).parents):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import SelftestError, describe_error, describe_unexpected
 from selftest_core.verify.commands.setup import prepare
+from selftest_core.verify.order import Order
 from selftest_core.verify.runner import Collected, PytestProcess, collect_tests, run_tests
 from selftest_core.verify.slots import Slot, remove_tree
 from selftest_core.verify.verdicts import Execution, Result
@@ -95,15 +96,22 @@ class LocalVerifier:
             self._slots.put(slot)
 
     def run(
-        self, jobs: Sequence[tuple[Job, Sequence[str]]], on_run: Callable[[Job, str, Execution], None]
+        self, jobs: Sequence[tuple[Job, Sequence[str]]], on_run: Callable[[Job, str, Execution], None], order: Order
     ) -> Iterator[tuple[Job, Mapping[str, Execution]]]:
         """Run these tests of these jobs; yields each job as it ends. `on_run` is called from threads of its own."""
-        futures = [self._pool.submit(self._hold, job, tests, on_run) for job, tests in jobs]
-        for future, (job, _) in zip(futures, jobs, strict=True):
-            yield job, future.result()
+        left, taking = list(jobs), threading.Lock()
+
+        def hold_next() -> tuple[Job, Mapping[str, Execution]]:
+            # Chosen when there is a slot for it: what somebody looks at may have changed since.
+            with taking:
+                job, tests = left.pop(min(range(len(left)), key=lambda at: order.place_of(left[at][1])))
+            return job, self._hold(job, tests, on_run, order)
+
+        for future in [self._pool.submit(hold_next) for _ in jobs]:
+            yield future.result()
 
     def _hold(
-        self, job: Job, tests: Sequence[str], on_run: Callable[[Job, str, Execution], None]
+        self, job: Job, tests: Sequence[str], on_run: Callable[[Job, str, Execution], None], order: Order
     ) -> Mapping[str, Execution]:
         if self._is_stopped.is_set():
             return {}
@@ -113,7 +121,7 @@ class LocalVerifier:
             failure = prepare(slot, self._testing, self._is_stopped.is_set)
             if failure is not None:
                 return {test: Execution(Result.NOT_RUN, None, failure.output, failure.reason) for test in tests}
-            ran = self._run_in(slot, tests, lambda test, one: on_run(job, test, one))
+            ran = self._run_in(slot, tests, lambda test, one: on_run(job, test, one), order)
             self.processes += ran.processes
             return ran.runs
         except Exception as error:
@@ -140,5 +148,5 @@ class LocalVerifier:
     def _collect_in(self, slot: Slot, files: Sequence[str]) -> Collected:
         return collect_tests(slot, files, self._testing, self._is_stopped.is_set, self._start)
 
-    def _run_in(self, slot: Slot, tests: Sequence[str], on_run: Callable[[str, Execution], None]) -> Ran:
-        return run_tests(slot, tests, self._testing, on_run, self._is_stopped.is_set, self._start)
+    def _run_in(self, slot: Slot, tests: Sequence[str], on_run: Callable[[str, Execution], None], order: Order) -> Ran:
+        return run_tests(slot, tests, self._testing, on_run, self._is_stopped.is_set, self._start, order)

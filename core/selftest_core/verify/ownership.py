@@ -89,7 +89,9 @@ def find_owned(
         for edits in _edits(read, change):
             own.update(dict.fromkeys(test for test in by_file.get(edits.path, ()) if _is_edited(test, edits)))
         touched = {one.path: "changed" for one in change.paths if kind_of_path(one.path) is not Kind.DOCS}
-        affected = [test for path in files.by(touched) if path not in touched for test in by_file[path] if test not in own]
+        affected = [
+            test for path in files.by(touched) if path not in touched for test in by_file[path] if test not in own
+        ]
         found[change.oid] = Owned(tuple(own), tuple(affected), claimed, gone)
     return found
 

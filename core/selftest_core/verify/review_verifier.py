@@ -28,10 +28,12 @@ from selftest_core.verify.kept.results import Results
 from selftest_core.verify.kept.verification_file import keep_verification
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.sandbox import choose_isolation
+from selftest_core.verify.schedule import judge_tests
 from selftest_core.verify.verification import ReviewLine, verify_line
+from selftest_core.verify.verifier import Driver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from selftest_core.config import Config
@@ -124,7 +126,7 @@ class ReviewVerifier:
         is_kept_only: bool = False,
         tests: Sequence[str] = (),
         is_whole_suite: bool = False,
-        first: Collection[str] = (),
+        first: Callable[[], Sequence[str]] = tuple,
         on_owned: Callable[[Mapping[str, tuple[str, ...]]], None] = lambda _: None,
         on_kept: Callable[[str, str, Execution], None] = lambda _tree, _test, _run: None,
     ) -> Verification:
@@ -140,12 +142,7 @@ class ReviewVerifier:
         self._verifier.begin(is_stopped or threading.Event())
         if is_kept_only:
             reviewed = only_what_is_kept(self._engine, reviewed)
-        trees = {branch.agent: self._engine.store.tree_of(branch.tip) for branch in branches}
-        line = ReviewLine(self._engine, reviewed, trees)
-        tree = line.prefix(len(line.changes))
-        if tree != reviewed.line.tree:
-            detail = f"It was built as {tree}; the branch's is {reviewed.line.tree}."
-            raise RefusedError("The tree to be tested is not the branch's", detail, "Please report this.")
+        line = self._line(reviewed, branches)
         found = verify_line(
             self._engine, reviewed, line, evidence, self._verifier, self._results,
             on_progress, only=tests, is_whole_suite=is_whole_suite, first=first, on_owned=on_owned, on_kept=on_kept,
@@ -155,6 +152,33 @@ class ReviewVerifier:
             with contextlib.suppress(OSError):
                 keep_verification(self._home, found, self.isolation, time.monotonic() - begun)
         return found
+
+    def look(
+        self,
+        reviewed: Reviewed,
+        tests: Sequence[str],
+        on_progress: Callable[[Progress], None],
+        is_stopped: threading.Event,
+        on_kept: Callable[[str, str, Execution], None] = lambda _tree, _test, _run: None,
+    ) -> None:
+        """Run some tests on the candidate branch alone, red ones repeatedly: `verify` finds the results. Blocking.
+
+        Raises what `verify` raises.
+        """
+        self._verifier.begin(is_stopped)
+        self._line(reviewed, ())
+        tree = reviewed.line.tree
+        Driver(self._verifier, self._results, on_progress, on_kept).drive(judge_tests(tree, tests, "candidate"))
+
+    def _line(self, reviewed: Reviewed, branches: Iterable[Branch]) -> ReviewLine:
+        """Build the line, with its tree in the engine, which other engines of this review need not have."""
+        trees = {branch.agent: self._engine.store.tree_of(branch.tip) for branch in branches}
+        line = ReviewLine(self._engine, reviewed, trees)
+        tree = line.prefix(len(line.changes))
+        if tree != reviewed.line.tree:
+            detail = f"It was built as {tree}; the branch's is {reviewed.line.tree}."
+            raise RefusedError("The tree to be tested is not the branch's", detail, "Please report this.")
+        return line
 
 
 @contextlib.contextmanager

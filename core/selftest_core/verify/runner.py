@@ -5,6 +5,7 @@ A test that ends the process, hangs, or fills the disk costs itself: the tests a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -27,6 +28,7 @@ from selftest_core.verify.commands.contained import (
     place_of,
 )
 from selftest_core.verify.commands.junit import collect_reported, is_reported, run_reported
+from selftest_core.verify.order import Order
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
@@ -61,8 +63,12 @@ def run_tests(
     on_run: Callable[[str, Execution], None] = lambda _test, _run: None,
     should_stop: Callable[[], bool] = lambda: False,
     start: type[PytestProcess] | None = None,
+    order: Order | None = None,
 ) -> Ran:
-    """Run tests on the tree that is laid in the slot. Blocking; what `should_stop` ends is missing in the answer."""
+    """Run tests on the tree that is laid in the slot. Blocking; what `should_stop` ends is missing in the answer.
+
+    `order`: in which tests are wanted; the files of tests that did not begin yet follow it.
+    """
     if is_reported(testing.environment.command):
         reported = run_reported(slot, tests, testing, should_stop)
         for test, run in reported.items():
@@ -76,7 +82,7 @@ def run_tests(
             # What the last test did before it ended its process, to files or to ours, must not reach the next.
             slot.restore()
         processes += 1
-        found = (start or PytestProcess)(slot, left, testing, on_run, should_stop).hold()
+        found = (start or PytestProcess)(slot, left, testing, on_run, should_stop, order).hold()
         runs |= found
         if not found:
             break
@@ -124,10 +130,14 @@ class PytestProcess:
         testing: Testing,
         on_run: Callable[[str, Execution], None],
         should_stop: Callable[[], bool],
+        order: Order | None = None,
     ) -> None:
-        self._slot, self._tests, self._testing = slot, list(tests), testing
+        self._order = order or Order()
+        self._told_places = self._order.places()
+        self._slot, self._tests, self._testing = slot, self._order.sorted(tests), testing
         self._on_run, self._should_stop = on_run, should_stop
         self._results = slot.exchange / "results"
+        self._wishes = slot.exchange / "wishes"
         self._nonce = secrets.token_hex(8)
         self._unread = b""
         self._offset = 0
@@ -189,6 +199,8 @@ class PytestProcess:
         # Made and held by us: a test may remove it, or put a link to a file of ours in its place.
         self._results.unlink(missing_ok=True)
         self._source = os.open(self._results, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._wishes.unlink(missing_ok=True)
+        wishes = os.open(self._wishes, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND, 0o600)
         orders = slot.exchange / "orders.json"
         orders.write_text(
             json.dumps(
@@ -199,6 +211,7 @@ class PytestProcess:
                     "foreign": [] if self._testing.isolation.is_isolated else [str(self._testing.environment.checkout)],
                     "absent": list(self._absent),
                     "nonce": self._nonce,
+                    "wishes": str(self._wishes),
                 }
             )
         )
@@ -209,8 +222,9 @@ class PytestProcess:
         reader = threading.Thread(target=self._output.read, args=(process,), daemon=True)
         reader.start()
         try:
-            was_timeout = self._follow(process)
+            was_timeout = self._follow(process, wishes)
         finally:
+            os.close(wishes)
             process.end(grace=0)
             if not self._testing.isolation.is_isolated:
                 end_orphans(orders)
@@ -237,7 +251,7 @@ class PytestProcess:
             testing_plugin.VARIABLE: str(orders),
         }
 
-    def _follow(self, process: Running) -> bool:
+    def _follow(self, process: Running, wishes: int) -> bool:
         """Read results until the process ends; True where it was ended for taking too long."""
         last = time.monotonic()
         processes = ProcessLimit(process.pid)
@@ -247,6 +261,7 @@ class PytestProcess:
                 last = time.monotonic()
             if ended or self._should_stop():
                 return False
+            self._tell_order(wishes)
             if self._disk.is_passed() or processes.is_passed():
                 self._passed = self._disk.reason if self._disk.was_passed else processes.reason
                 return False
@@ -255,6 +270,15 @@ class PytestProcess:
             if time.monotonic() - last > patience:
                 return True
             time.sleep(_TICK)  # results are lines in a file, and no event exists for those on every system
+
+    def _tell_order(self, wishes: int) -> None:
+        """Tell the process that other tests are wanted first, where that has changed."""
+        places = self._order.places()
+        if places is not self._told_places:
+            self._told_places = places
+            wanted = [test for test in self._order.sorted(self._tests) if test in places and test not in self._found]
+            with contextlib.suppress(OSError):  # a full disk: the order stays
+                os.write(wishes, json.dumps(wanted).encode() + b"\n")
 
     def _read(self) -> bool:
         """Take in the whole lines that are new; True where a test has ended or begun."""

@@ -120,11 +120,11 @@ type _Task[T] = Generator[_Ask, Execution, T]
 
 
 def verify(
-    line: Line, suite: Sequence[str] = (), doubted: Collection[str] = (), urgent: Collection[str] = ()
+    line: Line, suite: Sequence[str] = (), doubted: Collection[str] = ()
 ) -> Generator[list[Job], Answers, Report]:
     """Verify a line; `suite`: tests that no change owns but that are to hold too.
 
-    `doubted`: tests that were flaky before, for which one green is not enough. `urgent`: tests to run first.
+    `doubted`: tests that were flaky before, for which one green is not enough.
     Yields waves of jobs, is sent for each job the run of each of its tests, and returns the report.
     """
     owners: dict[str, list[int]] = defaultdict(list)
@@ -135,7 +135,7 @@ def verify(
         owners.setdefault(test, [])
     memory: _Memory = {}
     candidate = line.prefix(len(line.items))
-    tests = sorted(owners, key=lambda test: test not in urgent)
+    tests = list(owners)
 
     afters = yield from _judge_all(candidate, tests, "candidate", memory)
     green = [test for test in tests if test in doubted and afters[test] is Verdict.GREEN]

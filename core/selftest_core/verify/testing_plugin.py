@@ -10,6 +10,8 @@ and appends JSON lines to `results`:
     {"foreign": [path]}                                  modules of the project that were not imported from its tree
     {"done": exit status}
 
+The file that the order `wishes` names, if any, gets lines of node ids to run before the others, the most wanted first.
+
 `tests` null runs everything. Files are collected whole and filtered here: one id that is missing must not stop the
 others. Paths in `absent` have no content here, such as submodules: lines say whether one was opened. A canary test of
 ours must fail; where it is reported as passed, somebody rewrites results.
@@ -37,7 +39,7 @@ _OPTIONS = {
 }  # fmt: skip
 
 # Taken before any code of the project runs, which could replace them.
-_write, _open, _dumps, _clock, _getpid = os.write, os.open, json.dumps, time.monotonic, os.getpid
+_write, _read, _open, _dumps, _clock, _getpid = os.write, os.read, os.open, json.dumps, time.monotonic, os.getpid
 
 
 def pytest_cmdline_main(config: Any) -> None:
@@ -74,6 +76,12 @@ class Testing:
         self._begun: dict[str, float] = {}
         self._name_of: dict[str, str] = {}
         self._nonce = orders.get("nonce", "")
+        self._wishes = (
+            _open(orders["wishes"], os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)) if "wishes" in orders else None
+        )
+        self._unread = b""
+        self._session: Any = None
+        self._finished = 0
 
     def _tell(self, **line: Any) -> None:
         # A child that a test forks must not write for its parent.
@@ -106,6 +114,7 @@ class Testing:
         if self._wanted is not None:
             chosen = [item for item in items if self._name_of[item.nodeid] in self._wanted]
             items[:] = chosen
+        self._session = session
         canary = _canary(session)
         if canary is not None:
             self._name_of[canary.nodeid] = CANARY
@@ -133,6 +142,29 @@ class Testing:
             ended=self._name_of.get(nodeid, nodeid), result=result, seconds=round(seconds, 4), output=_cut(output),
             absent=self._touched,
         )  # fmt: skip
+        self._finished += 1
+        self._follow_wishes(nodeid)
+
+    def _follow_wishes(self, nodeid: str) -> None:
+        """Move files of tests that are wanted before others, and did not begin yet, to the front."""
+        if self._wishes is None:
+            return
+        *lines, self._unread = (self._unread + _read(self._wishes, 1 << 20)).split(b"\n")
+        items = self._session.items
+        # The test after this one is fixed: fixtures that it shares are still there.
+        at = self._finished + 1
+        if not lines or at >= len(items) or items[self._finished - 1].nodeid != nodeid:
+            return
+        places = {test: place for place, test in enumerate(json.loads(lines[-1].decode()))}
+        groups: dict[str, list[Any]] = {self._file_of(items[at - 1]): []}
+        for item in items[at:]:
+            groups.setdefault(self._file_of(item), []).append(item)
+        begun, *others = groups.values()  # fixtures of a file are made once
+        others.sort(key=lambda group: min(places.get(self._name_of[item.nodeid], len(places)) for item in group))
+        items[at:] = [item for group in (begun, *others) for item in group]
+
+    def _file_of(self, item: Any) -> str:
+        return self._name_of[item.nodeid].partition("::")[0]
 
     def pytest_sessionfinish(self, session: Any, exitstatus: Any) -> None:
         """Say that nothing is missing."""

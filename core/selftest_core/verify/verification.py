@@ -18,6 +18,7 @@ from selftest_core.review.changes.kinds import Kind, kind_of_path
 from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
+from selftest_core.verify.order import Order
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
 from selftest_core.verify.runner import Collected
 from selftest_core.verify.schedule import TestReport
@@ -216,13 +217,13 @@ def verify_line(
     *,
     only: Sequence[str] = (),
     is_whole_suite: bool = False,
-    first: Collection[str] = (),
+    first: Callable[[], Sequence[str]] = tuple,
     on_owned: Callable[[Mapping[str, tuple[str, ...]]], None] = lambda _: None,
     on_kept: Callable[[str, str, Execution], None] = lambda _tree, _test, _run: None,
 ) -> Verification:
     """Verify the candidate of a review. `only`: node ids or files to restrict it to. Blocking.
 
-    `first`: changes whose tests are run before the others. `on_owned` is called once with the tests of each change;
+    `first`: gives the changes whose tests are run before the others, whenever it is asked. `on_owned` is called once with the tests of each change;
     `on_kept` with each result of earlier, by tree and test. Raises StoppedError, ToolError.
     """
     tree = line.prefix(len(line.changes))
@@ -242,10 +243,10 @@ def verify_line(
             replace(one, tests=tuple(test for test in one.tests if _is_named(test, keeps))) for one in line.items
         )
         suite = [test for test in suite if _is_named(test, keeps)]
-    on_owned({item.id: item.tests or owned[item.id].affected for item in line.items})
-    urgent = {test for item in line.items if item.id in first for test in item.tests}
-    driver = Driver(verifier, results, on_progress, on_kept)
-    report = driver.drive(schedule.verify(line, suite, results.flakes(), urgent))
+    tests_of = {item.id: item.tests or owned[item.id].affected for item in line.items}
+    on_owned(tests_of)
+    driver = Driver(verifier, results, on_progress, on_kept, Order(first, tests_of))
+    report = driver.drive(schedule.verify(line, suite, results.flakes()))
     results.purge((one.test, tree) for one in report.tests if one.after in _DOUBTFUL)
     return Verification(
         tree=tree,

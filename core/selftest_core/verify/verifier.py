@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
+from selftest_core.verify.order import Order
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:
@@ -52,9 +53,11 @@ class Verifier(Protocol):
         ...
 
     def run(
-        self, jobs: Sequence[tuple[Job, Sequence[str]]], on_run: Callable[[Job, str, Execution], None]
+        self, jobs: Sequence[tuple[Job, Sequence[str]]], on_run: Callable[[Job, str, Execution], None], order: Order
     ) -> Iterator[tuple[Job, Mapping[str, Execution]]]:
-        """Run these tests of these jobs; yields each job. `on_run` may be called from other threads.
+        """Run these tests of these jobs, as near to `order` as it can; yields each job, in any order.
+
+        `on_run` may be called from other threads.
 
         A job that cannot be run gives NOT_RUN with the reason; only a stop leaves tests out.
         """
@@ -81,7 +84,9 @@ class Driver:
         results: Results,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_kept: Callable[[str, str, Execution], None] = lambda _tree, _test, _run: None,
+        order: Order | None = None,
     ) -> None:
+        self._order = order or Order()
         self._verifier, self._results, self._on_progress, self._on_kept = verifier, results, on_progress, on_kept
         self._lock = threading.Lock()
         self.executions = self.from_cache = self._known = 0
@@ -112,7 +117,7 @@ class Driver:
             self._known += len(left)
             if left:
                 wanted.append((job, left))
-        for job, runs in self._verifier.run(wanted, self._take):
+        for job, runs in self._verifier.run(wanted, self._take, self._order):
             if not self._verifier.is_isolated:
                 self._keep(job, runs)
             for test, _ in job.runs:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.verify.order import Order
     from selftest_core.verify.runner import Collected
 
 TESTS_OF_AN_ITEM = 3
@@ -177,7 +178,7 @@ class ScriptedVerifier:
         raise NotImplementedError
 
     def run(
-        self, jobs: Sequence[tuple[Job, Sequence[str]]], on_run: Callable[[Job, str, Execution], None]
+        self, jobs: Sequence[tuple[Job, Sequence[str]]], on_run: Callable[[Job, str, Execution], None], order: Order
     ) -> Iterator[tuple[Job, Mapping[str, Execution]]]:
         """Answer these tests of these jobs."""
         for job, tests in jobs:

@@ -39,19 +39,27 @@ LIE = {"cat": Evidence(tests=(("tests/test_cat.py::test_f", True),))}
 class Open:
     """An open review that is verified in the background."""
 
-    def __init__(self, session: ReviewSession, environ: dict[str, str], settings: dict[str, str]) -> None:
+    def __init__(
+        self,
+        session: ReviewSession,
+        environ: dict[str, str],
+        settings: dict[str, str],
+        evidence: dict[str, Evidence],
+        quiet: float,
+    ) -> None:
         self.session = session
+        self._evidence = evidence
         self.seen: list[VerificationState] = []
         config = load_config(session.top, environ, {**settings, "verify_jobs": "2"})
         home = session.state.home
-        self.verifier = BackgroundVerifier(session.open_reader, session.top, home, config, environ, self.look, quiet=0)
+        self.verifier = BackgroundVerifier(session.open_reader, session.top, home, config, environ, self.look, quiet)
         self.want(session.state)
 
     def look(self) -> None:
         self.seen.append(self.verifier.state)
 
     def want(self, state: ReviewState) -> None:
-        self.verifier.want(Wanted(state.reviewed, state.kept_line, LIE, state.branches))
+        self.verifier.want(Wanted(state.reviewed, state.kept_line, self._evidence, state.branches))
 
     def decide(self, agent: str, decision: Decision) -> None:
         self.want(self.session.decide([self.oid(agent)], decision))
@@ -81,10 +89,12 @@ class Shop:
         self.slots = folder / "cache" / "selftest-tui" / "verify"
 
     @contextmanager
-    def reviewing(self, *agents: str, **settings: str) -> Iterator[Open]:
+    def reviewing(
+        self, *agents: str, evidence: dict[str, Evidence] = LIE, quiet: float = 0, **settings: str
+    ) -> Iterator[Open]:
         request = Request(targets=agents, base="main")
         with ReviewSession.open(request, self.repository.folder, self.environ, lambda _: None) as session:
-            one = Open(session, self.environ, settings)
+            one = Open(session, self.environ, settings, evidence, quiet)
             try:
                 yield one
             finally:
@@ -137,6 +147,26 @@ def test_it_follows_the_decisions_and_undo_costs_nothing(shop: Shop) -> None:
         why = {one.agent: ranked.why for ranked in one.session.state.plan.ranked for one in ranked.change.sources}
         assert "1 test fixed, verified" in why["ada"]
         assert "fixed" not in why["cat"], "what is claimed counts no more"
+
+
+def test_red_tests_do_not_wait_for_more_decisions(shop: Shop) -> None:
+    rate = "tests/test_common.py::test_rate"
+    evidence = {**LIE, "ada": Evidence(tests=(("tests/test_ada.py::test_f", True), (rate, True)))}
+    with shop.reviewing("ada", "bob", "cat", "eve", evidence=evidence, quiet=3600) as one:
+        one.verifier.start(TOLD)
+        one.until_done()
+        assert one.verdict("ada")[0] is Verified.FAILED
+        one.decide("eve", Decision.REVERT)
+        one.until(lambda state: state.phase is Phase.WAITING and one.verdict("ada")[0] is Verified.PASSED, "green")
+        assert not one.is_settled()
+        assert one.verdict("cat")[0] is Verified.FAILED
+        one.verifier.start(TOLD)
+        one.until_done()
+        assert one.verdict("ada") == (Verified.PASSED, ())
+        assert one.verdict("cat") == (Verified.FAILED, (Mark.LIAR,))
+        found = one.verifier.state.candidate
+        assert found is not None
+        assert found.from_cache >= 4, "what ran at once, and the test of the lie three times, is not run again"
 
 
 def test_it_goes_on_where_it_was_left(shop: Shop) -> None:

@@ -18,6 +18,7 @@ from selftest_core.run.crew.crew import LaunchError
 from selftest_core.verify.commands.junit import REPORT
 from selftest_core.verify.elsewhere.remote import FarSlot, RemoteVerifier, elsewhere_testing
 from selftest_core.verify.local import LocalVerifier
+from selftest_core.verify.order import Order
 from selftest_core.verify.schedule import Job
 from selftest_core.verify.verdicts import Result
 
@@ -100,7 +101,7 @@ def answers(verifier: Verifier, jobs: Sequence[tuple[Job, list[str]]]) -> dict[s
         with lock:
             told.append((job.purpose, test))
 
-    found = {job.purpose: dict(runs) for job, runs in verifier.run(jobs, tell)}
+    found = {job.purpose: dict(runs) for job, runs in verifier.run(jobs, tell, Order())}
     ran = ((branch, test) for branch, runs in found.items() for test, run in runs.items() if run.result in _RAN)
     assert sorted(told) == sorted(ran)
     return {branch: {test: (run.result, run.reason) for test, run in runs.items()} for branch, runs in found.items()}

@@ -14,6 +14,7 @@ import pytest
 
 from core.review.repositories import Repository
 from core.verify.desks import ISOLATIONS, NONE, SANDBOX, laid, with_pytest
+from selftest_core.verify.order import Order
 from selftest_core.verify.runner import collect_tests, run_tests
 from selftest_core.verify.verdicts import Execution, Result
 
@@ -151,6 +152,40 @@ def test_a_test_that_hangs_costs_itself(tmp_path: Path, repository: Repository, 
         zip(tests, (Result.PASSED, Result.TIMEOUT, Result.PASSED), strict=True)
     )
     assert ran.runs[tests[1]].reason == "did not end within 5 s"
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS, ids=lambda one: one.kind)
+def test_files_that_are_wanted_meanwhile_are_run_before_others(
+    tmp_path: Path, repository: Repository, isolation: Isolation
+) -> None:
+    # It goes on once the new order has reached the process, so that no time matters.
+    waits = """
+import json, os, time
+def test_one(): pass
+def test_two():
+    with open(os.environ["SELFTEST_VERIFY"]) as file:
+        wishes = json.load(file)["wishes"]
+    while not os.stat(wishes).st_size:
+        time.sleep(0.01)
+"""
+    plain = "def test_it(): pass\ndef test_too(): pass\n"
+    files = {"test_a.py": waits, **{f"test_{name}.py": plain for name in "bcde"}}
+    tests = ["test_a.py::test_one", "test_a.py::test_two"]
+    tests += [f"test_{name}.py::{test}" for name in "bcde" for test in ("test_it", "test_too")]
+    told: list[str] = []
+    first: list[tuple[str, ...]] = [()]
+
+    def take(test: str, _: Execution) -> None:
+        told.append(test)
+        first[0] = first[0] or ("d", "e")
+
+    order = Order(lambda: first[0], {name: (f"test_{name}.py::test_too",) for name in "de"})
+    with laid(tmp_path, repository, files) as slot:
+        run_tests(slot, tests, with_pytest(repository.folder, isolation), take, order=order)
+    assert sorted(told) == sorted(tests)
+    at = [told.index(f"test_{name}.py::test_it") for name in "dec"]
+    assert at == sorted(at), told
+    assert all(told.index(f"test_{name}.py::test_too") == told.index(f"test_{name}.py::test_it") + 1 for name in "bcde")
 
 
 @pytest.mark.skipif(not SANDBOX.is_isolated, reason=SANDBOX.reason)

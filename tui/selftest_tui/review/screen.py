@@ -109,6 +109,7 @@ class ReviewScreen(ReviewActions):
         self.show_state()
         self.run_worker(self._open, group="open")  # type: ignore[arg-type]  # its type admits no coroutine function
         self.set_interval(SECONDS_BETWEEN_LOOKS, self._look)
+        self.watch(self.table, "scroll_y", self._on_scrolled, init=False)
 
     def on_unmount(self) -> None:
         """Close the session; all decisions are in its log."""
@@ -312,6 +313,11 @@ class ReviewScreen(ReviewActions):
         if not self._is_quick:
             self.show_frame()
         self.pane.follow()
+
+    def _on_scrolled(self) -> None:
+        """Verify first what is on the screen now."""
+        if self.feed.verification is not None and self.feed.verification.is_active:
+            self.want_first()
 
     def on_line_opened(self) -> None:
         """Act on a click as on Enter."""

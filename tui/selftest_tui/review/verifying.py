@@ -115,13 +115,17 @@ class ReviewVerifying(ReviewMoves):
             verifier.pause()
 
     def want_verified(self, state: ReviewState) -> None:
-        """Tell the verifier of a newer state. What is on the screen comes first, then what is undecided."""
+        """Tell the verifier of a newer state."""
+        self.want_first()
+        self.feed.verifier.want(Wanted(state.reviewed, state.kept_line, state.evidence, state.branches))
+
+    def want_first(self) -> None:
+        """Tell the verifier what to verify first: what is on the screen, then what is undecided."""
         lines = self.table.shown.lines
         top = self.table.scroll_offset.y
         seen = [line.oid for line in lines[top : top + self.table.page] if isinstance(line, ReviewRow)]
         opens = [row.oid for row in self.rows if row.is_open]
-        first = tuple(dict.fromkeys((*seen, *opens)))
-        self.feed.verifier.want(Wanted(state.reviewed, state.kept_line, state.evidence, state.branches, first))
+        self.feed.verifier.look_at(tuple(dict.fromkeys((*seen, *opens))))
 
     # looking
 

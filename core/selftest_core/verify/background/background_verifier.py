@@ -1,11 +1,13 @@
 """Verification of an open review in a thread of its own, while decisions are made. No decision waits for it.
 
     want            the review as it is now, after each act
+    look_at         the changes to verify before the others, also of what runs already
     start           begin to verify; `pause`, `go_on`, `cancel`, `close`
     state           all that is known, a frozen value; `on_change` is called when there is a newer one
 
 The candidate is verified first, then what would be published, where nothing is undecided or it was asked for. After a
-decision it waits until no other came for `QUIET` seconds. A line that no decision leads to any more is dropped: its
+decision the red tests and those of dependents are run at once; the rest waits until no other decision came for `QUIET`
+seconds. A line that no decision leads to any more is dropped: its
 processes end, and the results that it had are kept. Nothing runs before `start`, here or in an earlier session of the
 same review: that is noted in `verification.json` beside the review's log, with the isolation that the user was told of.
 """
@@ -26,6 +28,7 @@ from selftest_core.journal import unwritten
 from selftest_core.review.apply_decisions import only_kept
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.evidence import write_verified
+from selftest_core.verify.background.at_once import tests_at_once
 from selftest_core.verify.background.first_verdicts import FirstVerdicts
 from selftest_core.verify.background.note import Started, forget_start, read_start, write_start
 from selftest_core.verify.review_verifier import ReviewVerifier
@@ -97,13 +100,12 @@ class VerificationState:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A review to verify. `kept`: what would be published; `first`: ids of changes to verify before the others."""
+    """A review to verify. `kept`: what would be published."""
 
     reviewed: Reviewed
     kept: Line
     evidence: Mapping[str, Evidence]
     branches: Sequence[Branch]
-    first: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ class _Task:
     wanted: Wanted
     is_of_kept: bool
     is_whole_suite: bool
+    at_once: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
+    """Only these tests, by change; empty: all."""
 
     @property
     def key(self) -> tuple[str, bool]:
@@ -147,6 +151,9 @@ class BackgroundVerifier:
         self._verifier: ReviewVerifier | None = None
         self._finished: dict[tuple[str, bool], Verification] = {}
         self._first: FirstVerdicts | None = None
+        self._looked_at: tuple[str, ...] = ()
+        self._last: tuple[Reviewed, Verification] | None = None
+        self._last_at_once = ""
         self._told = 0.0
         self.state = VerificationState()
 
@@ -166,6 +173,11 @@ class BackgroundVerifier:
             if running is not None and running.reviewed.line.tip not in _lines(wanted):
                 self._stop.set()
             self._changed.notify_all()
+
+    def look_at(self, oids: tuple[str, ...]) -> None:
+        """Verify these changes before the others, the first one first, from now on."""
+        if oids != self._looked_at:
+            self._looked_at = oids
 
     def start(self, started: Started) -> None:
         """Begin to verify, or go on, with what the user was told. Raises OSError where that cannot be noted."""
@@ -220,7 +232,7 @@ class BackgroundVerifier:
                 self._release()
                 continue
             try:
-                self._verify(task)
+                self._look(task) if task.at_once else self._verify(task)
             except StoppedError:
                 continue
             except Exception as error:
@@ -235,11 +247,16 @@ class BackgroundVerifier:
             while not self._is_closed:
                 if self._started is None and self._verifier is not None:
                     return True
-                task = self._task()
+                task, seconds = self._task(), self._due - time.monotonic()
+                at_once = None if task is None or seconds <= 0 else self._at_once(task)
                 if task is None or self._is_paused:
                     self._tell_rest()
                     self._changed.wait()
-                elif (seconds := self._due - time.monotonic()) > 0:
+                elif at_once is not None:
+                    self._stop = threading.Event()
+                    self._running = at_once
+                    return True
+                elif seconds > 0:
                     if self.state.phase is not Phase.WAITING:
                         self._tell(phase=Phase.WAITING)
                     self._changed.wait(seconds)
@@ -266,6 +283,14 @@ class BackgroundVerifier:
                 return task
         return None
 
+    def _at_once(self, task: _Task) -> _Task | None:
+        """The part of the candidate that need not wait for more decisions; None where there is none, or it was run."""
+        if self._last is None or task.is_of_kept or task.reviewed.line.tip == self._last_at_once:
+            return None
+        before, found = self._last
+        tests = tests_at_once(before, found.items, task.reviewed)
+        return replace(task, at_once=tests) if tests else None
+
     def _tell_rest(self) -> None:
         """Tell why nothing runs."""
         if self._started is None:
@@ -274,6 +299,16 @@ class BackgroundVerifier:
             phase = Phase.PAUSED if self._is_paused else Phase.DONE
         if phase is not self.state.phase:
             self._tell(phase=phase, seconds_left=None)
+
+    def _look(self, task: _Task) -> None:
+        self._last_at_once = task.reviewed.line.tip
+        self._tell(phase=Phase.RUNNING, is_of_kept=False, done=0, known=0, seconds_left=None, error=None)
+        verifier = self._opened()
+        first = self._first = FirstVerdicts(task.reviewed.line.tree, dict(self.state.items))
+        first.own(task.at_once)
+        tests = dict.fromkeys(test for names in task.at_once.values() for test in names)
+        verifier.look(task.reviewed, list(tests), self._on_progress, self._stop, self._on_kept)
+        self._tell(items=dict(first.items))
 
     def _verify(self, task: _Task) -> None:
         self._tell(
@@ -284,9 +319,11 @@ class BackgroundVerifier:
         first = self._first = FirstVerdicts(task.reviewed.line.tree, {} if task.is_of_kept else dict(self.state.items))
         verification = verifier.verify(
             task.reviewed, task.wanted.evidence, task.wanted.branches, self._on_progress, self._stop,
-            is_whole_suite=task.is_whole_suite, first=task.wanted.first, on_owned=first.own, on_kept=self._on_kept,
+            is_whole_suite=task.is_whole_suite, first=lambda: self._looked_at, on_owned=first.own,
+            on_kept=self._on_kept,
         )  # fmt: skip
         if not task.is_of_kept:
+            self._last = task.reviewed, verification
             write_verified(self._home, _fixed(task.reviewed, verification))
         with self._changed:
             self._finished[task.key] = verification

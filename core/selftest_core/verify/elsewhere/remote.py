@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from selftest_core.config import Config
     from selftest_core.verify.elsewhere.host_agent import Ended
+    from selftest_core.verify.order import Order
     from selftest_core.verify.runner import Collected, Ran
     from selftest_core.verify.verdicts import Execution
 
@@ -229,8 +230,8 @@ class RemoteVerifier(LocalVerifier):
     def _collect_in(self, slot: Slot, files: Sequence[str]) -> Collected:
         return self._tried(slot, lambda: super(RemoteVerifier, self)._collect_in(slot, files))
 
-    def _run_in(self, slot: Slot, tests: Sequence[str], on_run: Callable[[str, Execution], None]) -> Ran:
-        return self._tried(slot, lambda: super(RemoteVerifier, self)._run_in(slot, tests, on_run))
+    def _run_in(self, slot: Slot, tests: Sequence[str], on_run: Callable[[str, Execution], None], order: Order) -> Ran:
+        return self._tried(slot, lambda: super(RemoteVerifier, self)._run_in(slot, tests, on_run, order))
 
     def _tried[T](self, slot: Slot, work: Callable[[], T]) -> T:
         """Do a job; where its host or mngr fails, once more at the next place."""
