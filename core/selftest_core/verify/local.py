@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import SelftestError, describe_error, describe_unexpected
 from selftest_core.verify.commands.setup import prepare
-from selftest_core.verify.order import Order
 from selftest_core.verify.runner import Collected, PytestProcess, collect_tests, run_tests
 from selftest_core.verify.slots import Slot, remove_tree
 from selftest_core.verify.verdicts import Execution, Result
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from selftest_core.git.command import Git
     from selftest_core.verify.environment import Testing
     from selftest_core.verify.runner import Ran
-    from selftest_core.verify.schedule import Job
+    from selftest_core.verify.schedule import Job, Order
 
 
 def jobs_of(config: Config, wanted: int | None = None) -> int:

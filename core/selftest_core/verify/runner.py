@@ -28,7 +28,7 @@ from selftest_core.verify.commands.contained import (
     place_of,
 )
 from selftest_core.verify.commands.junit import collect_reported, is_reported, run_reported
-from selftest_core.verify.order import Order
+from selftest_core.verify.schedule import Order
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:

@@ -37,6 +37,8 @@ MANY, MANY_PART = 10, 0.3
 SAMPLE = 3
 ALONE = -1
 """The number of a run without other tests, in `Job.runs`."""
+_LAST = 1 << 30
+"""The place of a test that nobody waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,40 @@ class Job:
     tree: str
     runs: tuple[tuple[str, int], ...]
     purpose: str
+
+
+class Order:
+    """The order in which tests are wanted, which may change while they run. Safe to use from any thread.
+
+    `first`: gives the ids of changes, the most wanted first; `tests`: the tests of each change.
+    """
+
+    def __init__(
+        self, first: Callable[[], Sequence[str]] = tuple, tests: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        self._first, self._tests = first, tests or {}
+        self._made: tuple[Sequence[str], Mapping[str, int]] = ((), {})
+
+    def places(self) -> Mapping[str, int]:
+        """Return the places of the tests that are wanted before all others; the same object while nothing changes."""
+        first, made = self._first(), self._made
+        if first is not made[0]:
+            found: dict[str, int] = {}
+            for place, oid in enumerate(first):
+                for test in self._tests.get(oid, ()):
+                    found.setdefault(test, place)
+            self._made = made = first, found
+        return made[1]
+
+    def sorted(self, tests: Iterable[str]) -> list[str]:
+        """Sort tests; those of one place stay as they are."""
+        places = self.places()
+        return sorted(tests, key=lambda test: places.get(test, _LAST))
+
+    def place_of(self, tests: Iterable[str]) -> int:
+        """Return the place of a job with these tests: that of its most wanted one."""
+        places = self.places()
+        return min((places.get(test, _LAST) for test in tests), default=_LAST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,9 @@ from selftest_core.review.changes.kinds import Kind, kind_of_path
 from selftest_core.review.pull_request import VerifiedTests
 from selftest_core.review.resolutions import answers_of
 from selftest_core.verify import schedule
-from selftest_core.verify.order import Order
 from selftest_core.verify.ownership import Owned, changes_judge, files_with_tests, find_owned
 from selftest_core.verify.runner import Collected
-from selftest_core.verify.schedule import TestReport
+from selftest_core.verify.schedule import Order, TestReport
 from selftest_core.verify.verdicts import Effect, Verdict
 from selftest_core.verify.verifier import Driver, stopped
 
@@ -223,8 +222,9 @@ def verify_line(
 ) -> Verification:
     """Verify the candidate of a review. `only`: node ids or files to restrict it to. Blocking.
 
-    `first`: gives the changes whose tests are run before the others, whenever it is asked. `on_owned` is called once with the tests of each change;
-    `on_kept` with each result of earlier, by tree and test. Raises StoppedError, ToolError.
+    `first`: gives the changes whose tests are run before the others, whenever it is asked. `on_owned` is called once
+    with the tests of each change; `on_kept` with each result of earlier, by tree and test. Raises StoppedError,
+    ToolError.
     """
     tree = line.prefix(len(line.changes))
     processes, checkouts = verifier.processes, verifier.checkouts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
-from selftest_core.verify.order import Order
+from selftest_core.verify.schedule import Order
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:

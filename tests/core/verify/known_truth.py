@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_core.verify.order import Order
     from selftest_core.verify.runner import Collected
+    from selftest_core.verify.schedule import Order
 
 TESTS_OF_AN_ITEM = 3
 FIGURES = {"executions": 243, "processes": 45, "checkouts": 30}

@@ -18,8 +18,7 @@ from selftest_core.run.crew.crew import LaunchError
 from selftest_core.verify.commands.junit import REPORT
 from selftest_core.verify.elsewhere.remote import FarSlot, RemoteVerifier, elsewhere_testing
 from selftest_core.verify.local import LocalVerifier
-from selftest_core.verify.order import Order
-from selftest_core.verify.schedule import Job
+from selftest_core.verify.schedule import Job, Order
 from selftest_core.verify.verdicts import Result
 
 if TYPE_CHECKING:

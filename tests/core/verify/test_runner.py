@@ -14,8 +14,8 @@ import pytest
 
 from core.review.repositories import Repository
 from core.verify.desks import ISOLATIONS, NONE, SANDBOX, laid, with_pytest
-from selftest_core.verify.order import Order
 from selftest_core.verify.runner import collect_tests, run_tests
+from selftest_core.verify.schedule import Order
 from selftest_core.verify.verdicts import Execution, Result
 
 if TYPE_CHECKING:

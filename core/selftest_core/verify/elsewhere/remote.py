@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from selftest_core.config import Config
     from selftest_core.verify.elsewhere.host_agent import Ended
-    from selftest_core.verify.order import Order
     from selftest_core.verify.runner import Collected, Ran
+    from selftest_core.verify.schedule import Order
     from selftest_core.verify.verdicts import Execution
 
 MODAL = "modal"
