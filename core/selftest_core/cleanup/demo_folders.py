@@ -1,4 +1,4 @@
-"""Folders of demos: claim one, find them, end everything that runs in one, and remove it.
+"""Folders of demos and of end-to-end tests: claim one, find them, end everything that runs in one, and remove it.
 
 A demo's folder has a marker that its process keeps locked (`flock`) as long as it runs. The kernel releases the lock
 however the process ends, kill -9 included, and never confuses it with a later process of the same number. The marker
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PREFIX = "selftest-demo-"
+TEST_PREFIX = "selftest-e2e-"
+_OWNERS = {PREFIX: "a demo", TEST_PREFIX: "an end-to-end test"}
 MARKER = ".selftest-demo"
 _SOCKET_LIMIT = 100
 """Most bytes of a Unix socket's path on every system (Linux 107, macOS 103), with a margin."""
@@ -55,18 +57,19 @@ class DemoFolder:
 
 
 class Claim:
-    """A new demo folder, locked until `release` or until this process ends."""
+    """A new folder, locked until `release` or until this process ends. Only a demo's has a note in the state folder."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_folder(environ))).resolve()
+    def __init__(self, environ: Mapping[str, str], prefix: str = PREFIX) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=_short_folder(environ))).resolve()
         self._note = _notes(environ) / self.path.name
         self._lock = os.open(self.path / f"{MARKER}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._write(is_kept=False)
         (self.path / f"{MARKER}.new").rename(self.path / MARKER)
-        with contextlib.suppress(OSError):  # a read-only state folder: the name in the temporary folder is enough
-            self._note.parent.mkdir(parents=True, exist_ok=True)
-            self._note.write_text(str(self.path), encoding="utf-8")
+        if prefix == PREFIX:
+            with contextlib.suppress(OSError):  # a read-only state folder: the name in the temporary folder is enough
+                self._note.parent.mkdir(parents=True, exist_ok=True)
+                self._note.write_text(str(self.path), encoding="utf-8")
 
     def keep(self) -> None:
         """Keep the folder after this process, until `sweep` removes it."""
@@ -107,7 +110,8 @@ def forget(environ: Mapping[str, str], path: Path) -> None:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    yield from _short_folder(environ).glob(f"{PREFIX}*")
+    for prefix in _OWNERS:
+        yield from _short_folder(environ).glob(f"{prefix}*")
     for note in _notes(environ).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, UnicodeDecodeError):  # removed meanwhile, or no note of ours
             path = Path(note.read_text(encoding="utf-8"))
@@ -121,7 +125,7 @@ def _read(path: Path) -> DemoFolder | None:
     """Read the demo folder at a path; None if it is not one of this user."""
     try:
         about = path.lstat()
-        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or not path.name.startswith(PREFIX):
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or not path.name.startswith(tuple(_OWNERS)):
             return None
         marker = os.open(path / MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -201,7 +205,8 @@ def leftovers(environ: Mapping[str, str]) -> tuple[Leftover, ...]:
     for folder in demo_folders(environ):
         if not folder.is_live:
             running = len(processes_of(folder.path))
-            what = "a demo kept with --keep" if folder.is_kept else f"a demo whose process ({folder.pid}) was killed"
+            owner = next(owner for prefix, owner in _OWNERS.items() if folder.path.name.startswith(prefix))
+            what = f"{owner} kept on request" if folder.is_kept else f"{owner} whose process ({folder.pid}) was killed"
             processes = f"{running} process{'' if running == 1 else 'es'} still running"
             found.append(Leftover(folder, f"{folder.path}: {what}, {processes}"))
     return tuple(found)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from selftest_core.tools import process
 from selftest_core.tools import process_groups as groups
 from selftest_core.tools.process_table import process_reader
-from selftest_recorder.e2e.results import Line, Result, masked, shown
+from selftest_recorder.e2e.results import Result, masked, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from selftest_recorder.e2e.results import Stream
+    from selftest_recorder.e2e.results import Piece, Stream
     from selftest_recorder.e2e.transcript import CommandTranscript
 
 LIMIT = 8 * 1024 * 1024
@@ -175,18 +175,15 @@ class Command:
 
     def _made(self, exit_status: int) -> Result:
         kept = self._kept
-        return Result(
-            self.text, exit_status, kept.lines(), kept.text("stdout"), kept.text("stderr"),
-            time.monotonic() - self._began, kept.left_out,
-        )  # fmt: skip
+        return Result(self.text, exit_status, kept.pieces(), time.monotonic() - self._began, kept.left_out)
 
 
 class _Kept:
     """What is kept of the outputs: the beginning and the end, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._head: list[tuple[Stream, bytes]] = []
-        self._tail: deque[tuple[Stream, bytes]] = deque()
+        self._head: list[Piece] = []
+        self._tail: deque[Piece] = deque()
         self._head_size = self._tail_size = 0
         self.left_out = 0
 
@@ -205,26 +202,15 @@ class _Kept:
 
     def has(self, wanted: bytes) -> bool:
         """Return True if a text is in one of the outputs."""
-        return any(wanted in self._bytes(stream) for stream in ("stdout", "stderr"))
+        pieces = self.pieces()
+        return any(wanted in b"".join(data for of, data in pieces if of == stream) for stream in ("stdout", "stderr"))
 
-    def text(self, stream: Stream) -> str:
-        """Return the text of one output."""
-        return self._bytes(stream).decode("utf-8", "replace")
-
-    def lines(self) -> tuple[Line, ...]:
-        """Return the lines of both, each where it ended."""
-        begun: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
-        found: list[Line] = []
-        for stream, data in (*self._head, *self._tail):
-            *whole, begun[stream] = (begun[stream] + data).split(b"\n")
-            found += [Line(stream, line.decode("utf-8", "replace").removesuffix("\r")) for line in whole]
-        found += [Line(stream, rest.decode("utf-8", "replace")) for stream, rest in begun.items() if rest]
-        return tuple(found)
-
-    def _bytes(self, stream: Stream) -> bytes:
-        note = [f"\n[{self.left_out:,} bytes are left out]\n".encode()] if self.left_out else []
-        parts = [data for of, data in self._head if of == stream]
-        return b"".join([*parts, *note, *(data for of, data in self._tail if of == stream)])
+    def pieces(self) -> tuple[Piece, ...]:
+        """Return what is kept, with a note where something is left out."""
+        if not self.left_out:
+            return (*self._head, *self._tail)
+        note = f"\n[{self.left_out:,} bytes are left out]\n".encode()
+        return (*self._head, ("stdout", note), *self._tail)
 
 
 @contextlib.contextmanager

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from selftest_core.config import Config
     from selftest_core.tutorial.tutorial import Tutorial
     from selftest_recorder.e2e.results import Result
     from selftest_recorder.e2e.session import Session
@@ -123,6 +124,11 @@ class EndToEnd:
     def environment(self) -> dict[str, str]:
         """The environment of commands. A test may change it."""
         return self.isolation.environment
+
+    @property
+    def home(self) -> Path:
+        """The HOME of commands."""
+        return self.isolation.home
 
     @property
     def repository(self) -> Path:
@@ -226,10 +232,12 @@ class EndToEnd:
     def close(self, *, keep: bool = False) -> None:
         """End all commands, and everything that they started in the isolated environment, unless it is kept."""
         problems: tuple[str, ...] = ()
-        for command in self._commands:
-            command.end()
+        if not keep:
+            for command in self._commands:
+                command.end()
         if "isolation" in self.__dict__:
             if keep:
+                self.isolation.keep()
                 self._record(KEPT, str(self.isolation.root))
             else:
                 problems = self.isolation.end()
@@ -243,8 +251,12 @@ class EndToEnd:
         transcript.comment(f"test: {self._test}", make_secrets((), ()))
         return transcript
 
+    @cached_property
+    def _config(self) -> Config:
+        return load_config(self._path.parent, os.environ)
+
     def _secrets(self, environment: Mapping[str, str]) -> Secrets:
-        config = load_config(self._path.parent, os.environ)
+        config = self._config
         named = {*config.env, *config.mask_env}
         values = [
             value for variables in (os.environ, environment) for name, value in variables.items()

@@ -159,10 +159,13 @@ class TextExpectation:
         """Expect exactly this text."""
         __tracebackhide__ = True
         if self._text != expected:
-            lines = difflib.unified_diff(
-                expected.splitlines(), self._text.splitlines(), "expected", "found", lineterm="", n=2
+            before, after = expected.splitlines(), self._text.splitlines()
+            lines = list(difflib.unified_diff(before, after, "expected", "found", lineterm="", n=2))
+            # Texts that differ in their line ends alone have no lines that differ.
+            told = (
+                f":\n{shown_text('\n'.join(lines))}" if lines else f": {expected!r} was expected, {self._text!r} found"
             )
-            self._fail(f"differs:\n{shown_text('\n'.join(lines)) if expected.strip() else ''}")
+            self._fail(f"differs{told}")
         return self
 
     def to_be_empty(self) -> Self:
@@ -187,7 +190,7 @@ class TextExpectation:
         __tracebackhide__ = True
         if isinstance(self._text, Output):
             result = self._text.result
-            name = "stderr" if self._text == result.errors != result.out else "stdout"
+            name = "stderr" if self._text == result.stderr != result.stdout else "stdout"
             raise AssertionError(f"{name} {masked(says)}\n{shown(result)}")
         raise AssertionError(f"the text {masked(says)}; it is:\n{shown_text(self._text)}")
 

@@ -1,7 +1,7 @@
 """Isolation of a test: a HOME, an mngr host folder, a tmux server, a temporary folder and a git repository of its own.
 
 Its environment is made from nothing but PATH: neither the user's settings nor their keys are in it, and mngr has only
-the local backend until a test names others. Sockets need short paths, hence a folder below /tmp.
+the local backend until a test names others. `selftest-tui sweep` removes what a killed test left, as it does for demos.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from selftest_core.cleanup.demo_folders import end_world, host_dir_of, tmux_dir_of
+from selftest_core.cleanup.demo_folders import TEST_PREFIX, Claim, end_world, host_dir_of, tmux_dir_of
 from selftest_core.tools import process
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ class Isolation:
     """The private folders of one test. Attaches of its mngr are recorded into `recordings`."""
 
     def __init__(self, recordings: Path) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="st-e2e-", dir="/tmp" if Path("/tmp").is_dir() else None))
+        self._claim = Claim(os.environ, TEST_PREFIX)
+        self.root = self._claim.path
         self.home = self.root / "h"
         self.repository = self.root / "r"
         self._profile = host_dir_of(self.root) / "profiles" / _PROFILE
@@ -71,7 +71,14 @@ class Isolation:
 
     def end(self) -> tuple[str, ...]:
         """End all processes that were started here and remove the folder; return messages about what failed."""
-        return end_world(self.root)
+        problems = end_world(self.root)
+        self._claim.release()
+        return problems
+
+    def keep(self) -> None:
+        """Keep everything until `selftest-tui sweep`."""
+        self._claim.keep()
+        self._claim.release()
 
     def _make_repository(self) -> None:
         self.repository.mkdir()

@@ -6,6 +6,7 @@ Secrets are masked in what is shown, never in what a test reads.
 from __future__ import annotations
 
 import json
+from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
 from selftest_core.conversation.conversation import harmless
@@ -13,11 +14,12 @@ from selftest_core.frozen import dataclass
 from selftest_recorder.onhost.masking import USUAL_PATTERNS, Masker, make_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
 
     from selftest_recorder.onhost.masking import Secrets
 
 type Stream = Literal["stdout", "stderr"]
+type Piece = tuple[Stream, bytes]
 
 PREFIXES: dict[Stream, str] = {"stdout": "  ", "stderr": "! "}
 """Beginnings of lines in transcripts and failures; of a command "$ ", of a comment "# ", of an exit status "? "."""
@@ -48,28 +50,42 @@ class Output(str):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A command that ended. `exit_status` is negative for a signal. `lines`: both outputs, as they came.
+    """A command that ended. `exit_status` is negative for a signal. `pieces`: both outputs, as they came.
 
     `left_out`: bytes of output beyond the limit, which are missing in the middle; undecodable bytes are replaced.
     """
 
     command: str
     exit_status: int
-    lines: tuple[Line, ...]
-    out: str
-    errors: str
+    pieces: tuple[Piece, ...]
     seconds: float
     left_out: int = 0
 
     @property
     def stdout(self) -> Output:
         """Its output."""
-        return Output(self.out, self)
+        return Output(self._text("stdout"), self)
 
     @property
     def stderr(self) -> Output:
         """Its errors."""
-        return Output(self.errors, self)
+        return Output(self._text("stderr"), self)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines of both outputs in the order in which they ended."""
+        return tuple(self.iterate_lines())
+
+    def iterate_lines(self) -> Iterator[Line]:
+        """Iterate over `lines`: there may be millions."""
+        begun: dict[Stream, bytes] = dict.fromkeys(PREFIXES, b"")
+        for stream, data in self.pieces:
+            *whole, begun[stream] = (begun[stream] + data).split(b"\n")
+            for line in whole:
+                yield Line(stream, line.decode("utf-8", "replace").removesuffix("\r"))
+        for stream, rest in begun.items():
+            if rest:
+                yield Line(stream, rest.decode("utf-8", "replace"))
 
     @property
     def ok(self) -> bool:
@@ -78,14 +94,17 @@ class Result:
 
     def json(self) -> Any:
         """Parse stdout as one JSON document. Raises AssertionError that shows the command."""
-        return self._parsed(self.out)
+        return self._parsed(self.stdout)
 
     def json_lines(self) -> list[Any]:
         """Parse stdout as JSON Lines; empty lines are skipped. Raises AssertionError that shows the command."""
-        return [self._parsed(line) for line in self.out.splitlines() if line.strip()]
+        return [self._parsed(line) for line in self.stdout.splitlines() if line.strip()]
 
     def __repr__(self) -> str:
         return f"\n{shown(self)}\n"
+
+    def _text(self, stream: Stream) -> str:
+        return b"".join(data for of, data in self.pieces if of == stream).decode("utf-8", "replace")
 
     def _parsed(self, text: str) -> Any:
         __tracebackhide__ = True
@@ -107,9 +126,8 @@ def masked(text: str) -> str:
 
 def shown(result: Result) -> str:
     """Format a result as in a transcript: command, both outputs (head and tail of each), and the exit status."""
-    kept = _shortened(result.lines)
     lines = [f"$ {line}" for line in result.command.splitlines()]
-    lines += [f"{PREFIXES[line.stream]}{cut(line.text)}" if isinstance(line, Line) else line for line in kept]
+    lines += _shortened(result.iterate_lines())
     if result.left_out:
         lines.append(f"# {result.left_out:,} bytes of output are left out")
     return masked("\n".join([*lines, f"? {result.exit_status}"]))
@@ -128,20 +146,21 @@ def cut(line: str) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
 
 
-def _shortened(lines: Sequence[Line]) -> Iterable[Line | str]:
-    """Yield head and tail of each stream, in the order of both, with a note where lines are left out."""
-    numbers: dict[str, list[int]] = {"stdout": [], "stderr": []}
+def _shortened(lines: Iterable[Line]) -> Iterator[str]:
+    """Format head and tail of each stream, in the order of both, with a note where lines are left out."""
+    heads: dict[Stream, list[tuple[int, Line]]] = {stream: [] for stream in PREFIXES}
+    tails: dict[Stream, deque[tuple[int, Line]]] = {stream: deque(maxlen=TAIL) for stream in PREFIXES}
+    count = 0
     for number, line in enumerate(lines):
-        numbers[line.stream].append(number)
-    hidden = {number for of_stream in numbers.values() for number in of_stream[HEAD:-TAIL]}
-    run = 0
-    for number, line in enumerate(lines):
-        if number in hidden:
-            run += 1
-            continue
-        if run:
-            yield f"# … {run:,} lines …"
-        run = 0
-        yield line
-    if run:
-        yield f"# … {run:,} lines …"
+        head = heads[line.stream]
+        (head if len(head) < HEAD else tails[line.stream]).append((number, line))
+        count = number + 1
+    kept = sorted((one for of in (*heads.values(), *tails.values()) for one in of), key=lambda one: one[0])
+    expected = 0
+    for number, line in kept:
+        if number > expected:
+            yield f"# … {number - expected:,} lines …"
+        yield f"{PREFIXES[line.stream]}{cut(line.text)}"
+        expected = number + 1
+    if count > expected:
+        yield f"# … {count - expected:,} lines …"

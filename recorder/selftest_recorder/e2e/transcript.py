@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from selftest_recorder.onhost.masking import Secrets
 
 MOST_OF_A_COMMAND = 256 * 1024
-"""Bytes of one command's output that are written as they come; of the rest only the end is written, when it ends."""
+"""Bytes of one output of a command that are written as they come; of the rest only the end, when the command ends."""
 MOST = 8 * 1024 * 1024
 """Bytes of a transcript after which no output is written, only commands and exit statuses."""
 _TAIL = 16 * 1024
@@ -89,18 +89,18 @@ class CommandTranscript:
         self._maskers = {stream: Masker(secrets) for stream in PREFIXES}
         self._begun: dict[Stream, bytes] = dict.fromkeys(PREFIXES, b"")
         self._tails: dict[Stream, bytes] = dict.fromkeys(PREFIXES, b"")
-        self._left = MOST_OF_A_COMMAND
-        self._left_out = 0
+        self._left: dict[Stream, int] = dict.fromkeys(PREFIXES, MOST_OF_A_COMMAND)
+        self._left_out: dict[Stream, int] = dict.fromkeys(PREFIXES, 0)
         self.name = self._masker.whole(text.encode("utf-8", "surrogatepass"))
 
     def feed(self, stream: Stream, data: bytes) -> None:
         """Write whole lines of output."""
-        if self._left <= 0 or self._transcript.is_full:
-            self._left_out += len(data)
+        if self._left[stream] <= 0 or self._transcript.is_full:
+            self._left_out[stream] += len(data)
             # More than is written, so that a secret at its beginning is not cut.
             self._tails[stream] = (self._tails[stream] + data)[-4 * _TAIL :]
             return
-        self._left -= len(data)
+        self._left[stream] -= len(data)
         self._add(stream, self._maskers[stream].feed(data))
 
     def settle(self) -> None:
@@ -114,10 +114,10 @@ class CommandTranscript:
         for stream in PREFIXES:
             self._add(stream, self._maskers[stream].close())
             self._flush(stream)
-        if self._left_out:
-            note = f"{self._left_out:,} more bytes of output; the end of them:"
-            self._transcript.write(self, "# ", note.encode())
         for stream, tail in self._tails.items():
+            if tail:
+                note = f"{self._left_out[stream]:,} more bytes of {stream}, at their end:"
+                self._transcript.write(self, "# ", note.encode())
             if tail and not self._transcript.is_full:
                 ending = self._masker.whole(tail)[-_TAIL:].partition(b"\n")[2].rstrip(b"\n")
                 self._transcript.write(self, PREFIXES[stream], ending)

@@ -1,0 +1,64 @@
+"""Where the artifacts of tests go, what is kept, and what a killed pytest leaves."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recorder.e2e.pytest_runs import CONFTEST, PYTEST, make_project, run_pytest
+from worlds import BIN, eventually
+
+if TYPE_CHECKING:
+    from worlds import World
+
+TESTS = """
+from selftest_recorder.e2e.expect import expect
+
+def test_good(e2e):
+    expect(e2e.run("echo good")).to_succeed()
+
+def test_bad(e2e):
+    e2e.start("echo bad; exec sleep 100000").wait_for("bad")
+    assert False
+"""
+
+
+def test_an_agents_artifacts_are_among_its_results(world: World) -> None:
+    make_project(world, {"test_it.py": TESTS})
+    out = world.root / "out"
+    for _ in range(2):
+        run_pytest(world, "-k", "good", env={"SELFTEST_OUT": str(out)})
+    found = sorted(path.name for path in (out / "artifacts/e2e").iterdir())
+    assert found == ["test_it.py-test_good", "test_it.py-test_good-2"]
+    assert "$ echo good\n  good\n? 0\n" in (out / "artifacts/e2e/test_it.py-test_good-2/transcript.txt").read_text()
+
+
+def test_the_environment_of_a_failed_test_is_kept_until_it_is_swept(world: World) -> None:
+    make_project(world, {"conftest.py": CONFTEST, "test_it.py": TESTS})
+    done = run_pytest(world, "--e2e-keep-env", "on-failure", "-n", "2")
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("kept: ")]
+    kept = Path(line.split()[1])
+    assert line.endswith("of test_it.py::test_bad")
+    assert [path.name for path in (world.root / "d").glob("selftest-*")] == [kept.name]
+    swept = world.run([BIN / "selftest-tui", "sweep"], check=False).stdout
+    assert f"{kept}: an end-to-end test kept on request, 1 process still running" in swept
+    world.run([BIN / "selftest-tui", "sweep", "--yes"])
+    assert not kept.exists()
+
+
+def test_a_killed_pytest_loses_nothing_of_the_transcript_and_what_it_left_is_swept(world: World) -> None:
+    make_project(world, {"conftest.py": CONFTEST, "test_it.py": TESTS.replace("assert False", "e2e.run('sleep 9999')")})
+    argv = [*PYTEST, "-k", "bad", "--e2e-artifacts", "out"]
+    process = subprocess.Popen(argv, cwd=world.root / "p", env=world.environment, stdout=subprocess.DEVNULL)
+    transcript = world.root / "p/out/test_it.py-test_bad/transcript.txt"
+    begun = "$ echo bad; exec sleep 100000\n  bad\n$ sleep 9999\n"
+    eventually(lambda: transcript.exists() and begun in transcript.read_text(), "the second command")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert transcript.read_text() == f"# test: test_it.py::test_bad\n{begun}"
+    (left,) = (world.root / "d").glob("selftest-*")
+    swept = world.run([BIN / "selftest-tui", "sweep", "--yes"]).stdout
+    assert f"an end-to-end test whose process ({process.pid}) was killed, 2 processes still running" in swept
+    assert not left.exists()
