@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections import Counter
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,6 +54,8 @@ _SIGNS = {
     "unchanged": "=", "passed": "✓", "flaky": "≈", "unknown": "?", "green": "✓", "red": "✗", "keep": "✓",
     "revert": "↶", "undecided": "?",
 }  # fmt: skip
+_VERDICTS = {"green": "passed", "red": "failed", "flaky": "flaky", "order-dependent": "flaky"}
+"""The result of a test for the verdict on its runs."""
 _KEYS = {
     "index": (
         ("/", "search the tests"),
@@ -82,7 +85,8 @@ def render_index(report: ReportDocument) -> str:
     return _render(
         "index", "", report,
         tests=tests, groups=list(_bars(report)), took=_took(report), escalations=_alike(report.escalations),
-        published_as=published.get,
+        published_as=published.get, verified=Counter(_verified(test) for test in tests),
+        clusters=[one for one in report.clusters if len(one.tests) > 1],
     )  # fmt: skip
 
 
@@ -192,9 +196,9 @@ def _environment() -> Environment:
     )
     made.filters.update(
         answer=_answer, clock=_clock, conversation=markup.conversation, count=_count, differs=_differs,
-        duration=_duration, is_open=_is_open, markdown=markup.markdown, moment=_moment, money=_money, path=_path,
-        reason=_reason, shell=shlex.quote, sign=_sign, size=_size, steps=markup.steps, terminal=markup.terminal,
-        transcript=markup.transcript, words=_words,
+        duration=_duration, is_open=_is_open, many=_many, markdown=markup.markdown, moment=_moment, money=_money,
+        path=_path, reason=_reason, shell=shlex.quote, sign=_sign, size=_size, steps=markup.steps, terminal=markup.terminal,
+        transcript=markup.transcript, verified=_verified, words=_words,
     )  # fmt: skip
     return made
 
@@ -254,8 +258,16 @@ def _took(report: ReportDocument) -> float | None:
     return max((ended - began).total_seconds(), 0.0)
 
 
+def _verified(one: ReportTest | ReportChange) -> str:
+    """Return the result of our own run: that of the claim when it arrived, else that of the review's verification."""
+    verdict = getattr(one, "verdict", None)
+    if one.verified != "unknown" or verdict is None:
+        return one.verified
+    return _VERDICTS.get(verdict.after, "unknown")
+
+
 def _differs(one: ReportTest | ReportChange) -> bool:
-    return one.claimed is not None and one.verified != "unknown" and one.claimed != one.verified
+    return one.claimed is not None and _verified(one) not in ("unknown", one.claimed)
 
 
 def _is_open(test: ReportTest) -> bool:
@@ -278,6 +290,10 @@ def _words(word: str) -> str:
 
 def _answer(value: bool | None) -> str:
     return {True: "yes", False: "no", None: "not said"}[value]
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _moment(at: str) -> str:
