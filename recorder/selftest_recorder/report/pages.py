@@ -13,10 +13,9 @@ from collections import Counter
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 from selftest_core.conversation.conversation import harmless
-from selftest_recorder.report import markup
+from selftest_recorder.report import formats, markup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,11 +48,6 @@ _GROUPS = {
 }
 """States of tests in the order of the table: what needs a person first."""
 _OPEN = ("failed", "blocked", "stopped", "not_started")
-_SIGNS = {
-    "failed": "✗", "blocked": "■", "stopped": "▪", "not_started": "○", "running": "◌", "succeeded": "✓",
-    "unchanged": "=", "passed": "✓", "flaky": "≈", "unknown": "?", "green": "✓", "red": "✗", "keep": "✓",
-    "revert": "↶", "undecided": "?",
-}  # fmt: skip
 _VERDICTS = {"green": "passed", "red": "failed", "flaky": "flaky", "order-dependent": "flaky"}
 """The result of a test for the verdict on its runs."""
 _KEYS = {
@@ -195,10 +189,12 @@ def _environment() -> Environment:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_safe
     )
     made.filters.update(
-        answer=_answer, clock=_clock, conversation=markup.conversation, count=_count, differs=_differs,
-        duration=_duration, is_open=_is_open, many=_many, markdown=markup.markdown, moment=_moment, money=_money,
-        path=_path, reason=_reason, shell=shlex.quote, sign=_sign, size=_size, steps=markup.steps, terminal=markup.terminal,
-        transcript=markup.transcript, verified=_verified, words=_words,
+        answer=formats.answer, clock=formats.clock, count=formats.count, duration=formats.duration, many=formats.many,
+        moment=formats.moment, money=formats.money, path=formats.path, shell=shlex.quote, sign=formats.sign,
+        size=formats.size, words=formats.words,
+        conversation=markup.conversation, markdown=markup.markdown, steps=markup.steps, terminal=markup.terminal,
+        transcript=markup.transcript,
+        differs=_differs, is_open=_is_open, reason=_reason, verified=_verified,
     )  # fmt: skip
     return made
 
@@ -278,59 +274,3 @@ def _reason(test: ReportTest) -> str:
     text = test.attention or test.says or (test.verified_reason if _differs(test) else "") or test.summary
     line = next((line for line in harmless(text).splitlines() if line.strip()), "").strip()
     return line if len(line) <= _REASON else f"{line[: _REASON - 1]}…"
-
-
-def _sign(word: str) -> str:
-    return _SIGNS.get(word, "·")
-
-
-def _words(word: str) -> str:
-    return word.replace("_", " ").lower()
-
-
-def _answer(value: bool | None) -> str:
-    return {True: "yes", False: "no", None: "not said"}[value]
-
-
-def _many(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def _moment(at: str) -> str:
-    return f"{at[:10]} {at[11:19]} UTC"
-
-
-def _path(path: str) -> str:
-    return quote(path, safe="/")
-
-
-def _money(usd: float) -> str:
-    return f"${usd:,.2f}" if usd >= 0.01 or not usd else f"${usd:.4f}"
-
-
-def _count(number: int) -> str:
-    for unit, size in (("M", 1_000_000), ("k", 1_000)):
-        if number >= 10 * size or (number >= size and unit == "M"):
-            return f"{number / size:.1f} {unit}"
-    return f"{number:,}"
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
