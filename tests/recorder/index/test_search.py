@@ -31,18 +31,31 @@ def found(timeline: Timeline, needle: str) -> list[float]:
 
 
 def watched(timeline: Timeline, needle: str) -> list[float]:
-    """The events after which a screen shows it, and before which it did not."""
-    hits, was = [], False
+    """The events after which the screen shows it more often than before, or which scrolled one of them away."""
+    hits, before = [], [""]
     timeline.seek(0.0)
     time: float | None = 0.0
     while time is not None:
         timeline.seek(time)
-        is_there = any(needle.casefold() in line.casefold() for line in timeline.lines())
-        if is_there and not was:
+        lines = timeline.lines()
+        count = sum(line.casefold().count(needle.casefold()) for line in lines)
+        was = sum(line.casefold().count(needle.casefold()) for line in before)
+        if count > was or (count and before[1:-1] == lines[:-2]):
             hits.append(time)
-        was = is_there
+        before = lines
         time = timeline.next_event()
     return hits
+
+
+def test_each_time_that_a_text_is_printed_is_found_while_earlier_ones_are_visible(tmp_path: Path) -> None:
+    path = tmp_path / "a.cast"
+    events = [(float(number), "o", "needle\r\n") for number in range(1, 7)]
+    events += [(7.0, "o", "\x1b[Hneedle\r\nneedle"), (8.0, "o", "\x1b[4;1H"), (9.0, "o", "hay\r\nhay\r\nhay\r\n")]
+    events += [(10.0, "o", "a needle in it\r\n"), (11.0, "o", "hay\r\n" * 6), (12.0, "o", "needle\r\n" + "hay\r\n" * 2)]
+    write_cast(path, Header(2, 40, 4), events)
+    for spacing in (60, 400, 100_000):
+        with timeline_of(path, spacing) as timeline:
+            assert found(timeline, "needle") == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0]
 
 
 def test_a_text_is_found_where_it_comes_and_where_it_comes_again(tmp_path: Path) -> None:
