@@ -24,6 +24,7 @@ from selftest_core.schema.report import ReportDocument, ReportProblem
 from selftest_core.schema.review import verified_test
 from selftest_core.schema.run import cluster_items, outcome_counts, run_usage_item, smoke_item
 from selftest_recorder.report.facts import ChangePage, TestPage, TextPart
+from selftest_recorder.report.moment_links import MomentLinks
 from selftest_recorder.report.review_facts import ReviewFacts, ReviewReader, review_stamp
 from selftest_recorder.report.run_facts import TestFacts, escalations, read_tests
 from selftest_recorder.report.texts import read_text
@@ -31,10 +32,12 @@ from selftest_recorder.report.texts import read_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from selftest_core.git.diffs import FileDiff
     from selftest_core.review.decisions import Decisions
     from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
     from selftest_core.schema.report import ReportChange, ReportTest, ReportText
+    from selftest_recorder.report.facts import MomentLink
 
 
 class ReportBuilder:
@@ -55,6 +58,7 @@ class ReportBuilder:
         self._review: ReviewFacts | None = None
         self._problem = ""
         self._stamp: object = None
+        self._moments = MomentLinks(home)
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +124,9 @@ class ReportBuilder:
         transcript, first = self._text(test.transcript)
         conversation, second = self._text(test.conversation)
         problems = [*test.problems, *(problem for problem in (first, second) if problem)]
-        return TestPage(report, test.model_copy(update={"problems": problems}), transcript, conversation)
+        evidence = None if self._inputs is None else self._inputs.evidence.get(test.agent)
+        red = None if evidence is None else self._moments.of_red(test, evidence)
+        return TestPage(report, test.model_copy(update={"problems": problems}), transcript, conversation, red)
 
     def change_page(self, report: ReportDocument, change: ReportChange) -> ChangePage:
         """Read the facts of the page of one change; a diff that cannot be read is a problem of it."""
@@ -131,7 +137,17 @@ class ReportBuilder:
         except SelftestError as error:
             says = f"Its diff cannot be read: {error.title}. {error.detail}"
             return ChangePage(report, change.model_copy(update={"problem": says}), ())
-        return ChangePage(report, change, files)
+        return ChangePage(report, change, files, self._moments_of(report, change, files))
+
+    def _moments_of(
+        self, report: ReportDocument, change: ReportChange, files: Sequence[FileDiff]
+    ) -> dict[tuple[int, int], MomentLink]:
+        """Find when the first agent that made the change made each of its hunks."""
+        agent = next((one.agent for one in change.members if one.oid == change.source), "")
+        evidence = None if self._inputs is None else self._inputs.evidence.get(agent)
+        if evidence is None or self._reader is None:
+            return {}
+        return self._moments.of_hunks(report, files, self._reader.commit(change.source), agent, evidence)
 
     def path_of(self, place: str) -> Path:
         """Return a file of the run by its path in the document."""

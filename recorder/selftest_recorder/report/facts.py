@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from selftest_core.git.diffs import FileDiff
     from selftest_core.schema.report import ReportChange, ReportDocument, ReportTest
 
@@ -21,8 +24,27 @@ class TextPart:
 
 
 @dataclass(frozen=True, slots=True)
+class MomentLink:
+    """A moment of an agent's work. `slug`: the agent's test, None where it has no page.
+
+    `recording`: the name of a recording in the report, and `seconds` the place in it; None where none shows the moment.
+    `before`, `call` and `after`: the agent's words around it, empty where it said nothing. `step`: the number of the
+    call in its conversation, from 0.
+    """
+
+    agent: str
+    slug: str | None
+    recording: str | None
+    seconds: float | None
+    before: str = ""
+    call: str = ""
+    after: str = ""
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TestPage:
-    """The page of one test. `conversation`: what its agent said and did."""
+    """The page of one test. `conversation`: what its agent said and did. `red`: the agent's own last red run."""
 
     __test__ = False
 
@@ -30,12 +52,17 @@ class TestPage:
     test: ReportTest
     transcript: TextPart | None
     conversation: TextPart | None
+    red: MomentLink | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """The page of one change. `files`: its diff, safe to show."""
+    """The page of one change. `files`: its diff, safe to show.
+
+    `moments`: when each hunk was made, by the numbers of its file and of the hunk in it, both from 0.
+    """
 
     report: ReportDocument
     change: ReportChange
     files: tuple[FileDiff, ...]
+    moments: Mapping[tuple[int, int], MomentLink] = field(default_factory=dict)

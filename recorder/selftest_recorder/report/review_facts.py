@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.git.commit_changes import PathChange
+    from selftest_core.git.objects import Commit
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.candidate_branch import Line
     from selftest_core.review.decisions import Decisions
@@ -152,6 +153,10 @@ class ReviewReader:
     def diff(self, oid: str) -> tuple[FileDiff, ...]:
         """Read the diff of a change. Raises KeyError, ToolError."""
         return read_diff(self._engine.store, oid)
+
+    def commit(self, oid: str) -> Commit:
+        """Read one commit. Raises KeyError."""
+        return self._engine.store.commit(oid)
 
     def _history(self, base: str, last: ReportPublication | None, problems: list[str]) -> tuple[HistoryCommit, ...]:
         """Read back what was published last."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError
 from selftest_core.frozen import dataclass
 from selftest_core.run.crew.crew import OUTCOME
-from selftest_core.run.crew.recording import live_recording
+from selftest_core.run.crew.recording import TERMINAL, live_recording
 from selftest_core.run.events import Phase
 from selftest_core.run.fetch.conversations import LINES, TEXT, WITHOUT
 from selftest_core.run.fold import end_of
@@ -99,7 +99,10 @@ def _test(folder: RunFolder, run: Run, row: RunRow) -> ReportTest:
         row.planned.node_id, row.name, end, str(row.phase), outcome, says,
         _relative(folder, home / OUTCOME) if has_file and home is not None else None,
     )  # fmt: skip
-    recordings = [_recording(folder, one, place, row) for one, place in _recordings(folder, row)]
+    recordings: list[ReportRecording] = []
+    for one, place in _recordings(folder, row):
+        names = {known.name for known in recordings}
+        recordings.append(_recording(folder, one, place, row, names))
     transcript = None if home is None else _text(folder, home / TRANSCRIPT)
     conversation = None if home is None else _text(folder, home / TEXT)
     files = [] if home is None else list(_files(folder, home))
@@ -217,16 +220,20 @@ def _recordings(folder: RunFolder, row: RunRow) -> Iterator[tuple[Member, Path]]
     for member in members:
         live = live_recording(folder, member)
         left = [path for path in _walk(folder.attempt(member)) if path.suffix == ".cast"]
-        found = [*([live] if text_size(live) else []), *left]
+        # What is left of an agent has a copy of our recording, under the name that all of them have.
+        has_copy = any(path.name == TERMINAL and path.parent == folder.attempt(member) for path in left)
+        found = [*([live] if text_size(live) and not has_copy else []), *left]
         for path in found[:_MOST_RECORDINGS]:
             yield member, path
 
 
-def _recording(folder: RunFolder, member: Member, path: Path, row: RunRow) -> ReportRecording:
+def _recording(folder: RunFolder, member: Member, path: Path, row: RunRow, taken: set[str]) -> ReportRecording:
     place = _relative(folder, path)
     stem = "terminal" if path == live_recording(folder, member) else path.stem
     letters = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in stem)[:40].strip("-")
     name = f"{row.name}-{member.attempt}-{letters or 'recording'}"
+    if name in taken:
+        name = next(free for number in itertools.count(2) if (free := f"{name}-{number}") not in taken)
     return ReportRecording(
         name=name, script=None, attempt=member.attempt, path=place, bytes=text_size(path) or 0, seconds=None, cols=0,
         rows=0, markers=[], problem="",
