@@ -35,7 +35,7 @@ async def decisions(made: History, count: int) -> dict[str, Any]:
     async with app.run_test(size=(180, 50)) as pilot:
         began = time.perf_counter()
         app.open_review(Request(targets=made.branches, base="main"))
-        screen = await _opened(app)
+        screen = await opened(app)
         opening = (time.perf_counter() - began) * 1000
         await pilot.pause()
         # Drops that others need ask first: what a person answers to is not measured here.
@@ -46,10 +46,10 @@ async def decisions(made: History, count: int) -> dict[str, Any]:
             row = rows[number * 37 % len(rows)]
             screen.table.go_to_key(row.oid)
             await pilot.pause()
-            await _until(lambda: screen.is_settled and screen.is_at_rest and screen.feed.is_idle)
+            await until(lambda: screen.is_settled and screen.is_at_rest and screen.feed.is_idle)
             # A person decides on what they have seen.
-            await _until(lambda: screen.pane.diff.is_coloured)
-            await _painted(screen)
+            await until(lambda: screen.pane.diff.is_coloured)
+            await painted(screen)
             now = screen.table.row
             assert now is not None
             key = "x" if now.decision.value != "revert" and number % 2 else "y" if now.decision.value != "keep" else "x"
@@ -67,11 +67,11 @@ async def _decided(app: FleetApp, screen: ReviewScreen, row: ReviewRow, key: str
     state = screen.state
     began = time.perf_counter()
     app.post_message(events.Key(key, key))
-    await _until(lambda: _row(screen, row.oid).decision is not row.decision)
-    await _painted(screen)
+    await until(lambda: _row(screen, row.oid).decision is not row.decision)
+    await painted(screen)
     shown = (time.perf_counter() - began) * 1000
-    await _until(lambda: screen.state is not state and screen.is_settled)
-    await _painted(screen)
+    await until(lambda: screen.state is not state and screen.is_settled)
+    await painted(screen)
     return shown, (time.perf_counter() - began) * 1000
 
 
@@ -82,7 +82,8 @@ def _row(screen: ReviewScreen, oid: str) -> ReviewRow:
     return line
 
 
-async def _opened(app: FleetApp) -> ReviewScreen:
+async def opened(app: FleetApp) -> ReviewScreen:
+    """Wait until the review is open, with all dependencies known."""
     deadline = time.perf_counter() + _PATIENCE
     while time.perf_counter() < deadline:
         screen = app.screen
@@ -92,13 +93,15 @@ async def _opened(app: FleetApp) -> ReviewScreen:
     raise RuntimeError("the review was never open")
 
 
-async def _painted(screen: ReviewScreen) -> None:
-    painted = asyncio.Event()
-    screen.call_after_refresh(painted.set)
-    await painted.wait()
+async def painted(screen: ReviewScreen) -> None:
+    """Wait until the screen has been composed anew."""
+    is_painted = asyncio.Event()
+    screen.call_after_refresh(is_painted.set)
+    await is_painted.wait()
 
 
-async def _until(holds: Any) -> None:
+async def until(holds: Any) -> None:
+    """Wait until a condition holds."""
     deadline = time.perf_counter() + _PATIENCE
     while not holds():
         if time.perf_counter() > deadline:

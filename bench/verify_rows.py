@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from bench.fleets import base_environ
 from bench.measure import Result, Stopwatch, median, percentile, result
 from core.verify.desks import SANDBOX
 from core.verify.known_repository import KnownRepository
@@ -29,6 +32,8 @@ _EXECUTIONS, _PROCESSES = 0.6, 0.25
 _FIRST_VERDICT = 3.0
 _BUDGETS: dict[int, dict[int, float | None]] = {2_000: {1: 60.0, 20: 110.0}, 20_000: {1: 350.0, 20: None}}
 _MOVES = 12
+_KEYS, _KEY_TO_PAINT = 100, 33.0
+_ROOT = Path(__file__).resolve().parents[1]
 
 
 def verify() -> dict[str, Result]:
@@ -42,7 +47,27 @@ def verify() -> dict[str, Result]:
                 if files == min(_BUDGETS):
                     rows |= _sixty(line, review)
                 rows |= _moves(review, Path(folder), files, budgets)
+    with TemporaryDirectory(prefix="verify-bench-") as folder:
+        rows |= _keys(min(_BUDGETS), Path(folder))
     return rows
+
+
+def _keys(files: int, folder: Path) -> dict[str, Result]:
+    """Cursor keys by Pilot, in a fresh process, while two jobs run."""
+    argv = (sys.executable, "-m", "bench.verify_child", str(files), str(_KEYS), str(folder))
+    done = run(argv, timeout=1800, cwd=_ROOT, env=base_environ())
+    if not done.ok:
+        raise RuntimeError(done.stderr_end)
+    said: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+    quiet, busy = said["quiet"], said["busy"]
+    return {
+        "key_to_paint_verifying": result(
+            percentile(busy, 95), "ms", _KEY_TO_PAINT,
+            against=f"the same keys before it: p95 {percentile(quiet, 95):.0f} ms, median {median(quiet):.0f} ms",
+            note=f"two jobs verify {_CHANGES} changes, {files:,} files; p95 of {len(busy)} cursor keys, median "
+            f"{median(busy):.0f} ms: key, screen composed; Pilot",
+        )
+    }  # fmt: skip
 
 
 def _sixty(line: KnownLine, review: OpenReview) -> dict[str, Result]:
