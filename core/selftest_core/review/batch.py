@@ -26,7 +26,7 @@ from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
 from selftest_core.review.decisions import read_decisions, without_missing
 from selftest_core.review.engine import Engine
-from selftest_core.review.evidence import claims_of
+from selftest_core.review.evidence import claims_of, read_verified
 from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
 from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import find_log, keep_sources, open_log
@@ -109,7 +109,7 @@ def review(
     with open_log(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
         log = fold(journal.entries)
         decided, onto = decisions_of(log)
-        plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence), inputs.left_out)
+        plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence, read_verified(home)), inputs.left_out)
         if given is None:
             if onto is not None and request.onto is None:
                 plan = replace(plan, base=onto)

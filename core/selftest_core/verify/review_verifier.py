@@ -21,15 +21,17 @@ from selftest_core.errors import RefusedError, ToolFailedError
 from selftest_core.paths import cache_folder
 from selftest_core.review.apply_decisions import only_what_is_kept
 from selftest_core.review.changes.inputs import own_folder
+from selftest_core.review.evidence import write_verified
 from selftest_core.run.providers import places
-from selftest_core.verify.elsewhere.remote import RemoteVerifier, elsewhere_testing
+from selftest_core.verify.elsewhere.remote import RemoteVerifier, elsewhere_testing, refuse_unknown_providers
 from selftest_core.verify.environment import find_testing
 from selftest_core.verify.kept.results import Results
 from selftest_core.verify.kept.verification_file import keep_verification
 from selftest_core.verify.local import LocalVerifier, jobs_of
 from selftest_core.verify.sandbox import choose_isolation
 from selftest_core.verify.schedule import judge_tests
-from selftest_core.verify.verification import ReviewLine, verify_line
+from selftest_core.verify.verdicts import Effect
+from selftest_core.verify.verification import ReviewLine, Verified, verify_line
 from selftest_core.verify.verifier import Driver
 
 if TYPE_CHECKING:
@@ -84,13 +86,15 @@ class ReviewVerifier:
 
         `engine`: open on the review's repository. `jobs`: test processes at once, 0 for what the settings say.
         `on`: the places where tests run, as for a run; empty: this machine.
-        Raises RefusedError, also where another process verifies this review, and ToolError.
+        Raises RefusedError, also where another process verifies this review, UsageError for an unknown provider, and
+        ToolError.
         """
         is_here = places(on) == (LOCAL_PROVIDER,)
         if is_here:
             testing = find_testing(top, config, choose_isolation(config.verify_isolation, environ), environ)
         else:
             testing = elsewhere_testing(top, on, config, environ)
+            refuse_unknown_providers(on, environ)
         slots = cache_folder(environ) / "verify" / f"{home.name}-{home.stat().st_ino}"
         with contextlib.ExitStack() as resources:
             resources.enter_context(_locked(slots, home.name))
@@ -148,9 +152,11 @@ class ReviewVerifier:
             on_progress, only=tests, is_whole_suite=is_whole_suite, first=first, on_owned=on_owned, on_kept=on_kept,
         )  # fmt: skip
         if not tests:
-            # Without the file a report lacks the verdicts; the caller has them all the same.
+            # Without the files a report lacks the verdicts, and claims rank the changes; the caller has all of it.
             with contextlib.suppress(OSError):
                 keep_verification(self._home, found, self.isolation, time.monotonic() - begun)
+                if not is_kept_only:
+                    write_verified(self._home, _fixed(reviewed, found))
         return found
 
     def look(
@@ -179,6 +185,18 @@ class ReviewVerifier:
             detail = f"It was built as {tree}; the branch's is {reviewed.line.tree}."
             raise RefusedError("The tree to be tested is not the branch's", detail, "Please report this.")
         return line
+
+
+def _fixed(reviewed: Reviewed, verification: Verification) -> dict[str, tuple[str, ...]]:
+    """The tests that each agent's changes fix, where that is known."""
+    found: dict[str, dict[str, None]] = {}
+    for change in reviewed.order:
+        verdict = verification.items[change.oid]
+        if verdict.verified in (Verified.PASSED, Verified.FAILED):
+            fixed = [one.test for one in verdict.tests if one.effect in (Effect.FIXED, Effect.NEW)]
+            for agent in change.agents:
+                found.setdefault(agent, {}).update(dict.fromkeys(fixed))
+    return {agent: tuple(tests) for agent, tests in found.items()}
 
 
 @contextlib.contextmanager

@@ -184,6 +184,8 @@ def test_it_goes_on_where_it_was_left(shop: Shop) -> None:
         one.until_done()
         before = one.verifier.state.candidate
     with shop.reviewing("bob", "gus", "eve") as one:
+        noted = one.verifier.started
+        assert noted == TOLD, "what was found does not replace the note that it was started"
         one.verifier.start(TOLD)
         one.until_done()
         again = one.verifier.state.candidate

@@ -45,3 +45,10 @@ def test_a_cache_folder_that_is_a_file_is_named(world: World, tmp_path: Path) ->
     assert "The cache folder cannot be written" in done.stderr
     assert str(tmp_path / "file") in done.stderr
     assert "XDG_CACHE_HOME" in done.stderr
+
+
+def test_an_unknown_provider_is_refused_at_once_with_the_known_ones(world: World, tmp_path: Path) -> None:
+    done = verify(world, tmp_path, "--on", "nowhere")
+    assert done.returncode == 2
+    assert "mngr knows no provider 'nowhere'" in done.stderr
+    assert "Registered backends: local, ssh" in done.stderr

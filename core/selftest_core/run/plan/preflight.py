@@ -101,7 +101,7 @@ async def ask_mngr(mngr: Mngr, choices: Choices) -> tuple[Agent, ...]:
     await mngr.check()
     providers = providers_of(choices.provider)
     found = await asyncio.gather(
-        *(_know_provider(mngr, provider) for provider in providers if provider != LOCAL_PROVIDER),
+        *(know_provider(mngr, provider) for provider in providers if provider != LOCAL_PROVIDER),
         _know_type(mngr, choices.agent_type),
         *(_agents(mngr, provider) for provider in providers),
         return_exceptions=True,
@@ -112,8 +112,8 @@ async def ask_mngr(mngr: Mngr, choices: Choices) -> tuple[Agent, ...]:
     return tuple(agent for one in found if isinstance(one, tuple) for agent in one)
 
 
-async def _know_provider(mngr: Mngr, provider: str) -> None:
-    """Refuse an unknown provider. A listing of one is empty, and no error."""
+async def know_provider(mngr: Mngr, provider: str) -> None:
+    """Raise UsageError, with the known ones, for an unknown provider. A listing of one is empty, and no error."""
     done = await mngr.call(("gc", "--dry-run", "--provider", provider, "--format", "json"), timeout=_TIMEOUT)
     says, hint = split_error(done.stderr)
     if "Unknown provider" in says:

@@ -27,13 +27,10 @@ from selftest_core.frozen import dataclass
 from selftest_core.journal import unwritten
 from selftest_core.review.apply_decisions import only_kept
 from selftest_core.review.candidate_branch import Decision, Status
-from selftest_core.review.evidence import write_verified
 from selftest_core.verify.background.at_once import tests_at_once
 from selftest_core.verify.background.first_verdicts import FirstVerdicts
 from selftest_core.verify.background.note import Started, forget_start, read_start, write_start
 from selftest_core.verify.review_verifier import ReviewVerifier
-from selftest_core.verify.verdicts import Effect
-from selftest_core.verify.verification import Verified
 from selftest_core.verify.verifier import StoppedError
 
 if TYPE_CHECKING:
@@ -324,7 +321,6 @@ class BackgroundVerifier:
         )  # fmt: skip
         if not task.is_of_kept:
             self._last = task.reviewed, verification
-            write_verified(self._home, _fixed(task.reviewed, verification))
         with self._changed:
             self._finished[task.key] = verification
             while len(self._finished) > _MOST_FINISHED:
@@ -397,18 +393,6 @@ class BackgroundVerifier:
             self.state = replace(self.state, **changes)
             self._told = time.monotonic()
         self._on_change()
-
-
-def _fixed(reviewed: Reviewed, verification: Verification) -> dict[str, tuple[str, ...]]:
-    """The tests that each agent's changes fix, where that is known."""
-    found: dict[str, dict[str, None]] = {}
-    for change in reviewed.order:
-        verdict = verification.items[change.oid]
-        if verdict.verified in (Verified.PASSED, Verified.FAILED):
-            fixed = [one.test for one in verdict.tests if one.effect in (Effect.FIXED, Effect.NEW)]
-            for agent in change.agents:
-                found.setdefault(agent, {}).update(dict.fromkeys(fixed))
-    return {agent: tuple(tests) for agent, tests in found.items()}
 
 
 def _lines(wanted: Wanted) -> tuple[str, str]:

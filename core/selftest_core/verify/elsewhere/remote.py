@@ -7,17 +7,21 @@ that fails costs a job one more try on the next place; then its tests are unknow
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from selftest_core.agents import LOCAL_PROVIDER
 from selftest_core.errors import RefusedError, ToolError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git
 from selftest_core.run.plan.copy_setup import AUTO, UV_SYNC
-from selftest_core.run.providers import places, provider_of
+from selftest_core.run.plan.preflight import know_provider
+from selftest_core.run.providers import places, provider_of, providers_of
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.tools.process import run
 from selftest_core.verify import testing_plugin
@@ -32,7 +36,6 @@ from selftest_core.verify.slots import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from selftest_core.config import Config
     from selftest_core.verify.elsewhere.host_agent import Ended
@@ -58,6 +61,17 @@ def isolation_elsewhere(on: str, config: Config) -> Isolation:
         hint = 'Set verify_isolation = "auto" if that is enough, or verify here.'
         raise RefusedError("The setting verify_isolation requires a sandbox", detail, hint)
     return Isolation(HOST, f"on {where}")
+
+
+def refuse_unknown_providers(on: str, environ: Mapping[str, str]) -> None:
+    """Raise UsageError, with the known ones, where mngr knows no provider of one of these places. Raises ToolError."""
+
+    async def ask() -> None:
+        mngr = Mngr(find_mngr(environ), environ, Path("/"))
+        wanted = [provider for provider in providers_of(on) if provider != LOCAL_PROVIDER]
+        await asyncio.gather(*(know_provider(mngr, provider) for provider in wanted))
+
+    asyncio.run(ask())
 
 
 def elsewhere_testing(top: Path, on: str, config: Config, environ: Mapping[str, str]) -> Testing:

@@ -1,4 +1,4 @@
-"""The newest verification of a review, kept in its folder for the report: `verification.json`.
+"""The newest verification of a review, kept in its folder for the report: `verdicts.json`.
 
 It is replaced as a whole, and says which tree it is of: decisions that were made since give another tree. A file that
 cannot be read is as none.
@@ -21,7 +21,7 @@ from selftest_core.verify.verification import ItemVerdict, Mark, Verification, V
 if TYPE_CHECKING:
     from pathlib import Path
 
-FILE_NAME = "verification.json"
+FILE_NAME = "verdicts.json"
 _LARGEST = 64 * 1024 * 1024
 _LONGEST_OUTPUT = 8_000
 """Characters of the end of a red run's output."""
