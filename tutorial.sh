@@ -168,12 +168,18 @@ selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
 # Publish what is kept, and open a pull request of it with gh.
 selftest-tui review --batch main..ada --decisions decisions.json --publish fixes --pr
 
+# Onto a newer main, and with the whole test suite run again before the branch is written, in two processes.
+selftest-tui review --batch main..ada --onto newer --decisions decisions.json --publish checked --verify --all --jobs 2
+
 # Which claims hold? The tests of both branches, run again on what would come of them: in a sandbox, on no branch of
 # yours. 1 says that something is red, flaky or unknown; what was run once for a tree is not run again.
 selftest-tui verify --base main ada bob
 
 # The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
 selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl
+
+# As one JSON document, of agents that are there, onto a newer main.
+selftest-tui verify --json --agents ada bob --onto newer --jobs 1 > verified.json || test $? = 1
 
 # Another language: any runner that writes JUnit XML to {junit}, in an environment that a command of the project makes, in
 # the sandbox too, and anew only when a lock or a manifest changes.
@@ -195,6 +201,9 @@ selftest-tui record build
 
 # The same for several, without a word, into a folder that is there; what was made is the answer.
 selftest-tui record --batch build watch --to recordings > recorded.json
+
+# What was made, as one JSON document.
+selftest-tui record --json build > recorded.json
 
 # Play a recording, of a file or of an agent by its name: space plays, ← → wind, / searches, ] is the next mark.
 selftest-tui replay build.cast

@@ -11,6 +11,7 @@ import pytest
 from recorder.onhost.collecting import Collecting
 from selftest_recorder.cast.events import Header
 from selftest_recorder.cast.writer import write_cast
+from selftest_recorder.e2e.expect import expect
 from selftest_recorder.e2e.session import open_session
 from worlds import BIN, eventually
 
@@ -40,12 +41,15 @@ def shown(session: Session) -> list[str]:
     return [line.rstrip() for line in session.screen().splitlines()[1:25]]
 
 
+PLAY = """
+    # Play a recording, of a file or of an agent by its name: space plays, ← → wind, / searches, ] is the next mark.
+    selftest-tui replay build.cast
+"""
+
+
 @pytest.mark.real
 def test_a_real_agent_is_replayed_as_tmux_showed_it(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
-    block = e2e.write_tutorial_block("""
-        # Play a recording, of a file or of an agent by its name: space plays, ← → wind, / searches, ] is the next mark.
-        selftest-tui replay build.cast
-    """)
+    block = e2e.write_tutorial_block(PLAY)
     world.create("build", world.script("agent", AGENT))
     home = Collecting(world, tmp_path)
     then: dict[str, list[str]] = {}
@@ -62,7 +66,7 @@ def test_a_real_agent_is_replayed_as_tmux_showed_it(e2e: EndToEnd, world: World,
         recorder.wait_for_end()
     (tmp_path / "mngr-build.cast").rename(tmp_path / "build.cast")
     rows = {stage: [line.rstrip() for line in lines][:24] for stage, lines in then.items()}
-    with block.open(environment=world.environment, cwd=tmp_path, columns=140, lines=60) as session:
+    with block.pty(environment=world.environment, cwd=tmp_path, columns=140, lines=60) as session:
         session.wait_for("paused")
 
         def see(stage: str) -> None:
@@ -94,12 +98,15 @@ def test_a_real_agent_is_replayed_as_tmux_showed_it(e2e: EndToEnd, world: World,
         assert session.wait_for_end() == 0
 
 
+PRINT = """
+    # One moment of it, as it was on the screen: as text, and as a picture of its end.
+    selftest-tui replay build.cast --at 0:02 --format text > then.txt
+    selftest-tui replay build.cast --format svg > end.svg
+"""
+
+
 def test_a_moment_is_printed(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
-    block = e2e.write_tutorial_block("""
-        # One moment of it, as it was on the screen: as text, and as a picture of its end.
-        selftest-tui replay build.cast --at 0:02 --format text > then.txt
-        selftest-tui replay build.cast --format svg > end.svg
-    """)
+    block = e2e.write_tutorial_block(PRINT)
     events = [
         (1.0, "o", "one\r\n\x1b[31mtwo\x1b[0m  "),
         (2.0, "o", "\r\n日本 \x1b]52;c;aGk=\x07<&>"),
@@ -111,3 +118,31 @@ def test_a_moment_is_printed(e2e: EndToEnd, world: World, tmp_path: Path) -> Non
     assert (tmp_path / "then.txt").read_text() == "one\ntwo\n日本 <&>\n\n\n"
     picture = ET.fromstring((tmp_path / "end.svg").read_text())
     assert [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.text] == [" " * 8 + "end"]
+
+
+@pytest.mark.unhappy
+def test_a_file_that_is_no_recording_is_not_played(e2e: EndToEnd, plain: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(PLAY)
+    (tmp_path / "build.cast").write_text("these are not the lines of a recording\n")
+
+    with block.pty(environment=plain.environment, cwd=tmp_path) as session:
+        status = session.wait_for_end()
+        screen = session.screen()
+
+    assert status == 2
+    expect(screen).to_contain("build.cast is no recording")
+
+
+@pytest.mark.unhappy
+def test_a_moment_of_a_damaged_recording_is_printed_as_far_as_possible(
+    e2e: EndToEnd, plain: World, tmp_path: Path
+) -> None:
+    block = e2e.write_tutorial_block(PRINT)
+    lines = ['{"version": 3, "term": {"cols": 20, "rows": 2}}', '[1.0, "o", "one"]', "torn", '[0.5, "o", "two"]']
+    (tmp_path / "build.cast").write_text("\n".join(lines) + "\n")
+
+    result = block.run(environment=plain.environment, cwd=tmp_path)
+
+    expect(result).to_succeed().stderr.to_contain("line 3: this is no event; skipped")
+    expect(tmp_path / "then.txt").to_have_text("onetwo\n\n")
+    expect(tmp_path / "end.svg").to_contain("onetwo")

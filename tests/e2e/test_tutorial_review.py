@@ -11,16 +11,19 @@ import pytest
 
 import run_scenes
 from core.review.desks import make_desk
+from core.review.repositories import Repository
 from core.run.far_hosts import far_hosts
+from core.run.shop import commit
 from core.verify.desks import SETTINGS, make_shop
 from selftest_core.run.outcome.ends import End
+from selftest_recorder.e2e.expect import expect
 from standins import EMPTY, mngr_that
-from worlds import World, eventually
+from worlds import World, a_world, eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from core.review.repositories import Repository
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
     from selftest_recorder.e2e.results import Result
 
@@ -48,17 +51,23 @@ def summary(text: str) -> dict[str, Any]:
     return found
 
 
+ON_THE_SCREEN = """
+    # Two branches on the screen, as one line: `y` keeps, `x` reverts, `z` undoes, `P` publishes; `q` leaves it as it is.
+    selftest-tui review --base main ada bob
+"""  # noqa: E501 -- the block's own line
+
+
+AGAIN = """
+    # What was decided there, done again without a screen: on another machine, or in CI.
+    selftest-tui review --batch --base main ada bob --decisions .selftest/runs/review-*/decisions.json --publish kept
+"""
+
+
 def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World, desk: Repository) -> None:
-    screen = e2e.write_tutorial_block("""
-        # Two branches on the screen, as one line: `y` keeps, `x` reverts, `z` undoes, `P` publishes; `q` leaves it as it is.
-        selftest-tui review --base main ada bob
-    """)  # noqa: E501 -- the block's own line
-    again = e2e.write_tutorial_block("""
-        # What was decided there, done again without a screen: on another machine, or in CI.
-        selftest-tui review --batch --base main ada bob --decisions .selftest/runs/review-*/decisions.json --publish kept
-    """)  # noqa: E501 -- the block's own line
+    screen = e2e.write_tutorial_block(ON_THE_SCREEN)
+    again = e2e.write_tutorial_block(AGAIN)
     mngr_that(world, f"echo '{EMPTY}'")  # there is no agent here: a real one would only take its seconds
-    with screen.open(environment=world.environment, cwd=desk.folder, columns=120) as session:
+    with screen.pty(environment=world.environment, cwd=desk.folder, columns=120) as session:
         session.wait_for("Mend b")
         (log,) = desk.folder.glob(".selftest/runs/review-*/review.jsonl")
         # The group of tests is kept with one key, then one fix after the other: the cursor goes on by itself.
@@ -84,11 +93,34 @@ def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World,
     ]  # fmt: skip
 
 
+@pytest.mark.unhappy
+def test_review_on_the_screen_without_a_terminal(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(ON_THE_SCREEN)
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("no terminal", "`selftest-tui review --batch")
+    expect(desk.folder / ".selftest").to_be_missing()
+
+
+@pytest.mark.unhappy
+def test_review_by_decisions_that_nobody_made(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(AGAIN)
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("Cannot read the decisions")
+    assert desk.git("branch", "--list", "kept") == ""
+
+
+NEWEST = """
+    # What the newest run of this repository brought back, as one line.
+    selftest-tui review --batch > review.jsonl || test $? = 1
+"""
+
+
 def test_review_of_the_newest_run(e2e: EndToEnd, world: World, desk: Repository) -> None:
-    block = e2e.write_tutorial_block("""
-        # What the newest run of this repository brought back, as one line.
-        selftest-tui review --batch > review.jsonl || test $? = 1
-    """)
+    block = e2e.write_tutorial_block(NEWEST)
     base = desk.git("rev-parse", "main")
     story = run_scenes.story(desk.folder / ".selftest" / "runs", 1, repository=str(desk.folder), base=base)
     story.launch(0, 0.0)
@@ -105,43 +137,121 @@ def test_review_of_the_newest_run(e2e: EndToEnd, world: World, desk: Repository)
     assert found["items"][1]["why"].startswith("high importance")
 
 
+@pytest.mark.unhappy
+def test_review_of_the_newest_run_where_there_is_none(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(NEWEST)
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_fail().stderr.to_contain("There is no run in this repository", "`selftest-tui run`")
+    expect(desk.folder / "review.jsonl").to_have_json({"event": "error", "exit_status": 2})
+
+
 WORK = """#!/bin/sh
 git config user.name "$1" && git config user.email "$1@example.org"
-echo "$1" > "$1.py" && git add "$1.py" && git commit -q -m "[FIX_IMPL] Mend $1"
+echo "NAME = '$1'" > "$1.py" && git add "$1.py" && git commit -q -m "[FIX_IMPL] Mend $1"
 touch "$2"
 exec sleep 100000
 """
 
 
+OF_AGENTS = """
+    # Agents that are there, whoever started them: their branches are fetched from wherever they work.
+    selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
+"""
+VERIFY_AGENTS = """
+    # As one JSON document, of agents that are there, onto a newer main.
+    selftest-tui verify --json --agents ada bob --onto newer --jobs 1 > verified.json || test $? = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def working() -> Iterator[World]:
+    """A repository with a test for each of two agents, which work elsewhere and have committed; and a newer main."""
+    with a_world() as world:
+        repository = world.make_repository()
+        for name in ("ada", "bob"):
+            path = repository / "tests" / f"test_{name}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"def test_{name}():\n    import {name}\n\n    assert {name}.NAME == '{name}'\n")
+        commit(world, "Tests")
+        world.load_mngr()
+        work = world.script("work", WORK)
+        for name, transfer in (("ada", "git-mirror"), ("bob", "git-worktree")):
+            more = ["--transfer", transfer, "--id", f"agent-{uuid.uuid4().hex}"]
+            world.create(name, work, name, world.root / f"done-{name}", more=more)
+        for name in ("ada", "bob"):
+            eventually((world.root / f"done-{name}").exists, f"{name} has committed")
+        # What main got since is no agent's work.
+        world.run(["git", "checkout", "-q", "-b", "newer"])
+        (repository / "README").write_text("changed\n")
+        commit(world, "Go on")
+        world.run(["git", "checkout", "-q", "main"])
+        (repository / "README").write_text("changed too\n")
+        commit(world, "Go on otherwise")
+        yield world
+
+
+def refs_of_the_person(world: World) -> set[str]:
+    """All refs but ours."""
+    refs = world.run(["git", "for-each-ref", "--format=%(refname)"]).stdout.split()
+    return {ref for ref in refs if not ref.startswith("refs/selftest/")}
+
+
 @pytest.mark.real
-def test_review_of_agents_wherever_they_work(e2e: EndToEnd, world: World) -> None:
-    block = e2e.write_tutorial_block("""
-        # Agents that are there, whoever started them: their branches are fetched from wherever they work.
-        selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
-    """)
-    repository = world.make_repository()
-    start = world.run(["git", "rev-parse", "main"]).stdout.strip()
-    work = world.script("work", WORK)
-    for name, transfer in (("ada", "git-mirror"), ("bob", "git-worktree")):
-        more = ["--transfer", transfer, "--id", f"agent-{uuid.uuid4().hex}"]
-        world.create(name, work, name, world.root / f"done-{name}", more=more)
-    for name in ("ada", "bob"):
-        eventually((world.root / f"done-{name}").exists, f"{name} has committed")
-    # What main got since is no agent's work.
-    (repository / "README").write_text("changed\n")
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    world.run(["git", *identity, "commit", "-q", "-a", "-m", "Go on"])
-    before = world.run(["git", "status", "--porcelain"]).stdout
-    done(block, world, repository)
-    found = summary((repository / "review.jsonl").read_text())
+def test_review_of_agents_wherever_they_work(e2e: EndToEnd, working: World) -> None:
+    block = e2e.write_tutorial_block(OF_AGENTS)
+    start = working.run(["git", "rev-parse", "main~1"]).stdout.strip()
+    before = working.run(["git", "status", "--porcelain"]).stdout
+
+    result = block.run(environment=working.environment, cwd=working.repository)
+
+    expect(result).to_succeed()
+    found = summary((working.repository / "review.jsonl").read_text())
     assert (found["base"], found["left_out"]) == (start, [])
     items = {(*item["agents"], item["subject"], item["status"]) for item in found["items"]}
     assert items == {(name, f"[FIX_IMPL] Mend {name}", "laid") for name in ("ada", "bob")}
-    files = world.run(["git", "diff", "--name-only", start, found["candidate"]]).stdout.split()
+    files = working.run(["git", "diff", "--name-only", start, found["candidate"]]).stdout.split()
     assert files == ["ada.py", "bob.py"]
-    refs = world.run(["git", "for-each-ref", "--format=%(refname)"]).stdout.split()
-    assert {ref for ref in refs if not ref.startswith("refs/selftest/")} == {"refs/heads/main", "refs/heads/mngr/bob"}
-    assert world.run(["git", "status", "--porcelain"]).stdout == f"{before}?? review.jsonl\n"
+    assert refs_of_the_person(working) == {"refs/heads/main", "refs/heads/mngr/bob", "refs/heads/newer"}
+    assert working.run(["git", "status", "--porcelain"]).stdout == f"{before}?? review.jsonl\n"
+    (working.repository / "review.jsonl").unlink()
+
+
+@pytest.mark.unhappy
+def test_review_of_agents_that_are_not_there(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(OF_AGENTS)
+    mngr_that(world, f"echo '{EMPTY}'")
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_fail().stderr.to_contain("There is no agent ada", "`selftest-tui list`")
+    expect(desk.folder / "review.jsonl").to_have_json({"event": "error", "exit_status": 2})
+
+
+@pytest.mark.real
+def test_verify_agents_onto_a_newer_main(e2e: EndToEnd, working: World) -> None:
+    block = e2e.write_tutorial_block(VERIFY_AGENTS)
+    newer = working.run(["git", "rev-parse", "newer"]).stdout.strip()
+
+    result = block.run(environment={**working.environment, **SETTINGS}, cwd=working.repository)
+
+    expect(result).to_succeed().stderr.to_contain("2 passed")
+    found = json.loads((working.repository / "verified.json").read_text())
+    assert found["base"] == newer
+    assert {(*item["agents"], item["verified"]) for item in found["items"]} == {("ada", "passed"), ("bob", "passed")}
+    (working.repository / "verified.json").unlink()
+
+
+@pytest.mark.unhappy
+def test_verify_agents_that_are_not_there(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(VERIFY_AGENTS)
+    mngr_that(world, f"echo '{EMPTY}'")
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_fail().stderr.to_contain("There is no agent ada")
+    expect(desk.folder / "verified.json").to_have_text("")
 
 
 GH = """#!/bin/sh
@@ -151,11 +261,14 @@ echo https://example.org/pull/7
 """
 
 
+PULL_REQUEST = """
+    # Publish what is kept, and open a pull request of it with gh.
+    selftest-tui review --batch main..ada --decisions decisions.json --publish fixes --pr
+"""
+
+
 def test_review_with_a_pull_request(e2e: EndToEnd, world: World, desk: Repository) -> None:
-    block = e2e.write_tutorial_block("""
-        # Publish what is kept, and open a pull request of it with gh.
-        selftest-tui review --batch main..ada --decisions decisions.json --publish fixes --pr
-    """)
+    block = e2e.write_tutorial_block(PULL_REQUEST)
     world.extra["PATH"] = f"{world.script('gh', GH).parent}:{world.environment['PATH']}"
     remote = desk.folder.parent / "remote.git"
     desk.git("init", "-q", "--bare", str(remote))
@@ -171,27 +284,120 @@ def test_review_with_a_pull_request(e2e: EndToEnd, world: World, desk: Repositor
     assert "as the block says" in (world.home / "gh-text").read_text()
 
 
+@pytest.mark.unhappy
+def test_review_with_a_pull_request_that_gh_refuses(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(PULL_REQUEST)
+    gh = world.script("gh", "#!/bin/sh\necho not logged in >&2\nexit 4\n")
+    remote = desk.folder.parent / "remote.git"
+    desk.git("init", "-q", "--bare", str(remote))
+    desk.git("remote", "add", "origin", str(remote))
+    (desk.folder / "decisions.json").write_text('{"default": "keep"}')
+    environment = {**world.environment, "PATH": f"{gh.parent}:{world.environment['PATH']}"}
+
+    result = block.run(environment=environment, cwd=desk.folder)
+
+    expect(result).to_fail().stderr.to_contain("gh", "not logged in")
+
+
+ONTO_VERIFIED = """
+    # Onto a newer main, and with the whole test suite run again before the branch is written, in two processes.
+    selftest-tui review --batch main..ada --onto newer --decisions decisions.json --publish checked --verify --all --jobs 2
+"""  # noqa: E501 -- the block's own lines
+
+
+@pytest.fixture
+def small_shop(tmp_path: Path) -> Repository:
+    """A repository whose only red test is the one that ada mends; main has got another test since, on `newer`."""
+    made = Repository.make(tmp_path / "small shop")
+    made.commit("Start", {"cart.py": "RATE = 0\n", "tests/test_cart.py": CART_TEST, "tests/test_sum.py": SUM_TEST})
+    made.git("checkout", "-q", "-b", "ada")
+    made.commit("[FIX_IMPL] Mend the cart", {"cart.py": "RATE = 1\n"}, "ada")
+    made.git("checkout", "-q", "-b", "newer", "main")
+    made.commit("Go on", {"tests/test_more.py": SUM_TEST})
+    made.git("checkout", "-q", "main")
+    (made.folder / "decisions.json").write_text('{"default": "keep"}')
+    return made
+
+
+CART_TEST = "def test_cart():\n    import cart\n\n    assert cart.RATE == 1\n"
+SUM_TEST = "def test_sum():\n    assert 1 + 1 == 2\n"
+
+
+def test_review_onto_a_newer_main_verified_before_it_is_published(
+    e2e: EndToEnd, world: World, small_shop: Repository
+) -> None:
+    block = e2e.write_tutorial_block(ONTO_VERIFIED)
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=small_shop.folder)
+
+    expect(result).to_succeed()
+    found = summary(result.stdout)
+    assert (found["base"], found["published"]) == (small_shop.git("rev-parse", "newer"), "refs/heads/checked")
+    assert (found["verification"]["verdict"], found["verification"]["suite"]) == ("passed", "whole")
+    assert {line["test"] for line in result.json_lines() if line["event"] == "tested"} == {
+        "tests/test_cart.py::test_cart", "tests/test_more.py::test_sum", "tests/test_sum.py::test_sum",
+    }  # fmt: skip
+    assert small_shop.git("rev-parse", "checked~1") == small_shop.git("rev-parse", "newer")
+
+
+@pytest.mark.unhappy
+def test_review_onto_a_commit_that_is_not_there(e2e: EndToEnd, world: World, small_shop: Repository) -> None:
+    block = e2e.write_tutorial_block(ONTO_VERIFIED)
+    small_shop.git("branch", "-q", "-D", "newer")
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=small_shop.folder)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("newer")
+    assert small_shop.git("branch", "--list", "checked") == ""
+
+
+VERIFY = """
+    # Which claims hold? The tests of both branches, run again on what would come of them: in a sandbox, on no branch of
+    # yours. 1 says that something is red, flaky or unknown; what was run once for a tree is not run again.
+    selftest-tui verify --base main ada bob
+"""
+
+
+VERIFY_ALL = """
+    # The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
+    selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl
+"""
+
+
 def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
-    look = e2e.write_tutorial_block("""
-        # Which claims hold? The tests of both branches, run again on what would come of them: in a sandbox, on no branch of
-        # yours. 1 says that something is red, flaky or unknown; what was run once for a tree is not run again.
-        selftest-tui verify --base main ada bob
-    """)  # noqa: E501 -- the block's own line
-    whole = e2e.write_tutorial_block("""
-        # The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
-        selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl
-    """)
+    block = e2e.write_tutorial_block(VERIFY)
     repository = make_shop(tmp_path / "shop")
     refs = repository.git("show-ref")
-    environment = {**world.environment, **SETTINGS}
-    done = look.run(environment=environment, cwd=repository.folder)
-    assert done.exit_status == 0, done.stderr
-    assert [line.split()[1:3] for line in done.stdout.splitlines()[1:3]] == [["✓", "passed"], ["✓", "passed"]]
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=repository.folder)
+
+    expect(result).to_succeed()
+    assert [line.split()[1:3] for line in result.stdout.splitlines()[1:3]] == [["✓", "passed"], ["✓", "passed"]]
+    assert repository.git("show-ref") == refs
+
+
+@pytest.mark.unhappy
+def test_verify_a_claim_that_does_not_hold(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(VERIFY)
+    repository = make_shop(tmp_path / "shop")
+    repository.git("branch", "-q", "-f", "bob", "cat")
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=repository.folder)
+
+    expect(result).to_have_exit_code(1).stdout.to_match("passed .*Mend ada").to_match("unknown .*Mend cat")
+
+
+def test_verify_the_whole_suite_on_what_is_kept(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(VERIFY_ALL)
+    repository = make_shop(tmp_path / "shop")
+    refs = repository.git("show-ref")
     decisions = {"default": "keep", "items": {repository.git("rev-parse", "bob"): "revert"}}
     (repository.folder / "decisions.json").write_text(json.dumps(decisions))
-    done = whole.run(environment=environment, cwd=repository.folder)
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=repository.folder)
+
     # The tests of the agents whose branches are not here are red, and of bob's, who is reverted.
-    assert done.exit_status == 1, done.stderr
+    expect(result).to_have_exit_code(1)
     lines = [json.loads(line) for line in (repository.folder / "verified.jsonl").read_text().splitlines()]
     assert [line["event"] for line in lines if line["event"] != "tested"] == ["verdict", "verdict", "summary"]
     assert [(item["agents"], item["verified"]) for item in lines[-1]["items"]] == [
@@ -201,11 +407,25 @@ def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path)
     assert repository.git("show-ref") == refs
 
 
+@pytest.mark.unhappy
+def test_verify_by_decisions_that_cannot_be_read(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(VERIFY_ALL)
+    (desk.folder / "decisions.json").write_text('{"default": ')
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("decisions.json is not JSON")
+    expect(desk.folder / "verified.jsonl").to_have_json({"event": "error", "exit_status": 2})
+
+
+VERIFY_FAR = """
+    # The same on another machine that mngr knows, or on modal: trees go there, results come back, and nothing stays there.
+    selftest-tui verify --base main ada bob --on box.pool
+"""  # noqa: E501 -- the block's own line
+
+
 def test_verify_on_another_machine(e2e: EndToEnd, world: World) -> None:
-    block = e2e.write_tutorial_block("""
-        # The same on another machine that mngr knows, or on modal: trees go there, results come back, and nothing stays there.
-        selftest-tui verify --base main ada bob --on box.pool
-    """)  # noqa: E501 -- the block's own line
+    block = e2e.write_tutorial_block(VERIFY_FAR)
     with far_hosts(world) as far:
         pool = far.add("pool")
         world.load_mngr()
@@ -221,12 +441,26 @@ def test_verify_on_another_machine(e2e: EndToEnd, world: World) -> None:
         assert (again.exit_status, again.stdout) == (0, done.stdout)
 
 
+@pytest.mark.unhappy
+def test_verify_on_a_machine_that_mngr_does_not_make(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(VERIFY_FAR)
+    mngr_that(world, f"echo '{EMPTY}'")
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=desk.folder)
+
+    expect(result).to_have_exit_code(1).stdout.to_match("unknown .*Mend a")
+    expect(result.stderr).to_contain("unknown", "on box.pool")
+
+
+VERIFY_OTHERWISE = """
+    # Another language: any runner that writes JUnit XML to {junit}, in an environment that a command of the project makes, in
+    # the sandbox too, and anew only when a lock or a manifest changes.
+    selftest-tui verify --base main ada --set setup_command="sh install.sh" --set verify_command="./check.sh {junit}"
+"""  # noqa: E501 -- the block's own line
+
+
 def test_verify_with_another_runner_in_its_own_environment(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
-    block = e2e.write_tutorial_block("""
-        # Another language: any runner that writes JUnit XML to {junit}, in an environment that a command of the project makes, in
-        # the sandbox too, and anew only when a lock or a manifest changes.
-        selftest-tui verify --base main ada --set setup_command="sh install.sh" --set verify_command="./check.sh {junit}"
-    """)  # noqa: E501 -- the block's own line
+    block = e2e.write_tutorial_block(VERIFY_OTHERWISE)
     repository = make_shop(tmp_path / "shop")
     # Its only test holds where the change of ada and the environment are both there.
     check = (
@@ -255,31 +489,33 @@ def test_verify_with_another_runner_in_its_own_environment(e2e: EndToEnd, world:
     assert not (repository.folder / "node_modules").exists()
 
 
-def test_publish_only_what_passes(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
-    block = e2e.write_tutorial_block("""
-        # Verified, and published only if the tests of exactly what is published pass. 4 says that they do not, and that no
-        # branch was written; 1 that something else is undecided or red.
-        selftest-tui review --batch --base main ada bob eve --decisions decisions.json --publish good --require-verified > review.jsonl
-    """)  # noqa: E501 -- the block's own line
+@pytest.mark.unhappy
+def test_verify_where_the_environment_cannot_be_made(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(VERIFY_OTHERWISE)
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_have_exit_code(1).stdout.to_match("unknown .*Mend a")
+    expect(" ".join(result.stdout.split())).to_contain("the set-up of its environment failed: `sh install.sh`")
+
+
+PUBLISH_VERIFIED = """
+    # Verified, and published only if the tests of exactly what is published pass. 4 says that they do not, and that no
+    # branch was written; 1 that something else is undecided or red.
+    selftest-tui review --batch --base main ada bob eve --decisions decisions.json --publish good --require-verified > review.jsonl
+"""  # noqa: E501 -- the block's own line
+
+
+def test_publish_what_passes(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(PUBLISH_VERIFIED)
     repository = make_shop(tmp_path / "shop")
-    environment = {**world.environment, **SETTINGS}
-    refs, eve = repository.git("show-ref"), repository.git("rev-parse", "eve")
-    decisions = repository.folder / "decisions.json"
-
-    decisions.write_text('{"default": "keep"}')
-    done = block.run(environment=environment, cwd=repository.folder)
-    assert done.exit_status == 4, done.stderr
-    assert "tests/test_common.py::test_rate is red" in done.stderr
-    lines = [json.loads(line) for line in (repository.folder / "review.jsonl").read_text().splitlines()]
-    assert [line["event"] for line in lines if line["event"] != "tested"] == [*["verdict"] * 3, "summary"]
-    assert (lines[-1]["published"], lines[-1]["candidate"]) == (None, None)
-    assert "is not verified" in lines[-1]["refused"]
-    assert repository.git("show-ref") == refs
-
     # Undecided, eve's change is on the candidate, which is red, and not on what is published, which is green.
-    decisions.write_text(json.dumps({"default": "keep", "items": {eve: "undecided"}}))
-    done = block.run(environment=environment, cwd=repository.folder)
-    assert done.exit_status == 1, done.stderr
+    decisions = {"default": "keep", "items": {repository.git("rev-parse", "eve"): "undecided"}}
+    (repository.folder / "decisions.json").write_text(json.dumps(decisions))
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=repository.folder)
+
+    expect(result).to_have_exit_code(1)
     found = summary((repository.folder / "review.jsonl").read_text())
     assert (found["published"], found["refused"]) == ("refs/heads/good", "")
     assert (found["verification"]["verdict"], found["published_verification"]["verdict"]) == ("failed", "passed")
@@ -287,3 +523,20 @@ def test_publish_only_what_passes(e2e: EndToEnd, world: World, tmp_path: Path) -
     assert [(item["agents"], item["verified"]) for item in found["items"]] == [
         (["ada"], "passed"), (["bob"], "passed"), (["eve"], "failed"),
     ]  # fmt: skip
+
+
+@pytest.mark.unhappy
+def test_publish_nothing_that_fails(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(PUBLISH_VERIFIED)
+    repository = make_shop(tmp_path / "shop")
+    (repository.folder / "decisions.json").write_text('{"default": "keep"}')
+    refs = repository.git("show-ref")
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=repository.folder)
+
+    expect(result).to_have_exit_code(4).stderr.to_contain("tests/test_common.py::test_rate is red")
+    lines = [json.loads(line) for line in (repository.folder / "review.jsonl").read_text().splitlines()]
+    assert [line["event"] for line in lines if line["event"] != "tested"] == [*["verdict"] * 3, "summary"]
+    assert (lines[-1]["published"], lines[-1]["candidate"]) == (None, None)
+    assert "is not verified" in lines[-1]["refused"]
+    assert repository.git("show-ref") == refs

@@ -10,10 +10,13 @@ import pytest
 from core.run.rehearsals import a_plan
 from selftest_core.journal import Journal
 from selftest_core.run.store import RequestKind, RunRequest, make_run_folder
+from selftest_recorder.e2e.expect import expect
 from selftest_recorder.e2e.session import open_session
 from worlds import BIN
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from selftest_core.run.store import RunFolder
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
     from selftest_recorder.e2e.results import Result
@@ -46,12 +49,15 @@ def ran(block: TutorialBlock, world: World) -> Result:
     return block.run(environment=world.environment, cwd=world.repository, timeout=300.0)
 
 
+RUNS = """
+    # The runs of this repository and of others, with what is open in each; and as JSON.
+    selftest-tui runs
+    selftest-tui runs --json > runs.json
+"""
+
+
 def test_which_runs_there_are(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
-    block = e2e.write_tutorial_block("""
-        # The runs of this repository and of others, with what is open in each; and as JSON.
-        selftest-tui runs
-        selftest-tui runs --json > runs.json
-    """)
+    block = e2e.write_tutorial_block(RUNS)
     a_run(world, BEGUN, is_over=False)
     done = ran(block, world)
     assert done.exit_status == 0, done.stderr
@@ -66,15 +72,41 @@ def test_which_runs_there_are(e2e: EndToEnd, world: World, ended: RunFolder) -> 
     ]  # fmt: skip
 
 
+@pytest.mark.unhappy
+def test_runs_of_which_one_is_damaged(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block(RUNS)
+    damaged = a_run(world, BEGUN, is_over=False)
+    (damaged.path / "plan.json").write_text('{"run": ')
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_succeed().stdout.to_match(f"{BEGUN} +unreadable").to_match(f"{ENDED} +ended")
+    runs = json.loads((world.repository / "runs.json").read_text())["runs"]
+    assert [(run["run"], run["state"]) for run in runs] == [(BEGUN, "unreadable"), (ENDED, "ended")]
+
+
+ONE_RUN = """
+    # One of them on the screen, also when it has ended. `q` leaves it and says the way back.
+    selftest-tui runs 20261120
+"""
+
+
+@pytest.mark.unhappy
+def test_a_run_that_is_not_there(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block(ONE_RUN)
+    a_run(world, BEGUN, is_over=False)
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("There is no run 20261120", "`selftest-tui runs`")
+
+
 def test_a_run_that_has_ended_is_opened_on_the_screen(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
-    block = e2e.write_tutorial_block("""
-        # One of them on the screen, also when it has ended. `q` leaves it and says the way back.
-        selftest-tui runs 20261120
-    """)
+    block = e2e.write_tutorial_block(ONE_RUN)
     a_run(world, BEGUN, is_over=False)
     before = ended.journal.read_bytes()
     world.extra["SELFTEST_TUI_REMOTE"] = "false"
-    with block.open(environment=world.environment, cwd=world.repository, columns=140) as session:
+    with block.pty(environment=world.environment, cwd=world.repository, columns=140) as session:
         session.wait_for(f"run {ENDED}")
         session.wait_for("✓ ended")
         session.send_keys("q")
@@ -102,11 +134,14 @@ def test_a_plain_start_opens_on_a_run_that_can_be_gone_on_with(world: World, is_
     assert newest.read().conductors == 1, "looking conducts nothing"
 
 
+OUTCOMES = """
+    # The outcomes in a folder, also those that another program left.
+    selftest-tui runs outcomes
+"""
+
+
 def test_outcomes_of_another_program(e2e: EndToEnd, world: World) -> None:
-    block = e2e.write_tutorial_block("""
-        # The outcomes in a folder, also those that another program left.
-        selftest-tui runs outcomes
-    """)
+    block = e2e.write_tutorial_block(OUTCOMES)
     outcomes = world.make_repository() / "outcomes" / "ada"
     outcomes.mkdir(parents=True)
     change = {"REPHRASE": {"status": "SUCCEEDED", "summary_markdown": "x"}}
@@ -117,11 +152,27 @@ def test_outcomes_of_another_program(e2e: EndToEnd, world: World) -> None:
     assert "1 REPHRASE" in done.stdout
 
 
-def test_a_run_that_has_ended_is_not_gone_on_with(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
-    block = e2e.write_tutorial_block("""
-        # Go on where a run stopped, after a crash too. One that has ended stays as it is.
-        selftest-tui resume --batch > resumed.jsonl
-    """)
+@pytest.mark.unhappy
+def test_outcomes_of_which_one_is_damaged(e2e: EndToEnd, plain: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(OUTCOMES)
+    for name, text in (("ada", '{"errored": '), ("bob", '{"errored": false, "changes": {}}')):
+        (tmp_path / "outcomes" / name).mkdir(parents=True)
+        (tmp_path / "outcomes" / name / "outcome.json").write_text(text)
+
+    result = block.run(environment=plain.environment, cwd=tmp_path)
+
+    expect(result).to_succeed().stdout.to_match("unreadable +ada").to_match("unchanged +bob")
+
+
+RESUME = """
+    # Go on where a run stopped, after a crash too. One that has ended stays as it is.
+    selftest-tui resume --batch > resumed.jsonl
+"""
+
+
+@pytest.mark.unhappy
+def test_a_run_that_has_ended_is_not_resumed(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block(RESUME)
     before = ended.journal.read_bytes()
     done = ran(block, world)
     assert done.exit_status == 1, done.stderr
@@ -131,11 +182,26 @@ def test_a_run_that_has_ended_is_not_gone_on_with(e2e: EndToEnd, world: World, e
     assert ended.journal.read_bytes() == before
 
 
-def test_a_run_without_a_conductor_is_ended_from_here(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
-    block = e2e.write_tutorial_block("""
-        # End a run: its agents are emptied and stopped, the rest is not started.
-        selftest-tui stop
-    """)
+STOP = """
+    # End a run: its agents are emptied and stopped, the rest is not started.
+    selftest-tui stop
+"""
+
+
+@pytest.mark.unhappy
+def test_a_run_that_has_ended_is_not_stopped(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block(STOP)
+    before = ended.journal.read_bytes()
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_have_exit_code(1).stderr.to_contain("has ended already: there is nothing to stop")
+    assert ended.journal.read_bytes() == before
+
+
+@pytest.mark.unhappy
+def test_a_run_without_a_conductor_is_stopped_from_here(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
+    block = e2e.write_tutorial_block(STOP)
     begun = a_run(world, BEGUN, is_over=False)
     # Somebody who lost patience before: the waiting request is the same one.
     begun.add_request(RunRequest(RequestKind.STOP))
@@ -150,13 +216,16 @@ def test_a_run_without_a_conductor_is_ended_from_here(e2e: EndToEnd, world: Worl
     assert list((world.host_dir / "agents").glob("*")) == []
 
 
+SWEEP = """
+    # Remove what one run left; then what all ended runs and reviews of this repository left. Other repositories and demos
+    # are not touched.
+    selftest-tui sweep --yes 20261120
+    selftest-tui sweep --yes --here
+"""  # noqa: E501 -- the block's own line
+
+
 def test_a_sweep_of_one_run_and_of_this_repository(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
-    block = e2e.write_tutorial_block("""
-        # Remove what one run left; then what all ended runs and reviews of this repository left. Other repositories and demos
-        # are not touched.
-        selftest-tui sweep --yes 20261120
-        selftest-tui sweep --yes --here
-    """)  # noqa: E501  # a block is cited as it is
+    block = e2e.write_tutorial_block(SWEEP)
     old = a_run(world, OLD, is_over=True)
     elsewhere = make_run_folder(a_plan(1, run=OTHER, repository=str(world.home)), world.environment)
     with Journal(elsewhere.journal) as journal:
@@ -172,3 +241,14 @@ def test_a_sweep_of_one_run_and_of_this_repository(e2e: EndToEnd, world: World, 
     assert not ended.path.exists()
     assert not old.path.exists()
     assert elsewhere.path.is_dir()
+
+
+@pytest.mark.unhappy
+def test_a_sweep_of_a_run_that_is_not_there_removes_nothing(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block(SWEEP)
+    old = a_run(world, OLD, is_over=True)
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("There is no run or review 20261120")
+    expect(old.path).to_be_a_folder()
