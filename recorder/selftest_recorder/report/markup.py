@@ -54,7 +54,7 @@ def markdown(text: str) -> Markup:
 
 
 def _kept_attribute(tag: str, name: str, value: str) -> str | None:
-    return value if name == "href" and value.lower().startswith(_LINKS) else None
+    return value if name != "href" or value.lower().startswith(_LINKS) else None
 
 
 @lru_cache(maxsize=1)
