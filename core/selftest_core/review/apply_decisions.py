@@ -152,6 +152,40 @@ def only_kept(reviewed: Reviewed) -> dict[str, Decision]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class UnusedResolution:
+    """A kept change whose resolution is not part of what would be published.
+
+    `rivals`: undecided changes before it on the candidate that change the same files; `is_held`: without them it is in
+    conflict again, so it is not published; else what its agent committed is.
+    """
+
+    change: Change
+    rivals: tuple[Change, ...]
+    is_held: bool
+
+
+def find_unused_resolutions(reviewed: Reviewed, kept: Line) -> tuple[UnusedResolution, ...]:
+    """Find the resolutions that hold on the candidate, but not where undecided changes are left out."""
+    changes = {change.oid: change for change in reviewed.order}
+    on_kept = {one.item.oid: one for one in kept.items}
+    before: list[Change] = []
+    found = []
+    for one in reviewed.line.items:
+        change = changes[one.item.oid]
+        is_kept = reviewed.decided[change.oid] is Decision.KEEP
+        answers = [answer for answer in one.answers if answer.by != "union"]
+        used = set() if one.item.oid not in on_kept else {answer.meeting for answer in on_kept[one.item.oid].answers}
+        lost = {answer.path for answer in answers if answer.meeting not in used}
+        if is_kept and lost:
+            rivals = tuple(other for other in before if any(path.path in lost for path in other.paths))
+            is_held = one.item.oid in on_kept and on_kept[one.item.oid].status is Status.HELD
+            found.append(UnusedResolution(change, rivals, is_held))
+        if reviewed.decided[change.oid] is Decision.UNDECIDED and one.status is Status.LAID:
+            before.append(change)
+    return tuple(found)
+
+
 def read_joint_diff(engine: Engine, reviewed: Reviewed) -> tuple[FileDiff, ...]:
     """Read the diff of the shared commit, empty where there is none. Stores the commit in the engine."""
     if not reviewed.line.joint_commit:

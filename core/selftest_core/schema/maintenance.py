@@ -68,8 +68,10 @@ class LeftoverItem(Shape):
     """Something that an ended process left behind. `kept`: the user asked to keep it."""
 
     path: Text = Field(description="The leftover's folder.")
-    kind: Literal["demo", "agents", "session", "clone", "branches", "trust", "refs", "run", "review"]
-    run: Text | None = Field(description="The id of the run or review; null for a demo.")
+    kind: Literal[
+        "demo", "agents", "session", "clone", "branches", "trust", "refs", "run", "review", "slots", "packages"
+    ]
+    run: Text | None = Field(description="The id of the run or review; null for a demo and a verification.")
     says: Text
     names: list[Text] = Field(description="Exactly what is removed: agents, branches, refs or sessions.")
     kept: bool

@@ -97,7 +97,7 @@ class ReviewVerifier:
             refuse_unknown_providers(on, environ)
         slots = cache_folder(environ) / "verify" / f"{home.name}-{home.stat().st_ino}"
         with contextlib.ExitStack() as resources:
-            resources.enter_context(_locked(slots, home.name))
+            resources.enter_context(lock_slots(slots, home.name))
             results = resources.enter_context(
                 contextlib.closing(Results.open(own_folder(top), testing.environment.digest))
             )
@@ -200,8 +200,11 @@ def _fixed(reviewed: Reviewed, verification: Verification) -> dict[str, tuple[st
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, name: str) -> Iterator[None]:
-    """Have the slots of a review to ourselves. Raises RefusedError, ToolFailedError where they cannot be made."""
+def lock_slots(folder: Path, name: str) -> Iterator[None]:
+    """Have the slots of a review to ourselves, by a lock beside their folder.
+
+    Raises RefusedError, ToolFailedError where they cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = folder.with_suffix(".lock").open("w")

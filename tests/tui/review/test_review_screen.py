@@ -19,6 +19,7 @@ from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.dialogs.options import Options
 from tui.driving import PATIENCE, compare, driven
 from tui.quiet import press, quiet
+from tui.review.keys_of_review import asked
 from tui.review.review_driving import ALL, environ_of, reviewing
 from tui.review.review_scenes import QUERY, shop, shop_once
 
@@ -344,7 +345,12 @@ async def test_a_resolved_conflict_shows_what_is_applied(shop: Repository) -> No
         await one.until(lambda: "src/pay.py · theirs" in one.pane.text_of("needs"), "both sides")
         assert "src/pay.py · as applied" in one.pane.text_of("needs")
         assert "# [bold]mine" in one.pane.text_of("needs")
-        await one.press("z", "1")
+        await one.go_to("Round taxes up")
+        await one.press("y", "P", "enter")
+        listed = (await asked(one, Options)).listed
+        assert any("“Round taxes up” was resolved against “" in line for line in listed), listed
+        assert any("undecided: without it, its agent's commit is published as it is" in line for line in listed), listed
+        await one.press("escape", "z", "z", "1")
         assert not one.row("Round taxes up").is_resolved
         assert any("+     return ceil(amount * rate * 100) / 100" in line for line in one.diff_lines)
 

@@ -14,6 +14,7 @@ from selftest_core.cleanup import demo_folders as demos
 from selftest_core.cleanup.review_leftovers import ReviewLeftover, remove_review, review_leftovers
 from selftest_core.cleanup.run_leftovers import RunLeftover, remove, run_leftovers
 from selftest_core.cleanup.selection import select
+from selftest_core.cleanup.verify_leftovers import VerifyLeftover, remove_verify, verify_leftovers
 from selftest_core.frozen import dataclass
 from selftest_core.run.overview import repository_of
 from selftest_tui.cli.command import DONE, SOMETHING_LEFT, has_terminal, write_answer
@@ -32,7 +33,7 @@ _MOST_NAMES = 10
 class _Found:
     """One leftover of any kind; `problems` is None until its removal was tried."""
 
-    leftover: demos.Leftover | RunLeftover | ReviewLeftover
+    leftover: demos.Leftover | RunLeftover | ReviewLeftover | VerifyLeftover
     problems: tuple[str, ...] | None = None
 
     @property
@@ -43,15 +44,15 @@ class _Found:
 
     @property
     def run(self) -> str | None:
-        """The id of its run or review; None for a demo."""
+        """The id of its run or review; None for a demo and a verification."""
         one = self.leftover
-        if isinstance(one, demos.Leftover):
+        if isinstance(one, demos.Leftover | VerifyLeftover):
             return None
         return one.run if isinstance(one, RunLeftover) else one.review
 
     @property
     def path(self) -> Path:
-        """The folder of its demo, run or review."""
+        """The folder of its demo, run, review or verification."""
         one = self.leftover
         return one.folder.path if isinstance(one, demos.Leftover) else one.path
 
@@ -59,8 +60,9 @@ class _Found:
 def add_sweep(add_command: AddCommand) -> None:
     """Add the command and its flags."""
     command = add_command(
-        """That is agents and their copies, tmux sessions, clones, refs and old folders. Lists all of it and asks
-        first. Runs that have not ended are never touched; the folder of a run is kept for 30 days.""",
+        """That is agents and their copies, tmux sessions, clones, refs and old folders, and what killed verifications
+        left, also on other machines. Lists all of it and asks first. Runs that have not ended are never touched; the
+        folder of a run is kept for 30 days.""",
         """
         selftest-tui sweep                all repositories, and demos
         selftest-tui sweep --here         runs and reviews of this repository only
@@ -87,6 +89,7 @@ def sweep(call: Call) -> int:
     of_reviews, unseen_reviews = review_leftovers(environ, repository, now, selection)
     of_demos = demos.leftovers(environ) if selection.includes_demos else ()
     found = [*map(_Found, of_demos), *map(_Found, of_runs), *map(_Found, of_reviews)]
+    found += map(_Found, verify_leftovers(environ, now, selection))
     for one in found:
         out.write(f"{clean(one.leftover.says)}\n")
         if not isinstance(one.leftover, demos.Leftover):
@@ -130,6 +133,8 @@ async def _remove(found: list[_Found], environ: Mapping[str, str]) -> list[_Foun
             problems = await remove(one.leftover, environ)
         elif isinstance(one.leftover, ReviewLeftover):
             problems = remove_review(one.leftover, environ, time.time())
+        elif isinstance(one.leftover, VerifyLeftover):
+            problems = await asyncio.to_thread(remove_verify, one.leftover, environ)
         else:
             (swept,) = demos.sweep([one.leftover], environ)
             problems = swept.problems

@@ -17,6 +17,7 @@ from textual.app import SuspendNotSupported
 from selftest_core.actions.agent_actions import target_of
 from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
+from selftest_core.review.apply_decisions import find_unused_resolutions
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.verify.background.background_verifier import Phase
 from selftest_tui.fleet.acting import Acting
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from selftest_core.fleet.view import Row
+    from selftest_core.review.apply_decisions import UnusedResolution
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.session import ReviewSession
@@ -47,6 +49,14 @@ _VERBS = {Decision.KEEP: "Keep", Decision.REVERT: "Revert", Decision.UNDECIDED: 
 _DEFAULT_BRANCH = "reviewed"
 UNDOING, REDOING = "undoing", "redoing"
 """Descriptions of a running undo and redo."""
+
+
+def _unused(one: UnusedResolution) -> str:
+    """Say that a resolution is not published, and why."""
+    rivals = ", ".join(f"“{subject_of(rival)}”" for rival in one.rivals) or "a change that is left out"
+    published = "it is in conflict and not published" if one.is_held else "its agent's commit is published as it is"
+    text = f"▲ “{subject_of(one.change)}” was resolved against {rivals}, which is undecided: without it, {published}."
+    return present.clean(text)
 
 
 def _listed(row: ReviewRow) -> str:
@@ -457,7 +467,8 @@ class ReviewActions(ReviewVerifying):
             f"{present.plural(len(kept), 'change')} on {state.plan.base[:12]}: +{state.stat[0]} -{state.stat[1]} lines."
         )
         says += f"\n{left[:1].upper()}{left[1:]}." if left else "\nNothing is left out."
-        lines = [_listed(row) for row in kept]
+        unused = find_unused_resolutions(state.reviewed, state.kept_line)
+        lines = [*map(_unused, unused), *([""] if unused else []), *map(_listed, kept)]
         if not await self.may_publish(branch, says, lines):
             return
         published: list[Published] = []

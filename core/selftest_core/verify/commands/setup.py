@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ def prepare(slot: Slot, testing: Testing, should_stop: Callable[[], bool]) -> Se
         return None
     slot.forget_made()
     setup.packages.mkdir(parents=True, exist_ok=True)
+    os.utime(setup.packages)  # a sweep removes what was not used for long
     ended = run_in_slot(
         slot, testing, ["/bin/sh", "-c", setup.command], _variables(slot, testing, setup), timeout=TIMEOUT,
         should_stop=should_stop, writable=[setup.packages], network=True,

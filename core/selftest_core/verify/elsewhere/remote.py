@@ -297,10 +297,19 @@ def _seed(folder: Path, environ: Mapping[str, str]) -> Path:
 
 def _remove_lost(hosts: _Hosts) -> None:
     """Remove agents that were noted and not removed: of a verification that was killed, or whose host failed."""
+    remove_noted(hosts.mngr, hosts.agents.parent)
+    hosts.agents.unlink(missing_ok=True)
+
+
+def noted_agents(folder: Path) -> tuple[str, ...]:
+    """Return the ids of agents that a verification with this folder of slots noted, and did not remove."""
     try:
-        noted = hosts.agents.read_text().split()
+        return tuple((folder / _AGENTS).read_text().split())
     except FileNotFoundError:
-        return
-    if noted:
-        remove_agents(hosts.mngr, noted)
-    hosts.agents.unlink()
+        return ()
+
+
+def remove_noted(mngr: Mngr, folder: Path) -> str:
+    """Remove these agents; return why that failed."""
+    noted = noted_agents(folder)
+    return remove_agents(mngr, noted) if noted else ""
