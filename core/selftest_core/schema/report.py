@@ -104,7 +104,9 @@ class ReportTest(TestItem):
     blocks: list[Text] = Field(description="The blocks of the tutorial that it cites, word for word.")
     importance_reason: Text = ""
     claimed: Literal["passed", "failed"] | None = Field(description="What the agent says of the test.")
-    verified: Literal["passed", "failed", "flaky", "unknown"] = Field(description="Our own run of it.")
+    verified: Literal["passed", "failed", "flaky", "unknown"] = Field(
+        description="Our own run of it, when it arrived, else in the newest verification of the review."
+    )
     verified_reason: Text
     verdict: VerifiedTest | None = Field(description="The test in the newest verification of the review.")
     output: Text = Field(description="The end of the output of its red run in that verification, empty without one.")
@@ -203,7 +205,7 @@ class ReportDocument(Shape):
     paused: Text
     left: Text | None = Field(description="Why the conductor ended, as in the summary of `run --batch`.")
     outcomes: OutcomeCounts | None = Field(description="null for a review without a run.")
-    verified: dict[Literal["passed", "failed", "flaky", "unknown"], int]
+    verified: dict[Literal["passed", "failed", "flaky"], int] = Field(description="Tests that we ran, by verdict.")
     clusters: list[ClusterItem]
     escalations: list[ReportEscalation] = Field(description="Blockers first.")
     escalation_counts: dict[Text, int] = Field(

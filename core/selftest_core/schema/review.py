@@ -136,6 +136,9 @@ class ReviewDocument(Shape):
         default_factory=list, description="Of the published branch, oldest first; empty where nothing was published."
     )
     pull_request: str | None = Field(None, description="The URL of the pull request that was opened.")
+    report: Text | None = Field(
+        None, description="The path of the report, written where a branch was published or verified."
+    )
     items: list[ReviewItem]
     left_out: list[LeftOutItem]
     verification: VerificationItem | None = Field(
@@ -273,6 +276,7 @@ def review_document(
             for one in commits
         ],
         pull_request=pull_request,
+        report=None,
         items=items,
         left_out=[LeftOutItem(branch=name, reason=reason) for name, reason in plan.left_out],
         verification=None if verified is None else _verification_item(verified, verified.verification),

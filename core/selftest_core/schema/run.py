@@ -170,8 +170,13 @@ def run_line(run: Run, entry: Entry) -> dict[str, Any]:
     return line.model_dump(mode="json")
 
 
-def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocument | None = None) -> RunSummary:
-    """Summarize a run at `at` (seconds since the epoch). `line`: the review of the agents' changes."""
+def run_summary(
+    run: Run, at: float, path: str | None = None, line: ReviewDocument | None = None, report: str | None = None
+) -> RunSummary:
+    """Summarize a run at `at` (seconds since the epoch).
+
+    `line`: the review of the agents' changes; `report`: the path of the report's first page.
+    """
     return RunSummary(
         at=instant(at) or EPOCH,
         run=run.plan.run,
@@ -181,7 +186,7 @@ def run_summary(run: Run, at: float, path: str | None = None, line: ReviewDocume
         clusters=cluster_items(run_clusters(run)),
         line=line,
         smoke=[smoke_item(one) for one in run.smoke],
-        report=None,
+        report=report,
         left=run.left,
         paused=run.paused,
         path=path,

@@ -18,11 +18,11 @@ from selftest_core.errors import SelftestError
 from selftest_core.journal import is_held
 from selftest_core.review.changes.inputs import Inputs, inputs_of_run
 from selftest_core.run.conduct.circuit_breaker import run_clusters
-from selftest_core.run.fold import claim_counts
 from selftest_core.schema.model import EPOCH, instant
 from selftest_core.schema.report import ReportDocument, ReportProblem
 from selftest_core.schema.review import verified_test
 from selftest_core.schema.run import cluster_items, outcome_counts, run_usage_item, smoke_item
+from selftest_core.verify.verdicts import Verdict
 from selftest_recorder.report.facts import ChangePage, TestPage, TextPart
 from selftest_recorder.report.moment_links import MomentLinks
 from selftest_recorder.report.review_facts import ReviewFacts, ReviewReader, review_stamp
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
     from selftest_core.schema.report import ReportChange, ReportTest, ReportText
     from selftest_recorder.report.facts import MomentLink
+
+
+_VERIFIED = {
+    Verdict.GREEN: "passed", Verdict.RED: "failed", Verdict.FLAKY: "flaky", Verdict.ORDER_DEPENDENT: "flaky",
+}  # fmt: skip
 
 
 class ReportBuilder:
@@ -88,7 +93,7 @@ class ReportBuilder:
             tests = _with_review(tests, review)
         told = escalations(tests)
         plan = run.plan
-        is_live = is_held(folder.journal)
+        is_live = run.left is None and is_held(folder.journal)
         ended = [row.ended_at for row in run.rows.values() if row.ended_at is not None]
         if not run.rows:
             problems.append(ReportProblem(says="The run has no tests."))
@@ -107,7 +112,7 @@ class ReportBuilder:
             paused=run.paused,
             left=run.left,
             outcomes=outcome_counts(run.ends()),
-            verified={result.value: count for result, count in claim_counts(run).items() if count},
+            verified=dict(Counter(test.verified for test in tests if test.verified != "unknown")),
             clusters=cluster_items(run_clusters(run)),
             escalations=told,
             escalation_counts=dict(Counter(one.kind for one in told)),
@@ -217,6 +222,8 @@ def _with_review(tests: Sequence[ReportTest], review: ReviewFacts) -> list[Repor
         told = review.tests.get(test.test)
         if told is not None:
             update["verdict"] = verified_test(told, {})
+            if test.verified == "unknown":
+                update |= {"verified": _VERIFIED.get(told.after, "unknown"), "verified_reason": told.reason}
             update["output"] = next((run.output for run in told.runs if run.output), "")
         found.append(test.model_copy(update=update) if update else test)
     return found

@@ -19,7 +19,7 @@ LONGEST = 60_000
 """Characters; a pull request takes 65,536."""
 _MOST_ROWS = 50
 _WORDS = {
-    "succeeded": "succeeded", "unchanged": "needs no change", "blocked": "blocked", "stopped": "stopped",
+    "succeeded": "succeeded", "unchanged": "without a need to change", "blocked": "blocked", "stopped": "stopped",
     "not_started": "not started", "launch": "failed to launch", "crash": "crashed", "timeout": "timed out",
     "lost": "lost", "unreadable": "unreadable outcome", "red": "still failing",
 }  # fmt: skip
@@ -71,7 +71,8 @@ def _review(review: ReportReview) -> list[str]:
     decided = ", ".join(f"{count} {word}" for word, count in review.decisions.items() if count)
     rows = [f"- decisions: {decided or 'none'}"]
     if review.seconds is not None:
-        rows.append(f"- time of a person: {review.seconds / 60:.0f} min")
+        spent = f"{review.seconds:.0f} s" if review.seconds < 90 else f"{review.seconds / 60:.0f} min"
+        rows.append(f"- time of a person: {spent}")
     if review.published is not None:
         rows.append(f"- published: {code_span(review.published.ref)} at {code_span(review.published.tip[:12])}")
     if review.verification is not None:

@@ -20,20 +20,23 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import SelftestError
+from selftest_core.review.changes.inputs import home_of
 from selftest_core.schema.report import ReportMarker
+from selftest_recorder.report.builder import ReportBuilder
 from selftest_recorder.report.junit import junit
 from selftest_recorder.report.pages import assets, render_change, render_index, render_test, template_digest
 from selftest_recorder.report.recordings import RecordingFacts, write_recording
 from selftest_recorder.report.summary import summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from selftest_core.review.changes.inputs import Inputs
     from selftest_core.review.decisions import Decisions
     from selftest_core.run.fold import Run
+    from selftest_core.run.store import RunFolder
     from selftest_core.schema.report import ReportChange, ReportDocument, ReportRecording, ReportTest
-    from selftest_recorder.report.builder import ReportBuilder
 
 FOLDER = "report"
 INDEX = "index.html"
@@ -54,6 +57,10 @@ class ReportWriter:
         self.folder = builder.home / FOLDER
         self._pages: dict[str, str] = {}
         self._recordings: dict[str, dict[str, Any]] = {}
+
+    def close(self) -> None:
+        """End the processes that read git's objects."""
+        self._builder.close()
 
     @property
     def index(self) -> Path:
@@ -178,6 +185,54 @@ class ReportWriter:
         }  # fmt: skip
         with contextlib.suppress(OSError):  # without it all pages are written anew
             _replace(self.folder / _STATE, json.dumps(state).encode())
+
+
+class RunReporter:
+    """Writes the report of a run for its conductor: a `selftest_core.run.reporting.Reporter`."""
+
+    def __init__(self, folder: RunFolder, environ: Mapping[str, str]) -> None:
+        self._writer = ReportWriter(ReportBuilder(folder.path, environ, folder=folder))
+
+    def write(self, run: Run) -> None:
+        """Write what changed; not now if another process writes the report. Raises ReportError."""
+        self._writer.write(run, patience=0.0)
+
+    def close(self) -> None:
+        """End the processes that read git's objects."""
+        self._writer.close()
+
+
+def write_run_report(folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> str | None:
+    """Write the report of a run, and return its path; None where there is none. `say` gets the error, in one line."""
+    try:
+        with ReportBuilder(folder.path, environ, folder=folder) as builder:
+            ReportWriter(builder).write()
+    except SelftestError as error:
+        say(f"{error.title}: {error.detail}" if error.detail else error.title)
+    return report_path(folder.path)
+
+
+def write_review_report(
+    inputs: Inputs,
+    name: str,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    decisions: Decisions | None = None,
+) -> str | None:
+    """Write the report of a review, that of its run where it is of one; else as `write_run_report`."""
+    home = home_of(inputs, name)
+    try:
+        with ReportBuilder(home, environ, folder=inputs.folder, inputs=inputs) as builder:
+            ReportWriter(builder).write(decisions=decisions)
+    except SelftestError as error:
+        say(f"{error.title}: {error.detail}" if error.detail else error.title)
+    return report_path(home)
+
+
+def report_path(home: Path) -> str | None:
+    """Return the path of a run's or review's report, None where there is none."""
+    index = home / FOLDER / INDEX
+    return str(index) if index.is_file() else None
 
 
 @contextlib.contextmanager

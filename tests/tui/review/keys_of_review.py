@@ -279,6 +279,14 @@ async def _(one: Reviewing, key: str) -> None:
     assert "No agent that made it was recorded" in one.toasts
 
 
+@does("report")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    page = one.state.home / "report" / "index.html"
+    await one.until(lambda: str(page) in one.toasts, "where the report is")
+    assert "Guard the empty cart" in page.read_text(encoding="utf-8")
+
+
 @does("conflicts")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)

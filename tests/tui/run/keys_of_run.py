@@ -168,6 +168,14 @@ async def _(one: RunDriven, key: str) -> None:
     assert one.top is one.screen
 
 
+@does("report")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    page = one.screen.folder.path / "report" / "index.html"
+    await one.until(lambda: str(page) in one.toasts, "where the report is")
+    assert one.screen.folder.run in page.read_text(encoding="utf-8")
+
+
 @does("tutorial")
 async def _(one: RunDriven, key: str) -> None:
     await one.press(key)

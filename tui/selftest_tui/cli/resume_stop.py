@@ -158,8 +158,10 @@ def _show_ended(folder: RunFolder, run: Run | None, call: Call, text: str) -> in
 def _print_summary(folder: RunFolder, run: Run, call: Call) -> None:
     if call.arguments.batch:
         from selftest_core.schema.run import run_summary
+        from selftest_recorder.report.writer import report_path
 
-        write_line(run_summary(run, time.time(), str(folder.path)).model_dump(mode="json"))
+        report = report_path(folder.path)
+        write_line(run_summary(run, time.time(), str(folder.path), report=report).model_dump(mode="json"))
     else:
         from selftest_core.run.log_lines import summary_lines
 

@@ -105,6 +105,10 @@ def _review_batch(call: Call, request: Request) -> int:
         from selftest_tui.cli.verify import tell_verdicts
 
         tell_verdicts(answer, document)
+    if result.published is not None or answer is not None:
+        from selftest_tui.cli.evidence.report import renew_review_report
+
+        document = document.model_copy(update={"report": renew_review_report(request, call)})
     write_answer({"run": result.run, **document.model_dump(mode="json")}, is_batch=True)
     if result.refused:
         tell(f"not published: {result.refused}")

@@ -256,6 +256,7 @@ def conduct_in_batch(
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.log_lines import plain
     from selftest_core.schema.run import exit_status, run_summary
+    from selftest_recorder.report.writer import report_path, write_run_report
     from selftest_tui.run.conducting import conduct
 
     policy = dataclasses.replace(policy or Policy(), leave_when_paused=True)
@@ -263,7 +264,9 @@ def conduct_in_batch(
     run = folder.read()
     is_resumable = why in (INTERRUPTED, "budget", "paused")
     document = None if is_resumable else (review or _review_undecided)(folder, environ)
-    write_line(run_summary(run, time.time(), str(folder.path), document).model_dump(mode="json"))
+    # The conductor wrote the report; a review that decided and published made it old.
+    report = report_path(folder.path) if review is None else write_run_report(folder, environ, tell)
+    write_line(run_summary(run, time.time(), str(folder.path), document, report).model_dump(mode="json"))
     if is_resumable:
         reason = f"{why}: {plain(run.paused)}" if run.paused else why
         resume = f"; `selftest-tui resume {folder.run}` resumes it" if is_kept else ""

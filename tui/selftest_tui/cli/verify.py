@@ -24,6 +24,7 @@ from selftest_tui.cli.command import (
     write_answer,
     write_line,
 )
+from selftest_tui.cli.evidence.report import renew_review_report
 from selftest_tui.shared.present import clean, plural
 
 if TYPE_CHECKING:
@@ -82,8 +83,9 @@ def run_verify(call: Call) -> int:
         answer = verify(verifying, call.config, call.cwd, call.environ, tell, progress.show, threading.Event())
     finally:
         progress.clear()
+    report = renew_review_report(verifying.request, call)
     if call.is_for_programs:
-        _write_json(answer, is_batch=arguments.batch)
+        _write_json(answer, report, is_batch=arguments.batch)
     else:
         print_lines(_table(answer, shutil.get_terminal_size((80, 24)).columns))
     tell(_summary(answer))
@@ -109,10 +111,10 @@ def tell_verdicts(answer: Answer, document: ReviewDocument) -> None:
         tell(f"the tree with only what is kept is not verified: {reason}")
 
 
-def _write_json(answer: Answer, *, is_batch: bool) -> None:
+def _write_json(answer: Answer, report: str | None, *, is_batch: bool) -> None:
     from selftest_core.schema.review import review_document
 
-    document = review_document(answer.reviewed, None, None, verified=answer)
+    document = review_document(answer.reviewed, None, None, verified=answer).model_copy(update={"report": report})
     if is_batch:
         _write_verdicts(answer, document)
     write_answer({"run": answer.run, **document.model_dump(mode="json")}, is_batch=is_batch)

@@ -32,6 +32,7 @@ from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
 from selftest_tui.shared.dialogs.options import Options, Way
+from selftest_tui.shared.reports import show_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -478,6 +479,7 @@ class ReviewActions(ReviewVerifying):
             return session.state
 
         now = await self.act(do, says=f"checking and publishing {present.clean(branch)}")
+        self.feed.renew_report(must=True)
         open_still = f" {now.open} still open." if now.open else " Nothing is open."
         self.say(
             f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} O shows the text of the pull request.",
@@ -498,6 +500,11 @@ class ReviewActions(ReviewVerifying):
             self.say(present.clean(str(said or "")) or "gh has opened it.", "Pull request")
 
     # the rest
+
+    async def do_report(self) -> None:
+        """Write the report, and open it in the browser."""
+        page = await self.feed.write_report()
+        self.say(show_page(page, self.fleet.environ), "Report")
 
     async def do_refresh(self) -> None:
         """Look for new commits and moved branches."""

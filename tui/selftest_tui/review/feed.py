@@ -14,6 +14,7 @@ from selftest_core.errors import RefusedError
 from selftest_core.journal import unwritten
 from selftest_tui.fleet.messages import ReviewSaid, VerificationSeen
 from selftest_tui.shared.loading import keep_what_is_there
+from selftest_tui.shared.reports import ReportRenewal, write_report
 from selftest_tui.shared.worker import Worker
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class ReviewFeed:
         self._acts = Worker("review")
         self._reads = Worker("diffs")
         self._session: ReviewSession | None = None
+        self._report: ReportRenewal | None = None
         self._reader: Engine | None = None
         self._diffs: OrderedDict[str, ChangeDiff] = OrderedDict()
         self._moments: OrderedDict[tuple[str, Evidence], AgentMoments] = OrderedDict()
@@ -85,6 +87,7 @@ class ReviewFeed:
                 self._session = ReviewSession.open(self._request, self._folder, self._environ, self._say)
             self._session.is_awaited = lambda: self._acts.is_awaited
             self._verifier = self._make_verifier(self._session)
+            self._report = ReportRenewal(self._session.state.home, self._session.top, self._environ)
             keep_what_is_there()  # with the commits of hundreds of agents a search takes longer than a decision
             return self._session.state
 
@@ -110,6 +113,16 @@ class ReviewFeed:
     def verification(self) -> VerificationState | None:
         """The newest verdicts, None before the review is open."""
         return None if self._verifier is None else self._verifier.state
+
+    def renew_report(self, *, must: bool = False) -> None:
+        """Write the report again in the background if acts followed it; `must`: also where there is none yet."""
+        if self._report is not None:
+            self._report.look(must=must)
+
+    async def write_report(self) -> Path:
+        """Write the report now, and return its first page. Raises SelftestError."""
+        assert self._session is not None, "the screen writes the report of a review that is open"
+        return await write_report(self._session.state.home, self._session.top, self._environ)
 
     async def isolation(self) -> tuple[Isolation, bool]:
         """Find what tests would be isolated by, and whether they may use the network. Raises RefusedError."""
@@ -217,6 +230,8 @@ class ReviewFeed:
 
         self._reads.end(close_reader, patience=0)
         self._acts.end(close_session, patience=SECONDS_TO_CLOSE)
+        if self._report is not None:
+            self._report.look(is_at_rest=True)
 
     def _say(self, text: str) -> None:
         self._post(ReviewSaid(text))

@@ -349,6 +349,7 @@ GO = (
     Key(("r",), "r", "replay", "replay", "play the recording of its agent at the moment that the selected hunk was "
         "made; on 6 at its own run of the red test; esc comes back", Topic.GO,
         disabled_reason=replay_disabled_reason),
+    Key(("ctrl+o",), "^o", "report", "report", "write the report, a page for the browser, and open it there", Topic.GO),
     Key(("R",), "R", "refresh", "refresh", "look for new commits and moved branches, now", Topic.PROGRAM),
 )  # fmt: skip
 

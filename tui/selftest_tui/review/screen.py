@@ -216,6 +216,7 @@ class ReviewScreen(ReviewActions):
         else:
             self._own_problems = ()
             self.take(state)
+            self.feed.renew_report()
         finally:
             self._is_looking = False
 

@@ -28,6 +28,7 @@ from selftest_tui.run.lines import FILTER, RunGroup
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.filtered import FilteredScreen
+from selftest_tui.shared.reports import show_page, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -258,6 +259,11 @@ class RunActions(FilteredScreen):
         moment = moments.of_test(row.planned.node_id, red_only=True)
         at = None if moment is None else moment.time
         self.post_message(ReplayWanted(path, title, at=at, marker=FAILED_MARKERS, is_ended=True))
+
+    async def do_report(self) -> None:
+        """Write the report, and open it in the browser."""
+        environ = self.fleet.environ
+        self.say(show_page(await write_report(self.folder.path, self.folder.path, environ), environ), "Report")
 
     def do_tutorial(self) -> None:
         """Open the tutorial screen."""

@@ -1,4 +1,4 @@
-"""Entry of conductors: the core's conductor with the recorder and the verifier of claims plugged in.
+"""Entry of conductors: the core's conductor with recorder, verifier of claims and writer of the report plugged in.
 
     python -P -m selftest_tui.run.conducting FOLDER --from FIFO       # started in tmux by `start_conductor`
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Run
     from selftest_core.run.outcome.claims import ClaimVerifier
     from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.run.reporting import Reporter
     from selftest_core.run.store import RunFolder
 
 _PROGRAM = "selftest_tui.run.conducting"
@@ -37,6 +38,13 @@ def make_claim_verifier(plan: RunPlan, config: Config, environ: Mapping[str, str
     return ArrivalVerifier(plan, config, environ)
 
 
+def make_reporter(folder: RunFolder, environ: Mapping[str, str]) -> Reporter:
+    """Make what writes the report as the run goes on."""
+    from selftest_recorder.report.writer import RunReporter  # pages need libraries that a conductor's start does not
+
+    return RunReporter(folder, environ)
+
+
 async def conduct(
     folder: RunFolder,
     environ: Mapping[str, str],
@@ -47,7 +55,7 @@ async def conduct(
     """Conduct a run in this process and record its agents. Returns why it ended."""
     return await conductor_process.conduct(
         folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask,
-        make_claim_verifier=make_claim_verifier,
+        make_claim_verifier=make_claim_verifier, make_reporter=make_reporter,
     )  # fmt: skip
 
 
@@ -57,4 +65,4 @@ def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Po
 
 
 if __name__ == "__main__":
-    sys.exit(conductor_process.main(None, make_recorder, make_mask, make_claim_verifier))
+    sys.exit(conductor_process.main(None, make_recorder, make_mask, make_claim_verifier, make_reporter))

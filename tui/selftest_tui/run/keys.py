@@ -219,6 +219,7 @@ GO = (
         line=6),
     Key(("r",), "r", "replay", "replay", "play the recording of its agent: live while it works, else where it failed",
         Topic.GO, line=7, disabled_reason=one_test_disabled_reason),
+    Key(("ctrl+o",), "^o", "report", "report", "write the report, a page for the browser, and open it there", Topic.GO),
     Key(("t",), "t", "tutorial", "tutorial", "the tutorial's blocks, their tests and results", Topic.GO, line=13),
 )  # fmt: skip
 

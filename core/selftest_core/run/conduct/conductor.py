@@ -36,6 +36,8 @@ from selftest_core.run.conduct.unexpected import UnexpectedErrors
 from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.prompt import PROMPT_FILE
+from selftest_core.run.reporting import STEP as REPORTING
+from selftest_core.run.reporting import RunReports
 from selftest_core.run.spending import Affordable, affordable
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from selftest_core.run.meter import RunMeter
     from selftest_core.run.outcome.claims import ClaimVerifier
     from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.run.reporting import Reporter
     from selftest_core.run.store import RunFolder
 
 SMOKE = "smoke"
@@ -81,11 +84,13 @@ class Conductor:
         notifier: Notifier | None = None,
         meter: RunMeter | None = None,
         claims: ClaimVerifier | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         """`on_change` is called in the event loop after each journal line, with the run after it.
 
         `notifier`: notifies the user when the run pauses by itself and when an agent needs the user. `meter`: reads the
-        agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is.
+        agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is. `reporter`:
+        writes the report; `write_last_report` closes it.
         """
         self._on_change = on_change
         self._clock = clock or WallClock()
@@ -100,6 +105,7 @@ class Conductor:
         self._launcher = Launcher(context, self._finisher)
         self._smoke_agents = SmokeAgents(context)
         self._errors = UnexpectedErrors(context, self._give_up)
+        self._reports = None if reporter is None else RunReports(reporter, self._clock, self._note_report)
         self._notifier = notifier
         self._notifications = Tasks()
         self._reminded_at: dict[str, float] = {}
@@ -156,6 +162,7 @@ class Conductor:
             self._errors.attempt("stopping agents", self._stop_agents)
             self._errors.attempt("verifying claims", self._finisher.verify_claims)
             self._errors.attempt(METERING, self._meter_agents)
+            self._errors.attempt(REPORTING, self._write_report)
             why = self._reason_to_leave()
             if why:
                 self._handle_failures()
@@ -263,6 +270,19 @@ class Conductor:
         self._is_metering, self._metered_at = True, elapsed
         rows = [row for row in self.run_now.rows.values() if row.phase in RUNNING]
         self._tasks.start(self._meter(rows), METERING)
+
+    def _write_report(self) -> None:
+        run = self.run_now
+        if self._reports is not None and self._reports.is_due(run):
+            self._tasks.start(self._reports.write(run), REPORTING)
+
+    async def write_last_report(self) -> None:
+        """Write the report of the run as the conductor leaves it. The journal must still be open."""
+        if self._reports is not None:
+            await self._reports.close(self.run_now)
+
+    def _note_report(self, problem: str) -> None:
+        self._context.note(Event.ERROR, step=REPORTING, test="", says=shorten(problem))
 
     async def _meter(self, rows: Sequence[RunRow]) -> None:
         try:

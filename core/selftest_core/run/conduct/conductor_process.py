@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Run
     from selftest_core.run.outcome.claims import ClaimVerifier, ClaimVerifierMaker
     from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.run.reporting import ReporterMaker
 
 INTERRUPTED = "interrupted"
 """Returned by `conduct` after a signal: the run can be resumed."""
@@ -68,13 +69,14 @@ async def conduct(
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
     make_claim_verifier: ClaimVerifierMaker | None = None,
+    make_reporter: ReporterMaker | None = None,
 ) -> str:
     """Conduct the run until it is over or pauses for good; return why the conductor left.
 
     `on_change` is called after each journal line with the run after it, `on_begin` once this conductor has the lock.
     `make_recorder` makes the recorder of the agents' terminals, unless the setting `record` is off.
     `make_mask` makes the mask of conversations; without it none is kept. `make_claim_verifier` makes what verifies
-    claims when they arrive, where the plan says so.
+    claims when they arrive, where the plan says so. `make_reporter` makes what writes the report.
     Raises RefusedError if another conductor has the run, UsageError if a variable that its agents need is not
     set, ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError if nothing can be
     written (a full disk). The run can be resumed after each of them.
@@ -108,6 +110,7 @@ async def conduct(
             policy=policy, on_change=_with_recorder(on_change, recorder),
             notifier=CommandNotifier(plan.run, repository, config.on_pause_command, environ),
             meter=RunMeter(environ, config.prices), claims=claims,
+            reporter=None if make_reporter is None else make_reporter(folder, environ),
         )  # fmt: skip
         if on_begin is not None:
             on_begin(conductor.run_now)
@@ -120,6 +123,7 @@ async def conduct(
                 await claims.close()
             if recorder is not None:
                 await recorder.leave(is_over=conductor.run_now.is_over)
+            await conductor.write_last_report()
             if conductor.run_now.is_over:
                 await asyncio.to_thread(remove_trust, folder, conductor.run_now, environ)
             # Again: an `mngr rsync` that a killed conductor started may have made its folder anew.
@@ -211,6 +215,7 @@ def main(
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
     make_claim_verifier: ClaimVerifierMaker | None = None,
+    make_reporter: ReporterMaker | None = None,
 ) -> int:
     """Run the conductor's own process: its pane shows the journal, and its starter learns whether it began."""
     parser = argparse.ArgumentParser(description="Conduct one run. Started by selftest-tui.")
@@ -226,6 +231,7 @@ def main(
             conduct(
                 folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.answer({"ok": True}),
                 make_recorder=make_recorder, make_mask=make_mask, make_claim_verifier=make_claim_verifier,
+                make_reporter=make_reporter,
             )
         )  # fmt: skip
     except SelftestError as error:

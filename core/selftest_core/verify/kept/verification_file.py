@@ -40,11 +40,13 @@ class KeptVerification:
 def keep_verification(home: Path, verification: Verification, isolation: Isolation, seconds: float) -> None:
     """Replace the verification in a review's folder. Raises OSError.
 
-    The verdicts on changes that it does not have, such as those that were reverted for their verdict, stay.
+    An earlier verdict on a change stays where it has none, such as of one that was reverted for its verdict.
     """
     before = read_verification(home)
     if before is not None:
-        verification = replace(verification, items={**before.verification.items, **verification.items})
+        new = {oid: one for oid, one in verification.items.items() if one.tests or one.verified is not Verified.UNKNOWN}
+        items = {**verification.items, **before.verification.items, **new}
+        verification = replace(verification, items=items)
     tests = {id(one): one for one in verification.tests}
     for item in verification.items.values():
         tests |= {id(one): one for one in item.tests}

@@ -9,20 +9,23 @@ from selftest_core.errors import UsageError
 from selftest_core.paths import runs_folder
 from selftest_core.review.changes.inputs import home_of
 from selftest_core.review.decisions import read_decisions
-from selftest_core.review.repository import find_review
+from selftest_core.review.repository import LOG, find_review
 from selftest_core.run.overview import repository_of
-from selftest_core.run.store import find_run
+from selftest_core.run.store import RunFolder, find_run
 from selftest_recorder.report.builder import ReportBuilder
 from selftest_recorder.report.review_facts import inputs_of_log
 from selftest_recorder.report.writer import ReportWriter
 from selftest_tui.cli.command import DONE, Progress, add_targets, print_lines, review_request, tell, write_answer
-from selftest_tui.shared.present import clean, plural
+from selftest_tui.shared.present import plural
+from selftest_tui.shared.reports import open_page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from selftest_core.review.changes.inputs import Request
     from selftest_tui.cli.command import AddCommand, Call
 
+PLAN = "plan.json"
 _REVIEW = "review-"
 
 
@@ -73,28 +76,30 @@ def report(call: Call) -> int:
     for problem in document.problems:
         tell(f"missing: {problem.says}")
     tell(f"{plural(len(document.tests), 'test')}, {plural(len(document.changes), 'change')}")
-    if arguments.open:
-        open_in_browser(writer.index)
+    if arguments.open and not open_page(writer.index, call.environ):
+        tell(f"no browser was found: open {writer.index.as_uri()}")
     return DONE
 
 
-def open_in_browser(index: Path) -> None:
-    """Open a page in the user's browser; without one, print its address."""
-    import webbrowser
+def renew_review_report(request: Request, call: Call) -> str | None:
+    """Write the report of what was reviewed or verified; return its path, None where it cannot be written."""
+    from selftest_recorder.report.writer import write_review_report
 
-    address = index.as_uri()
-    try:
-        is_open = webbrowser.get().open(address)
-    except (webbrowser.Error, OSError):
-        is_open = False
-    if not is_open:
-        tell(f"no browser was found: open {clean(address)}")
+    inputs, name = find_review(request, call.cwd, call.environ, lambda text: None)
+    decisions = None if request.decisions is None else read_decisions(request.decisions)
+    return write_review_report(inputs, name, call.environ, tell, decisions)
 
 
 def _builder(call: Call) -> ReportBuilder:
     """Return the builder for what the arguments name. Raises UsageError."""
     request = review_request(call.arguments, call.cwd)
     names = request.targets
+    if len(names) == 1 and (call.cwd / names[0] / PLAN).is_file():
+        folder = RunFolder((call.cwd / names[0]).resolve())
+        return ReportBuilder(folder.path, call.environ, folder=folder)
+    if len(names) == 1 and (call.cwd / names[0] / LOG).is_file():
+        home = (call.cwd / names[0]).resolve()
+        return ReportBuilder(home, call.environ, inputs=inputs_of_log(home, call.environ))
     if len(names) == 1 and names[0].startswith(_REVIEW) and ".." not in names[0] and request.base is None:
         home = _review_home(call, names[0])
         return ReportBuilder(home, call.environ, inputs=inputs_of_log(home, call.environ))
