@@ -213,6 +213,19 @@ selftest-tui replay build.cast --at 0:02 --format text > then.txt
 selftest-tui replay build.cast --format svg > end.svg
 
 ##################################################
+# The report
+##################################################
+
+# The newest run of this repository as one folder of pages, which opens offline in any browser. A run writes it anyway.
+selftest-tui report --open
+
+# The report of branches, by decisions that were made elsewhere, onto a newer main; and all of it as one JSON document.
+selftest-tui report --base main ada bob --onto newer --decisions decisions.json --json > report.json
+
+# The report of agents that are there.
+selftest-tui report --batch --agents ada bob > report.jsonl
+
+##################################################
 # Search
 ##################################################
 

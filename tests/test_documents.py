@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
 import contextlib
 import io
 import re
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from selftest_core.tutorial.check import check
 from selftest_tui.cli.arguments import build_parser
 from worlds import ROOT
 
@@ -154,3 +157,52 @@ def test_the_versions_that_are_asked_for_are_the_same_everywhere() -> None:
         version = f"{wanted[1]}.{wanted[2]}"
         assert re.search(rf"{tool} \({re.escape(version)} or newer\)", README)
         assert needed[tool] == (int(wanted[1]), int(wanted[2]))
+
+
+# the tutorial
+
+
+TUTORIAL = ROOT / "tutorial.sh"
+OF_EVERY_COMMAND = {"--help", "--batch", "--socket", "--set"}
+"""Options that every command has and that mean the same there: the tutorial shows each of them once."""
+
+
+def test_every_option_of_every_command_is_in_the_tutorial() -> None:
+    code = [line for line in TUTORIAL.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    calls = [words[words.index("selftest-tui") :] for words in map(str.split, code) if "selftest-tui" in words]
+    shown = {(words[1], option) for words in calls if len(words) > 1 for option in words}
+    parser, _ = build_parser()
+    (commands,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    options = {
+        (name, option)
+        for name, command in commands.choices.items()
+        for option in command._option_string_actions
+        if option.startswith("--")
+    }
+    missing = {(name, option) for name, option in options - shown if option not in OF_EVERY_COMMAND}
+    assert sorted(missing) == []
+    assert {option for words in calls for option in words} >= OF_EVERY_COMMAND
+    assert {name for name, _ in options} <= {name for name, _ in shown}
+
+
+def test_every_block_of_the_tutorial_is_cited_by_a_happy_and_an_unhappy_test() -> None:
+    result = check(ROOT, TUTORIAL, ROOT / "tests")
+    assert [block.text for block in result.coverage.uncited] == []
+    assert [(stale.citation.test, stale.citation.text) for stale in result.coverage.stale] == []
+    assert [warning.message for warning in result.tutorial.warnings] == []
+
+    unhappy = {name for path in {citation.path for citation in result.citations} for name in _unhappy_tests(path)}
+    lacking = [
+        (f"tutorial.sh:{cited.block.line}", f"no {'unhappy' if is_unhappy else 'happy'} test")
+        for cited in result.coverage.blocks
+        for is_unhappy in (False, True)
+        if is_unhappy not in {test in unhappy for test in cited.tests}
+    ]
+    assert lacking == []
+
+
+def _unhappy_tests(path: str) -> set[str]:
+    """The node ids of the tests of a file that are marked `unhappy`."""
+    functions = [node for node in ast.walk(ast.parse((ROOT / path).read_bytes())) if isinstance(node, ast.FunctionDef)]
+    marked = [one for one in functions if "pytest.mark.unhappy" in map(ast.unparse, one.decorator_list)]
+    return {f"{path}::{one.name}" for one in marked}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,6 @@ from worlds import World, a_world, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from selftest_recorder.e2e.end_to_end import EndToEnd, TutorialBlock
     from selftest_recorder.e2e.results import Result
@@ -252,6 +252,39 @@ def test_verify_agents_that_are_not_there(e2e: EndToEnd, world: World, desk: Rep
 
     expect(result).to_fail().stderr.to_contain("There is no agent ada")
     expect(desk.folder / "verified.json").to_have_text("")
+
+
+REPORT_AGENTS = """
+    # The report of agents that are there.
+    selftest-tui report --batch --agents ada bob > report.jsonl
+"""
+
+
+@pytest.mark.real
+def test_report_of_agents(e2e: EndToEnd, working: World) -> None:
+    block = e2e.write_tutorial_block(REPORT_AGENTS)
+
+    result = block.run(environment=working.environment, cwd=working.repository)
+
+    expect(result).to_succeed()
+    found = summary((working.repository / "report.jsonl").read_text())
+    assert {change["subject"] for change in found["report"]["changes"]} == {
+        "[FIX_IMPL] Mend ada",
+        "[FIX_IMPL] Mend bob",
+    }
+    expect(Path(found["path"])).to_contain("Mend ada", "Mend bob")
+    (working.repository / "report.jsonl").unlink()
+
+
+@pytest.mark.unhappy
+def test_report_of_agents_that_are_not_there(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(REPORT_AGENTS)
+    mngr_that(world, f"echo '{EMPTY}'")
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("There is no agent ada")
+    expect(desk.folder / "report.jsonl").to_have_json({"event": "error"})
 
 
 GH = """#!/bin/sh

@@ -55,6 +55,7 @@ def test_a_word_is_found_in_all_kinds_of_places(e2e: EndToEnd, world: World, pas
     assert "coupon_of(request)" in done.stdout
 
 
+@pytest.mark.unhappy
 def test_nothing_is_found_where_no_run_is(e2e: EndToEnd, world: World, past: Past) -> None:
     block = e2e.write_tutorial_block(WORDS)
     shutil.rmtree(past.top / ".selftest")
@@ -73,6 +74,7 @@ def test_a_test_id_on_a_terminal_is_played_at_its_time(e2e: EndToEnd, world: Wor
     assert command.strip() == f"selftest-tui replay '{past.first / 'terminal.cast'}' --at 1.0"
 
 
+@pytest.mark.unhappy
 def test_a_search_outside_of_a_repository_is_an_error_and_no_miss(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
     block = e2e.write_tutorial_block(PLACE)
     done = block.run(environment=world.environment, cwd=tmp_path, timeout=120.0)
@@ -92,6 +94,7 @@ def test_a_regular_expression_gives_hits_as_json(e2e: EndToEnd, world: World, pa
     assert document["more"] is False
 
 
+@pytest.mark.unhappy
 def test_a_run_that_is_not_there_is_named(e2e: EndToEnd, world: World, past: Past) -> None:
     block = e2e.write_tutorial_block(REGEX)
     shutil.rmtree(past.story.folder.path)

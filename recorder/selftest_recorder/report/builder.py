@@ -48,16 +48,23 @@ _VERIFIED = {
 class ReportBuilder:
     """Builds the report of one run (`folder`) or of one review without a run (`inputs`). For one thread; close it.
 
-    `home`: the folder of the run or review, in which the folder `report` is made.
+    `home`: the folder of the run or review, in which the folder `report` is made. `onto`: the commit that the changes
+    of a run are rebased onto; `inputs` has that of a review.
     """
 
     def __init__(
-        self, home: Path, environ: Mapping[str, str], folder: RunFolder | None = None, inputs: Inputs | None = None
+        self,
+        home: Path,
+        environ: Mapping[str, str],
+        folder: RunFolder | None = None,
+        inputs: Inputs | None = None,
+        onto: str | None = None,
     ) -> None:
         self.home = home
         self.environ = dict(environ)
         self._folder = folder
         self._inputs = inputs
+        self._onto = onto
         self._known: dict[str, TestFacts] = {}
         self._reader: ReviewReader | None = None
         self._review: ReviewFacts | None = None
@@ -188,7 +195,7 @@ class ReportBuilder:
             self._problem = ""
             try:
                 known = None if self._inputs is None else self._inputs.evidence
-                self._inputs = inputs_of_run(self._folder, run, self.environ, known=known)
+                self._inputs = inputs_of_run(self._folder, run, self.environ, self._onto, known)
             except (SelftestError, OSError) as error:
                 self._problem = f"The changes of the agents cannot be read: {_said(error)}"
                 self._review = None

@@ -7,6 +7,7 @@ does. Read again only when a branch, the log or the verification changed.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from selftest_core.errors import SelftestError, ToolError, UsageError
@@ -21,7 +22,7 @@ from selftest_core.review.changes.plan import Targets
 from selftest_core.review.engine import Engine
 from selftest_core.review.repository import LOG, current_subject, subject_of
 from selftest_core.review.resolutions import ResolutionMemory, resolution_folder
-from selftest_core.review.review_log import fold, seconds_spent
+from selftest_core.review.review_log import decisions_of, fold, seconds_spent
 from selftest_core.review.state import StateBuilder
 from selftest_core.schema.model import instant
 from selftest_core.schema.report import (
@@ -91,8 +92,12 @@ class ReviewReader:
         builder.collect(subject, inputs)
         applied = builder.apply(log, subject, 0.0, lambda: True)
         reviewed, kept = applied.reviewed, applied.kept
-        if decisions is not None:
-            reviewed = apply_decisions(self._engine, reviewed.plan, decisions, stored=False, should_stop=lambda: True)
+        onto = inputs.targets.onto_oid
+        is_rebased = onto not in (inputs.targets.base, reviewed.plan.base)
+        if decisions is not None or is_rebased:
+            plan = replace(reviewed.plan, base=onto) if is_rebased else reviewed.plan
+            wanted = decisions_of(log)[0] if decisions is None else decisions
+            reviewed = apply_decisions(self._engine, plan, wanted, stored=False, should_stop=lambda: True)
             kept = build_kept_line(self._engine, reviewed)
         problems: list[str] = []
         publications = [

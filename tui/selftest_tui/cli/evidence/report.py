@@ -105,7 +105,7 @@ def _builder(call: Call) -> ReportBuilder:
         return ReportBuilder(home, call.environ, inputs=inputs_of_log(home, call.environ))
     if request.base is None and not request.agents and (not names or (len(names) == 1 and ".." not in names[0])):
         folder = find_run(call.environ, repository_of(call.cwd, call.environ), names[0] if names else None)
-        return ReportBuilder(folder.path, call.environ, folder=folder)
+        return ReportBuilder(folder.path, call.environ, folder=folder, onto=request.onto)
     inputs, name = find_review(request, call.cwd, call.environ, tell)
     return ReportBuilder(home_of(inputs, name), call.environ, inputs=inputs)
 
