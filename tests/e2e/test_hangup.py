@@ -85,7 +85,7 @@ def below(argv: str) -> str:
 @pytest.fixture(scope="module")
 def busy() -> Iterator[World]:
     """A repository with a test, and a tmux session to attach to."""
-    with a_world(SELFTEST_TUI_REMOTE="false") as world:
+    with a_world(SELFTEST_TUI_REMOTE="false", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1") as world:
         folder = world.make_repository()
         (folder / "tests").mkdir()
         (folder / "tests" / "test_cart.py").write_text("def test_cart(): ...\n")
@@ -93,6 +93,7 @@ def busy() -> Iterator[World]:
         world.script("agent.sh", "#!/bin/sh\n")
         commit(world, "A shop")
         world.tmux("-f", "/dev/null", "new-session", "-d", "-s", "elsewhere", "sleep 100000")
+        world.load_mngr()
         yield world
 
 

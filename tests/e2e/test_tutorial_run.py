@@ -42,8 +42,8 @@ def write_agent(folder: Path, name: str = "agent.sh", text: str = AGENT) -> None
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[World]:
-    """A shop on the real mngr, and an agent that mends it without a model."""
-    with a_world() as world:
+    """A shop on the real mngr, loaded once, and an agent that mends it without a model."""
+    with a_world(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1") as world:
         folder = world.make_repository()
         for name, text in FILES.items():
             if name != "selftest-tui.toml":
@@ -52,6 +52,7 @@ def shop() -> Iterator[World]:
                 path.write_text(text)
         write_agent(folder)
         commit(world, "A shop")
+        world.load_mngr()
         yield world
 
 

@@ -30,6 +30,7 @@ OLD, OTHER = "20261119-0931-7f3a", "20261118-0931-7f3a"
 def a_run(world: World, run: str, *, is_over: bool) -> RunFolder:
     """A run of two tests whose agents were never made: it has ended, or its conductor is gone."""
     repository = world.make_repository()
+    world.load_mngr()
     base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     folder = make_run_folder(a_plan(2, run=run, repository=str(repository), base=base), world.environment)
     with Journal(folder.journal) as journal:

@@ -123,6 +123,7 @@ async def test_a_program_that_fails_is_no_healthy_one(tmp_path: Path) -> None:
 
 
 async def test_settings_that_cannot_be_read_are_named_theirs_and_ours(world: World) -> None:
+    world.load_mngr()
     (world.host_dir / "config.toml").write_text("this is no TOML")
     (world.root / "selftest-tui.toml").write_text("no_such_key = 1\n")
     found = await checks(world.environment, world.root)
@@ -174,7 +175,8 @@ def a_claude(world: World) -> Path:
     """A stand-in for the program alone: what is looked at here is the doctor, not Claude Code."""
     folder = world.root / "programs"
     program(folder, "claude", "2.1.330 (Claude Code)")
-    world.extra["PATH"] = f"{folder}:{BIN}:/usr/bin:/bin"
+    world.load_mngr()
+    world.extra["PATH"] = f"{folder}:{world.root / 'loaded'}:{BIN}:/usr/bin:/bin"
     return folder
 
 
@@ -221,6 +223,7 @@ async def test_a_login_in_files_is_found(world: World, files: dict[str, str], sa
 
 
 async def test_a_type_that_nobody_chose_is_plainly_not_installed_and_a_chosen_one_fails(world: World) -> None:
+    world.load_mngr()
     found = await checks(world.environment, world.root)
     assert (found["codex"].status, found["codex"].text) == ("ok", "not installed")
     assert found["claude"].status == "warning"  # the default, which nobody chose

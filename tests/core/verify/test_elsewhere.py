@@ -220,6 +220,7 @@ def test_what_would_run_here_is_refused_elsewhere(tmp_path: Path) -> None:
 def test_mngr_takes_what_is_asked_for_on_modal(world: World, stack: ExitStack) -> None:
     """Its plugin is not installed here: mngr reads all arguments before it names that as what is missing."""
     repository = make_shop(world.root / "shop")
+    world.load_mngr()
     store = stack.enter_context(
         ObjectStore.open(world.root / "engine.git", repository.folder / ".git", world.environment)
     )

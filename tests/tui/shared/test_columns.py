@@ -89,6 +89,16 @@ def test_widths_only_grow() -> None:
     assert widths(layout, 60)["name"] == 26
 
 
+def test_a_column_that_takes_what_is_left_has_no_room_until_a_line_has_a_text_for_it() -> None:
+    name: Column[str] = Column("name", "name", 4, lambda line, now: line)
+    reason: Column[str] = Column("reason", "reason", 6, lambda line, now: line[4:], good=10, drops=1, fills=True)
+    layout = Layout(Columns("reasons", 2, (name, reason)))
+    layout.measure([(1, "good")], 0.0)
+    assert widths(layout, 40) == {"name": 4}
+    layout.measure([(2, "bad because")], 0.0)
+    assert list(widths(layout, 40)) == ["name", "reason"]
+
+
 def test_a_person_chooses_columns() -> None:
     layout = words("a" * 24)
     layout.choose({"more": Choice.ALWAYS, "number": Choice.NEVER})

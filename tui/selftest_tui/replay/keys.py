@@ -91,7 +91,7 @@ PLAY = (
 
 GO = (
     *(
-        Key((str(number),), str(number), TENTHS[number], f"{number}0 %", f"to {number}0 % of it", JUMP,
+        Key((str(number),), str(number), TENTHS[number], f"{number * 10} %", f"to {number * 10} % of it", JUMP,
             disabled_reason=recording_disabled_reason)
         for number in range(10)
     ),

@@ -19,7 +19,6 @@ from selftest_core.run.crew.mngr_commands import create_arguments
 from selftest_core.run.crew.recording import Provision
 from selftest_core.run.fold import Member
 from selftest_core.run.plan.plan_builder import Choices, _create_args
-from worlds import BIN
 
 if TYPE_CHECKING:
     from worlds import World
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 def asked_of_mngr(world: World, agent_type: str, *more: str) -> list[str]:
     """The arguments for an agent on Modal, with everything in them that a run may ask for."""
+    world.load_mngr()
     environ = {**world.environment, "ANTHROPIC_API_KEY": "sk", "OPENAI_API_KEY": "sk"}
     command = ("./agent.sh", "--flag") if agent_type == "command" else None
     needed = needs(agent_type, Config(), environ, ("modal",), is_copy=True)
@@ -53,7 +53,7 @@ def test_mngr_takes_all_that_a_run_on_modal_asks_for(world: World, agent_type: s
     assert arguments[arguments.index("-b") + 1] == "timeout=1201"
     variables = {"ANTHROPIC_API_KEY": "sk", "OPENAI_API_KEY": "sk"}
 
-    done = world.run([BIN / "mngr", *arguments], check=False, env=variables)
+    done = world.run(["mngr", *arguments], check=False, env=variables)
 
     assert done.returncode == 1, done.stderr  # 2 is what a wrong argument ends with
     assert "Unknown provider backend: modal" in done.stderr
@@ -70,9 +70,7 @@ def test_an_argument_that_mngr_does_not_take_would_be_noticed(
     world: World, wrong: tuple[str, ...], status: int, says: str
 ) -> None:
     world.make_repository()
-    done = world.run(
-        [BIN / "mngr", *asked_of_mngr(world, "claude", *wrong)], check=False, env={"ANTHROPIC_API_KEY": "sk"}
-    )
+    done = world.run(["mngr", *asked_of_mngr(world, "claude", *wrong)], check=False, env={"ANTHROPIC_API_KEY": "sk"})
     assert done.returncode == status
     assert re.search(says, done.stderr)
     assert "Unknown provider backend" not in done.stderr

@@ -2,7 +2,8 @@
 
 Names come first: the first column gets the room that its longest text needs before any other column grows. Widths
 depend on the width of the table and on the longest texts seen so far, which only grow, so a table never jumps back and
-forth while its lines change. Columns that hold changing sentences are not measured: one of them takes what is left.
+forth while its lines change. Columns that hold changing sentences are not measured: one of them takes what is left, and
+has no room until a line has a text for it where it may be dropped.
 """
 
 from __future__ import annotations
@@ -68,6 +69,11 @@ class Column[L]:
         """True if its width depends on its texts."""
         return not (self.is_number or self.is_timed or self.fills)
 
+    @property
+    def needs_a_text(self) -> bool:
+        """True if it is left out until a line has a text for it."""
+        return bool(self.drops) and (self.is_measured or self.fills)
+
     def cell(self, line: L, now: float, width: int) -> str:
         """The text of `line`, in exactly `width` cells, harmless."""
         short = self.short if width < self.short_below else None
@@ -126,7 +132,7 @@ class Layout[L]:
     def measure(self, lines: Iterable[tuple[Hashable, L]], now: float) -> bool:
         """Look at lines, by key; True if a column needs more room than before. Seen objects cost a lookup."""
         seen, needs, grew = self._seen, self._needs, False
-        measured = [column for column in self.columns.columns if column.is_measured]
+        measured = [column for column in self.columns.columns if column.is_measured or column.needs_a_text]
         for key, line in lines:
             if seen.get(key) is line:
                 continue
@@ -192,7 +198,7 @@ def place(columns: Columns[Any], width: int, needs: Needs = Needs()) -> tuple[Pl
         return sum(cells(column) + gap for column in some)
 
     def is_empty(column: Column[Any]) -> bool:
-        return needs.cells is not None and column.is_measured and not known.get(column.name)
+        return needs.cells is not None and (column.is_measured or column.needs_a_text) and not known.get(column.name)
 
     def joins_by_itself(column: Column[Any]) -> bool:
         if column.name in choices:
