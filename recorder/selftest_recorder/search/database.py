@@ -170,6 +170,15 @@ class Database:
                 return
             number = rows[-1][0] + 1
 
+    def around(self, number: int, most: int) -> list[tuple[int, str]]:
+        """Read a line and at most so many lines of its source before and behind it: numbers and texts."""
+        source = number >> SHIFT
+        first, last = max(number - most, source << SHIFT), min(number + most, (source << SHIFT) + MOST_LINES)
+        with _errors(self.path):
+            return self._open.execute(
+                "SELECT id, text FROM line WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+            ).fetchall()
+
     # writing
 
     @contextlib.contextmanager

@@ -18,6 +18,7 @@ from selftest_tui.fleet.arrangement import Group
 from selftest_tui.fleet.columns import COLUMNS
 from selftest_tui.fleet.keys import FLEET
 from selftest_tui.fleet.pane.preview import Preview
+from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.columns import ChooseColumns
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
@@ -356,6 +357,12 @@ async def _(one: Driven, key: str) -> None:
     await one.press(key)
     await one.until(lambda: "has no recording" in one.toasts, "why nothing is played")
     assert _is_on_top(one)
+
+
+@does("search_all")
+async def _(one: Driven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: isinstance(one.app.screen, SearchScreen), "the search")
 
 
 @does("tutorial")

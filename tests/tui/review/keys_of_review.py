@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_tui.review.lines import ReviewGroup
+from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.choose import Choose
 from tui.key_checks import KeyChecks
 
@@ -88,6 +89,12 @@ async def _(one: Reviewing, key: str) -> None:
     await asked(one, Choose)
     await one.press("down", "down", "enter")
     assert one.screen.query_text == "is:conflict"
+
+
+@does("search_all")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: isinstance(one.top, SearchScreen), "the search")
 
 
 @does("only_needing")

@@ -44,7 +44,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "the line": ("move_down", "move_up", "edit", "rebase", "copy", "publish", "pull_request", "refresh", "message"),
     "verifying": ("verify", "pause", "culprit"),
     "the table": ("table_wider", "table_narrower", "choose_columns"),
-    "pages": ("problems", "theme", "help", "palette", "no_quit", "report"),
+    "pages": ("search_all", "problems", "theme", "help", "palette", "no_quit", "report"),
     "to the fleet": ("fleet",),
     "leaving": ("leave",),
     "leaving by ctrl+c": ("interrupt",),

@@ -10,6 +10,7 @@ from selftest_core.run.events import Event, Phase
 from selftest_core.run.outcome.ends import End
 from selftest_tui.run.keys import RUN
 from selftest_tui.run.lines import RunGroup
+from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.dialogs.dialogs import Question
 from selftest_tui.shared.dialogs.help import Page
@@ -180,6 +181,12 @@ async def _(one: RunDriven, key: str) -> None:
 async def _(one: RunDriven, key: str) -> None:
     await one.press(key)
     await one.until(lambda: isinstance(one.top, TutorialScreen), "the tutorial")
+
+
+@does("search_all")
+async def _(one: RunDriven, key: str) -> None:
+    await one.press(key)
+    await one.until(lambda: isinstance(one.top, SearchScreen), "the search")
 
 
 @does("attach")

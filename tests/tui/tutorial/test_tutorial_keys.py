@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import scenes
+from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.keys import Where
 from selftest_tui.tutorial.details import TutorialDetails
@@ -148,6 +149,9 @@ async def check_key(it: Shown, action: str, name: str) -> None:
         case "problems":
             await press("R", name)
             assert isinstance(it.one.app.screen, Page)
+        case "search_all":
+            await press(name)
+            await it.until(lambda: isinstance(it.one.app.screen, SearchScreen), "the search")
         case "theme":
             await press(name)
             assert it.one.app.screen is not screen

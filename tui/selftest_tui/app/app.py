@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from selftest_tui.run.feed import OutcomeReader
     from selftest_tui.run.screen import RunScreen
     from selftest_tui.run.start import StartScreen
+    from selftest_tui.search.screen import SearchScreen
+    from selftest_tui.shared.split import SplitScreen
 
 
 class FleetApp(KeyedApp):
@@ -66,6 +68,7 @@ class FleetApp(KeyedApp):
         self._first_run = run
         self._start = start
         self._runs: dict[Path, RunScreen] = {}
+        self._searches: dict[Path, SearchScreen] = {}
         notices = Notices(notify, notify_command, environ, folder, self.write_to_terminal, self._say_from_thread)
         self.fleet = FleetScreen(
             make_watch, environ, folder=folder, clock=clock, place=place, notices=notices,
@@ -98,23 +101,31 @@ class FleetApp(KeyedApp):
         if self.preferences.notice:
             self.fleet.say(self.preferences.notice, "Preferences", "warning")
 
-    def show_run(self, folder: RunFolder) -> None:
-        """Open a run's screen. It is kept, so that it comes back as it was left."""
+    def show_run(self, folder: RunFolder, test: str = "") -> None:
+        """Open a run's screen, on a test. It is kept, so that it comes back as it was left."""
         from selftest_tui.run.screen import RunScreen  # not needed for the fleet
 
         screen = self._runs.get(folder.path)
         if screen is None:
             screen = self._runs[folder.path] = RunScreen(folder, self.fleet, clock=self.fleet.clock)
             self.install_screen(screen, f"run {folder.path}")
+        self._bring_up(screen)
+        if test:
+            screen.go_to_test(test)
+
+    def _bring_up(self, screen: Screen[None]) -> None:
+        """Show a screen that is kept: over the present one, or by closing what lies over it."""
         if screen not in self.screen_stack:
             self.push_screen(screen)
+        while self.screen is not screen:
+            self.pop_screen()
 
     def on_run_wanted(self, event: RunWanted) -> None:
         """Open a run."""
-        self.show_run(event.folder)
+        self.show_run(event.folder, event.test)
 
-    def open_review(self, request: Request) -> None:
-        """Open a review's screen. It is kept, so that it comes back as it was left."""
+    def open_review(self, request: Request, commit: str = "") -> None:
+        """Open a review's screen, on a commit. It is kept, so that it comes back as it was left."""
         from selftest_tui.review.screen import ReviewScreen  # not needed for the fleet
 
         screen = self._reviews.get(request)
@@ -123,12 +134,26 @@ class FleetApp(KeyedApp):
                 request, self.fleet, clock=self.fleet.clock, config=self._config
             )
             self.install_screen(screen, f"review {len(self._reviews)}")
-        if screen not in self.screen_stack:
-            self.push_screen(screen)
+        self._bring_up(screen)
+        if commit:
+            screen.go_to_commit(commit)
 
     def on_review_wanted(self, event: ReviewWanted) -> None:
         """Open a review."""
-        self.open_review(event.request)
+        self.open_review(event.request, event.commit)
+
+    def on_split_screen_search_wanted(self, event: SplitScreen.SearchWanted) -> None:
+        """Search everything that agents did. The screen is kept, so that it comes back with its hits."""
+        from selftest_tui.search.screen import SearchScreen  # not needed for the fleet
+
+        folder = event.folder or self.fleet.folder
+        screen = self._searches.get(folder)
+        if screen is None:
+            screen = self._searches[folder] = SearchScreen(folder, self.fleet.environ)
+            self.install_screen(screen, f"search {len(self._searches)}")
+        self._bring_up(screen)
+        if screen.is_mounted:
+            screen.open_again()
 
     def on_review_failed(self, event: ReviewFailed) -> None:
         """Close the screen of a review that cannot be opened; one of the command line ends the app with the error."""

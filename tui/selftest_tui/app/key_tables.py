@@ -8,6 +8,7 @@ from selftest_tui.fleet.keys import FLEET
 from selftest_tui.replay.keys import REPLAY
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.run.keys import RUN, START
+from selftest_tui.search.keys import SEARCH
 from selftest_tui.shared.keys import APP, SPLIT
 from selftest_tui.tutorial.keys import TUTORIAL
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from selftest_tui.shared.keys import Key
 
-TABLES = (FLEET, RUN, START, REVIEW, REPLAY, TUTORIAL)
+TABLES = (FLEET, RUN, START, REVIEW, REPLAY, TUTORIAL, SEARCH)
 MOST_USED = 10
 """Keys of each screen in the README."""
 
@@ -39,7 +40,7 @@ def all_keys() -> str:
         parts.append(f"## {table.screen}\n")
         for topic, keys in table.own_by_topic():
             parts.append(f"{_rows(topic, keys)}")
-    parts.append("## Screens with a list and a right pane\n\nFleet, run, review and tutorial.\n")
+    parts.append("## Screens with a list and a right pane\n\nFleet, run, review, tutorial and search.\n")
     parts.append(_rows("does", [key for key in SPLIT if key not in APP]))
     parts.append("## Every screen\n")
     parts.append(_rows("does", APP))

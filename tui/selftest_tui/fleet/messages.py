@@ -80,11 +80,12 @@ class RunSeen(Message):
 
 
 class RunWanted(Message):
-    """A request to show a run."""
+    """A request to show a run. `test`: the planned agent name of the test to go to."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, test: str = "") -> None:
         super().__init__()
         self.folder = folder
+        self.test = test
 
 
 class ReviewSaid(Message):
@@ -104,11 +105,12 @@ class VerificationSeen(Message):
 
 
 class ReviewWanted(Message):
-    """A request to open a review."""
+    """A request to open a review. `commit`: the full id of a commit to go to."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, commit: str = "") -> None:
         super().__init__()
         self.request = request
+        self.commit = commit
 
 
 class ReviewFailed(Message):

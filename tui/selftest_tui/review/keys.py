@@ -295,7 +295,7 @@ FIND = (
     Key(("slash",), "/", "filter", "filter", "show only changes that match: words, is:undecided is:conflict is:new "
         "is:empty is:liar is:culprit is:flaky is:unverified kind:test agent:NAME file:PATH, /REGEX/; ! inverts",
         Topic.FIND, line=7),
-    Key(("F",), "F", "filter_by", "filter by", "choose a filter from a list", Topic.FIND,
+    Key(("ampersand",), "&", "filter_by", "filter by", "choose a filter from a list", Topic.FIND,
         disabled_reason=targets_disabled_reason,
         opens=True),
     Key(("a",), "a", "only_needing", "only open", "show only what is undecided or in conflict, or all again",

@@ -69,7 +69,7 @@ class ReviewMoves(FilteredScreen):
         offered = filters_for(self.table.row)
         names = [f"{says}{f'  {terms}' if terms else ''}" for terms, says in offered]
         holds = [name for name, (terms, _) in zip(names, offered, strict=True) if terms == self.query_text]
-        chosen = await self.app.push_screen_wait(Choose("show only", names, next(iter(holds), ""), "F"))
+        chosen = await self.app.push_screen_wait(Choose("show only", names, next(iter(holds), ""), "&"))
         if chosen is not None:
             self.filter_by(offered[names.index(chosen)][0])
 

@@ -83,6 +83,7 @@ class ReviewScreen(ReviewActions):
         self._made = RowMaker()
         self._finder: Finder[str, ReviewRow] = Finder(facts_of, FILTER)
         self._is_looking = False
+        self._wanted_commit = ""
 
     def compose(self) -> ComposeResult:
         """Place the same widgets at every size."""
@@ -122,6 +123,7 @@ class ReviewScreen(ReviewActions):
             self.app.post_message(ReviewFailed(self.request, error))
             return
         self.take(state)
+        self._go_to_wanted()
         self.perform(self.go_on_verifying)
 
     def on_review_said(self, event: ReviewSaid) -> None:
@@ -199,6 +201,24 @@ class ReviewScreen(ReviewActions):
             self.want_verified(state)
         if state is not None and not is_same and not state.reviewed.dependents.is_whole:
             self.set_timer(SECONDS_TO_THE_REST, self._look)
+
+    def go_to_commit(self, oid: str) -> None:
+        """Put the cursor on the change that this commit made, once it is known, whatever hides it."""
+        self._wanted_commit = oid
+        self._go_to_wanted()
+
+    def _go_to_wanted(self) -> None:
+        if not self._wanted_commit or self.state is None or not self.is_mounted:
+            return
+        oid, self._wanted_commit = self._wanted_commit, ""
+        row = next(
+            (row for row in self.rows if oid == row.oid or any(oid == source.oid for source in row.change.sources)),
+            None,
+        )
+        if row is not None and not self.table.go_to_key(row.oid):
+            self.folded, self.only_open, self.query_text = frozenset(), False, ""
+            self.rearrange()
+            self.table.go_to_key(row.oid)
 
     def _look(self) -> None:
         """Check for new commits and moved branches, while no act is pending."""

@@ -32,6 +32,7 @@ from selftest_tui.shared.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -62,6 +63,7 @@ class RunScreen(RunActions):
         self._agents: tuple[FleetView | None, dict[str, Row]] = (None, {})
         self._feed = RunFeed(folder, self.post_message)
         self._frame_words = ("", "")
+        self._wanted_test = ""
 
     def compose(self) -> ComposeResult:
         """Place the same widgets at every size."""
@@ -113,6 +115,11 @@ class RunScreen(RunActions):
         return self.fleet.environ
 
     @property
+    def repository_folder(self) -> Path:
+        """The repository of the run."""
+        return self.folder.path.parent.parent.parent
+
+    @property
     def is_at_rest(self) -> bool:
         """True when the right pane shows the line under the cursor."""
         return self.pane.is_at_rest
@@ -140,8 +147,24 @@ class RunScreen(RunActions):
             return
         self.news = news
         self.rearrange()
+        self._go_to_wanted()
         for said in news.declined:
             self.toast(problems.refusal("The conductor declined", said))
+
+    def go_to_test(self, name: str) -> None:
+        """Put the cursor on a test by its planned agent name, once it is known, whatever hides it."""
+        self._wanted_test = name
+        self._go_to_wanted()
+
+    def _go_to_wanted(self) -> None:
+        run = self.run_now
+        if not self._wanted_test or run is None or not self.is_mounted:
+            return
+        name, self._wanted_test = self._wanted_test, ""
+        if name in run.rows and not self.table.go_to_key(name):
+            self.folded, self.only_open, self.query_text = frozenset(), False, ""
+            self.rearrange()
+            self.table.go_to_key(name)
 
     def on_watch_ended(self, event: WatchEnded) -> None:
         """Show for good that the run is not followed any more."""

@@ -177,6 +177,10 @@ PROBLEMS = Key(
     Topic.PROGRAM, disabled_reason=problems_disabled_reason, opens=True,
 )  # fmt: skip
 
+SEARCH_ALL = Key(
+    ("F",), "F", "search_all", "search all", "search everything that agents did, over all runs", Topic.GO, opens=True,
+)  # fmt: skip
+
 PROMPT = (
     Key(("up",), "↑", "prompt_up", "up", "while typing a filter: one line up", Topic.PROMPT, Where.PROMPT),
     Key(("down",), "↓", "prompt_down", "down", "while typing a filter: one line down", Topic.PROMPT, Where.PROMPT),
@@ -218,6 +222,7 @@ SPLIT = (
         "make the table narrower, and the right pane wider", Topic.LOOK),
     Key(("W",), "W", "choose_columns", "columns", "choose the columns of the table; they are remembered", Topic.LOOK,
         opens=True),
+    SEARCH_ALL,
     PROBLEMS,
     *PROMPT,
     *APP,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from textual.message import Message
 from textual.widget import Widget
 
 from selftest_core.errors import RefusedError
@@ -18,6 +19,7 @@ from selftest_tui.shared.preferences import LEAST_SPLIT, MOST_SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import Protocol
 
     from textual import events
@@ -329,6 +331,24 @@ class SplitScreen(KeyedScreen):
         """Set the class of narrow terminals."""
         self.set_class(event.size.width < NARROW, "-narrow")
         self._lay_split_out()
+
+    # search
+
+    class SearchWanted(Message):
+        """A request to search everything that agents did. `folder`: in its repository; None for the app's."""
+
+        def __init__(self, folder: Path | None) -> None:
+            super().__init__()
+            self.folder = folder
+
+    @property
+    def repository_folder(self) -> Path | None:
+        """A folder in the repository that this screen is about; None for the one that the app was started in."""
+        return None
+
+    def do_search_all(self) -> None:
+        """Search everything that agents did."""
+        self.post_message(self.SearchWanted(self.repository_folder))
 
     # problems
 

@@ -1,0 +1,1 @@
+"""The search screen: everything that agents did, over all runs."""
