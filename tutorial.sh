@@ -165,6 +165,12 @@ selftest-tui review --batch > review.jsonl || test $? = 1
 # Agents that are there, whoever started them: their branches are fetched from wherever they work.
 selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
 
+# Where does a published commit come from? Its trailers name the run, the agents, their tests, and the verdict.
+git log -1 --format='%(trailers:key=Selftest-Agent,key=Selftest-Verified)' fixes
+
+# Published without these trailers.
+selftest-tui review --batch main..ada --decisions decisions.json --publish plain --set publish_trailers=false
+
 # Publish what is kept, and open a pull request of it with gh.
 selftest-tui review --batch main..ada --decisions decisions.json --publish fixes --pr
 

@@ -108,6 +108,10 @@ CONFIG_KEYS = (
         "other machines only where this is set",
     ),
     Key("verify_all", "switch", False, "verify with the whole test suite, not only with the tests that changes own"),
+    Key(
+        "publish_trailers", "switch", True,
+        "published commits end with trailers: their run, agents with types and models, tests, and verified or not",
+    ),
 )  # fmt: skip
 _BY_NAME = {key.name: key for key in CONFIG_KEYS}
 
@@ -198,6 +202,7 @@ class Config:
     verify_network: bool = _default("verify_network")
     verify_on_arrival: bool = _default("verify_on_arrival")
     verify_all: bool = _default("verify_all")
+    publish_trailers: bool = _default("publish_trailers")
     agents: Mapping[str, Value] = field(default_factory=dict)
     """The settings of agent types that were set, by their full names, such as `agents.claude.env`."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -190,7 +190,8 @@ def test_review_decided_and_published(e2e: EndToEnd, plain: World, repository: R
 
     expect(result).to_succeed()
     found = result.json()
-    assert repository.git("rev-parse", "fixes") == found["tip"]
+    assert repository.git("rev-parse", "fixes") == found["commits"][-1]["oid"]
+    assert repository.git("rev-parse", "fixes^{tree}") == found["tree"]
     assert changed(repository, "fixes") == ["cart.py", "pay.py", "tests/test_cart.py", "tests/test_pay.py"]
     assert repository.git("rev-list", "--count", "main..fixes") == "3"
     assert repository.git("rev-parse", "--abbrev-ref", "HEAD") == "main"

@@ -87,7 +87,7 @@ def test_review_on_the_screen_and_again_without_one(e2e: EndToEnd, world: World,
     assert decided == {desk.git("rev-parse", name): "keep" for name in ("ada", "ada~1", "bob", "bob~1")}
     found = summary(done(again, world, desk.folder).stdout)
     assert found["published"] == "refs/heads/kept"
-    assert desk.git("rev-parse", "kept") == found["tip"]
+    assert desk.git("rev-parse", "kept") == found["commits"][-1]["oid"]
     assert desk.git("diff", "--name-only", "main", "kept").split() == [
         "src/a.py", "src/b.py", "tests/test_ada.py", "tests/test_bob.py",
     ]  # fmt: skip
@@ -287,6 +287,11 @@ def test_report_of_agents_that_are_not_there(e2e: EndToEnd, world: World, desk: 
     expect(desk.folder / "report.jsonl").to_have_json({"event": "error"})
 
 
+TRAILERS = """
+    # Where does a published commit come from? Its trailers name the run, the agents, their tests, and the verdict.
+    git log -1 --format='%(trailers:key=Selftest-Agent,key=Selftest-Verified)' fixes
+"""
+
 GH = """#!/bin/sh
 printf '%s\\n' "$@" > "$HOME/gh-arguments"
 cat > "$HOME/gh-text"
@@ -310,7 +315,8 @@ def test_review_with_a_pull_request(e2e: EndToEnd, world: World, desk: Repositor
     (desk.folder / "decisions.json").write_text(json.dumps({"default": "keep", "notes": notes}))
     found = summary(done(block, world, desk.folder).stdout)
     assert found["pull_request"] == "https://example.org/pull/7"
-    assert desk.git("--git-dir", str(remote), "rev-parse", "fixes") == found["tip"] == desk.git("rev-parse", "fixes")
+    published = found["commits"][-1]["oid"]
+    assert desk.git("--git-dir", str(remote), "rev-parse", "fixes") == published == desk.git("rev-parse", "fixes")
     said = (world.home / "gh-arguments").read_text().splitlines()
     assert said[:2] == ["pr", "create"]
     assert {"--base=main", "--head=fixes"} <= set(said)
@@ -395,6 +401,56 @@ VERIFY_ALL = """
     # The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
     selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl
 """
+
+
+PLAIN = """
+    # Published without these trailers.
+    selftest-tui review --batch main..ada --decisions decisions.json --publish plain --set publish_trailers=false
+"""
+
+
+def test_review_published_with_trailers(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(TRAILERS)
+    (desk.folder / "decisions.json").write_text('{"default": "keep"}')
+    publish = "selftest-tui review --batch main..ada --decisions decisions.json --publish fixes"
+    world.run(["sh", "-c", publish], cwd=desk.folder)
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_succeed()
+    assert result.stdout.strip().splitlines() == ["Selftest-Agent: ada", "Selftest-Verified: no"]
+
+
+@pytest.mark.unhappy
+def test_a_branch_of_somebody_else_has_no_trailers(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(TRAILERS)
+    desk.git("branch", "fixes", "ada")
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_succeed()
+    assert result.stdout.strip() == ""
+
+
+def test_review_published_without_trailers(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(PLAIN)
+    (desk.folder / "decisions.json").write_text('{"default": "keep"}')
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_succeed()
+    assert desk.git("rev-parse", "plain") == summary(result.stdout)["tip"], "the same commits as the candidate's"
+    assert desk.git("log", "-1", "--format=%(trailers)", "plain") == ""
+
+
+@pytest.mark.unhappy
+def test_review_without_its_decisions_publishes_nothing(e2e: EndToEnd, world: World, desk: Repository) -> None:
+    block = e2e.write_tutorial_block(PLAIN)
+
+    result = block.run(environment=world.environment, cwd=desk.folder)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("decisions.json")
+    assert desk.git("branch", "--list", "plain") == ""
 
 
 def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path) -> None:

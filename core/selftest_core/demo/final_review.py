@@ -51,14 +51,17 @@ def review_demo(folder: RunFolder, environ: Mapping[str, str], say: Callable[[st
                 session.note(change.oid, "One count decides: the announced one.")
                 session.decide(rivals, Decision.REVERT)
                 say(f"in conflict, resolved: {change.subject}")
-        _verify(session, folder, environ, say)
-        published = session.publish(BRANCH)
+        verdicts = _verify(session, folder, environ, say)
+        config = load_config(Path(folder.plan().repository), environ)
+        published = session.publish(BRANCH, has_trailers=config.publish_trailers, verdicts=verdicts)
         say(f"published as {BRANCH}")
         return review_document(session.state.reviewed, own_ref(folder.run, "candidate"), published.ref)
 
 
-def _verify(session: ReviewSession, folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Revert liars and culprits until the tests pass on what is kept."""
+def _verify(
+    session: ReviewSession, folder: RunFolder, environ: Mapping[str, str], say: Callable[[str], None]
+) -> dict[str, str]:
+    """Revert liars and culprits until the tests pass on what is kept; return the verdicts on its changes."""
     top = Path(folder.plan().repository)
     config = load_config(top, environ, {"env": PLAIN_PYTEST})
     with (
@@ -72,7 +75,7 @@ def _verify(session: ReviewSession, folder: RunFolder, environ: Mapping[str, str
             say(f"verified: {green} of {len(found.tests)} tests pass on {found.tree[:12]}")
             wrong = [one for one in found.items.values() if {Mark.LIAR, Mark.CULPRIT} & set(one.marks)]
             if not wrong:
-                return
+                return {oid: str(one.verified) for oid, one in found.items.items()}
             for one in wrong:
                 session.note(one.oid, f"Verification: {one.reason}.")
                 subject = next(change.subject for change in state.reviewed.order if change.oid == one.oid)

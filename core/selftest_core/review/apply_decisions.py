@@ -17,7 +17,8 @@ from selftest_core.errors import RefusedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.diffs import compare_trees, read_diff
 from selftest_core.git.patches import LineKind
-from selftest_core.review.candidate_branch import Decision, Line, Status, build_line
+from selftest_core.review.candidate_branch import Decision, Line, Status, build_line, store_line
+from selftest_core.review.changes.provenance import with_trailers
 from selftest_core.review.decisions import Decisions, Rule, decide, in_order, is_guarded, rule_of
 from selftest_core.review.dependencies import Dependents, find_dependents
 from selftest_core.review.publishing import check_by_rebuilding, publish
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from selftest_core.git.diffs import FileDiff
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.plan import Plan
+    from selftest_core.review.changes.provenance import Provenance
     from selftest_core.review.engine import Engine
     from selftest_core.review.resolutions import Answers
 
@@ -102,10 +104,17 @@ def apply_decisions(
 
 
 def publish_review(
-    engine: Engine, user: Git, reviewed: Reviewed, branch: str, folder: Path, environ: Mapping[str, str]
+    engine: Engine,
+    user: Git,
+    reviewed: Reviewed,
+    branch: str,
+    folder: Path,
+    environ: Mapping[str, str],
+    provenance: Provenance | None = None,
 ) -> tuple[str, Line]:
     """Publish the base plus what is kept; undecided changes are never published. Returns the ref and its line.
 
+    `provenance`: each commit gets it as trailers; None for none. The trees, which are checked, are the same.
     Raises RefusedError as `publishing.publish` does, where nothing is kept, and where the branch cannot be verified.
     """
     plan = reviewed.plan
@@ -117,7 +126,10 @@ def publish_review(
     items, joint_items = [change.item for change in single], [change.item for change in joint]
     answers = answers_of(reviewed.decisions.resolutions.values())
     check_by_rebuilding(line, folder, user.git_dir, environ, items, only_kept(reviewed), joint_items, answers)
-    return publish(engine, user, plan.name, branch, line), line
+    if provenance is not None:
+        store_line(engine, line, engine.store.tree_of(line.base))
+        line = with_trailers(engine.store, line, reviewed.order, provenance)
+    return publish(engine, user, plan.name, branch, line, is_stored=provenance is not None), line
 
 
 def build_kept_line(engine: Engine, reviewed: Reviewed, *, stored: bool = False) -> Line:

@@ -7,7 +7,8 @@ same result anywhere, and a look (without publishing) leaves the candidate where
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.errors import ToolFailedError
@@ -26,7 +27,7 @@ from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
 from selftest_core.review.decisions import read_decisions, without_missing
 from selftest_core.review.engine import Engine
-from selftest_core.review.evidence import claims_of, read_verified
+from selftest_core.review.evidence import claims_of, provenance_of, read_verified
 from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
 from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import find_log, keep_sources, open_log
@@ -71,10 +72,14 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of a check. `refusal`: why no ref may be written, empty to go on; `tests`: for the pull request."""
+    """The result of a check. `refusal`: why no ref may be written, empty to go on; `tests`: for the pull request.
+
+    `verdicts`: on the changes of the published tree, by their ids.
+    """
 
     refusal: str = ""
     tests: VerifiedTests | None = None
+    verdicts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Check(Protocol):
@@ -91,9 +96,12 @@ def review(
     environ: Mapping[str, str],
     say: Callable[[str], None] = lambda text: None,
     check: Check = lambda engine, reviewed, inputs, *, is_publishing: Checked(),
+    *,
+    has_trailers: bool = False,
 ) -> BatchResult:
     """Apply the decisions, update the candidate, and publish if asked; `say` is called with the names of slow steps.
 
+    `has_trailers`: published commits name their run, agents, tests and verdict.
     Raises UsageError, ToolError, and RefusedError, also where another process has the same review open.
     """
     # An invalid file is reported before any commit is read.
@@ -134,9 +142,11 @@ def review(
         published = None
         commits: tuple[HistoryCommit, ...] = ()
         if request.publish is not None and is_publishing:
-            published = publish_review(engine, user, reviewed, request.publish, home, environ)
+            kept = build_kept_line(engine, reviewed).tip
+            provenance = provenance_of(inputs.name, inputs.evidence, checked.verdicts) if has_trailers else None
+            published = publish_review(engine, user, reviewed, request.publish, home, environ, provenance)
             ref, line = published
-            journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree)
+            journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree, kept=kept)
             try:
                 commits = read_history(user.git_dir, line.base, line.tip, environ)
             except ToolFailedError as error:  # it is published all the same

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
+from selftest_core.review.changes.provenance import Origin, Provenance
 from selftest_core.review.changes.ranking import Claims
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.fetch.conversations import TEXT, conversation_end
@@ -38,7 +39,7 @@ class Evidence:
     `tests`: its tests by node id, each with its claim that it passes, None without a claim; `turned_green`: tests that
     it claims to have fixed; `claims_fix`: it claims a fix of the product; `words`: its summary, Markdown; `said`: the
     end of its conversation, which is kept in `conversation`; `end`: the end of its test, empty while it runs;
-    `importance`: as the agent states it.
+    `importance`: as the agent states it. `agent_type`, `model`: of the agent, empty where unknown.
     """
 
     outcome: Path | None = None
@@ -53,6 +54,8 @@ class Evidence:
     end: str = ""
     importance: str | None = None
     why_important: str = ""
+    agent_type: str = ""
+    model: str = ""
 
 
 def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | None = None) -> dict[str, Evidence]:
@@ -61,7 +64,7 @@ def read_evidence(folder: RunFolder, run: Run, known: Mapping[str, Evidence] | N
     for name, row in run.rows.items():
         if row.commits:
             before = (known or {}).get(name)
-            found[name] = before if before is not None and _is_of(before, folder, row) else _evidence(folder, row)
+            found[name] = before if before is not None and _is_of(before, folder, row) else _evidence(folder, run, row)
     return found
 
 
@@ -84,6 +87,15 @@ def claims_of(
     return found
 
 
+def provenance_of(name: str, evidence: Mapping[str, Evidence], verdicts: Mapping[str, str]) -> Provenance:
+    """The provenance of a run's or review's changes; `verdicts`: ours, by change."""
+    origins = {
+        agent: Origin(one.agent_type, one.model, tuple(test for test, _ in one.tests))
+        for agent, one in evidence.items()
+    }
+    return Provenance(name, origins, verdicts)
+
+
 def read_verified(home: Path) -> dict[str, tuple[str, ...]]:
     """Read the tests that the last verification of a review showed as fixed, by agent; empty where there was none."""
     try:
@@ -100,7 +112,7 @@ def write_verified(home: Path, fixed: Mapping[str, tuple[str, ...]]) -> None:
     draft.replace(home / VERIFIED)
 
 
-def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
+def _evidence(folder: RunFolder, run: Run, row: RunRow) -> Evidence:
     end = "" if row.end is None else str(row.end)
     node_id = row.planned.node_id
     if row.member is None:
@@ -121,6 +133,8 @@ def _evidence(folder: RunFolder, row: RunRow) -> Evidence:
         end=end,
         importance=None if stated is None else stated.level,
         why_important="" if stated is None else stated.reason,
+        agent_type=run.plan.agent_type,
+        model="" if row.usage is None else row.usage.model,
     )
 
 

@@ -113,8 +113,8 @@ def keep_candidate(engine: Engine, user: Git, review: str, line: Line) -> str:
     return ref
 
 
-def publish(engine: Engine, user: Git, review: str, branch: str, line: Line) -> str:
-    """Publish the line as a branch and return its full ref.
+def publish(engine: Engine, user: Git, review: str, branch: str, line: Line, *, is_stored: bool = False) -> str:
+    """Publish the line as a branch and return its full ref. `is_stored`: its commits are in the engine already.
 
     Raises UsageError for an invalid name, RefusedError (exit 4) where the branch is checked out, is not from this
     review, or moved since this review last published it. Nothing is changed then.
@@ -125,7 +125,8 @@ def publish(engine: Engine, user: Git, review: str, branch: str, line: Line) -> 
         raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
     mark = own_ref(review, f"published/{ref.removeprefix('refs/heads/')}")
     existing, last = branches.refs.get(ref, _NOWHERE), branches.refs.get(mark, _NOWHERE)
-    store_line(engine, line, engine.store.tree_of(line.base))
+    if not is_stored:
+        store_line(engine, line, engine.store.tree_of(line.base))
     transfer(engine.store, user, line.tip, line.base)
     _update(user, [(ref, line.tip, existing), (mark, line.tip, last)], f"publish {review}")
     return ref

@@ -147,7 +147,7 @@ class Upstream:
     main: str = field(default="", compare=False)
     user: Git | None = field(default=None, compare=False)
     names: Branches | None = field(default=None, compare=False)
-    branches: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    branches: tuple[tuple[str, str, str], ...] = field(default=(), compare=False)
     _moved: dict[str, int] = field(default_factory=dict, compare=False)
     _stats: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, compare=False)
 
@@ -164,9 +164,9 @@ class Upstream:
 
     def published(self, kept: Line) -> Published | None:
         """The branch that was published last and still exists there."""
-        for ref, tip in reversed(self.branches):
+        for ref, tip, without_trailers in reversed(self.branches):
             if dict(self.refs).get(ref) == tip:
-                return Published(ref, tip, tip == kept.tip)
+                return Published(ref, tip, without_trailers == kept.tip)
         return None
 
     def stat(self, engine: Engine, base: str, tree: str) -> tuple[int, int]:
@@ -185,7 +185,9 @@ def read_upstream(user: Git, name: str, subject: Subject, log: ReviewLog, before
     if before is not None and (before.refs, before.head) == (tuple(outer.items()), head):
         return before
     mark = own_ref(name, "published/")
-    others = tuple((f"refs/heads/{ref.removeprefix(mark)}", tip) for ref, tip in refs.items() if ref.startswith(mark))
+    others = tuple(
+        (f"refs/heads/{ref.removeprefix(mark)}", tip, tip) for ref, tip in refs.items() if ref.startswith(mark)
+    )
     main = find_main(user, subject.base_name, subject.base)
     folders = {ref: str(folder) for ref, folder in user.checked_out().items()}
     names = Branches(name, refs, folders)

@@ -11,7 +11,7 @@
     imported    decisions, mark, says           the decisions of a file, over earlier ones
     undone, redone                              the last act that is not undone; the first that is
     withdrawn                                   the last act could not be applied
-    published   ref, tip, tree                  no act: it cannot be undone here
+    published   ref, tip, tree, kept            no act: it cannot be undone here; `kept`: the tip without trailers
 
 Pure: no clock, no file, no git. Undo and redo move a mark in the list of acts, so they reach any depth and outlive
 restarts; a new act drops the undone ones. A line of a later version, or one that does not fit, changes nothing.
@@ -81,7 +81,7 @@ class ReviewLog:
     acts: tuple[Act, ...] = ()
     done: int = 0
     new: frozenset[str] = frozenset()
-    published: tuple[tuple[str, str], ...] = ()
+    published: tuple[tuple[str, str, str], ...] = ()
     recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
     answered: frozenset[Meeting] = frozenset()
 
@@ -129,7 +129,9 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
                 oid, resolution = _oid(fields["oid"]), resolution_from_json(fields["resolution"])
                 return replace(log, recalled={**log.recalled, oid: resolution})
             case "published":
-                return replace(log, published=(*log.published, (str(fields["ref"]), str(fields["tip"]))))
+                tip = str(fields["tip"])
+                found = str(fields["ref"]), tip, str(fields.get("kept") or tip)
+                return replace(log, published=(*log.published, found))
             case event if event in ACTS:
                 act = Act(event, fields, str(fields.get("says") or event))
                 answered = log.answered | _answered(act)

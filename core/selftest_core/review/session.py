@@ -14,6 +14,7 @@ import contextlib
 import json
 import time
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from selftest_core.errors import RefusedError, UsageError
@@ -27,6 +28,7 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.inputs import home_of, renewed
 from selftest_core.review.conflict_files import read_conflicts, read_sides
 from selftest_core.review.engine import Engine
+from selftest_core.review.evidence import provenance_of
 from selftest_core.review.publishing import keep_candidate
 from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import Upstream, read_upstream
@@ -346,13 +348,22 @@ class ReviewSession:
         self.state = self.state if state == self.state else state
         return self.state
 
-    def publish(self, branch: str) -> Published:
-        """Publish the base plus what is kept. Raises RefusedError or UsageError, and nothing is changed then."""
+    def publish(
+        self, branch: str, *, has_trailers: bool = False, verdicts: Mapping[str, str] = MappingProxyType({})
+    ) -> Published:
+        """Publish the base plus what is kept. Raises RefusedError or UsageError, and nothing is changed then.
+
+        `has_trailers`: each commit names its run, agents, tests and verdict; `verdicts`: ours by change, on that tree.
+        """
         if self.state.publish_disabled_reason:
             raise RefusedError("There is nothing to publish", self.state.publish_disabled_reason)
-        ref, line = publish_review(self._engine, self._user, self.state.reviewed, branch, self._home, self._environ)
+        kept = self.state.kept_line.tip
+        provenance = provenance_of(self._name, self._inputs.evidence, verdicts) if has_trailers else None
+        ref, line = publish_review(
+            self._engine, self._user, self.state.reviewed, branch, self._home, self._environ, provenance
+        )
         self._update_candidate()
-        entry = self._journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree)
+        entry = self._journal.append("published", time.time(), ref=ref, tip=line.tip, tree=line.tree, kept=kept)
         self._log = apply(self._log, entry)
         self._upstream = self._read_upstream()
         published = Published(ref, line.tip)

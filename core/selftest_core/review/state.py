@@ -48,7 +48,7 @@ class Consequences:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A branch that was published: its full ref and commit. `is_current`: publishing again would change nothing."""
+    """A branch that was published: its full ref and commit. `is_current`: it has what is kept now, in its order."""
 
     ref: str
     tip: str

@@ -137,11 +137,12 @@ def review_verified(
         answers.append(Answer(reviewed, candidate, verifier.isolation, seconds, _run_of(inputs), published))
         if published is None or not verifying.is_required or published.verified is Verified.PASSED:
             tests = None if published is None else verified_tests(published, verifier.isolation)
-            return Checked(tests=tests)
+            verdicts = {} if published is None else {oid: str(one.verified) for oid, one in published.items.items()}
+            return Checked(tests=tests, verdicts=verdicts)
         why = why_not_passed(published)
         return Checked(f"the tree that would be published, {published.tree[:12]}, is not verified: {why}")
 
-    result = review(verifying.request, cwd, environ, say, check)
+    result = review(verifying.request, cwd, environ, say, check, has_trailers=config.publish_trailers)
     return result, answers[0]
 
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.candidate_branch import Line
     from selftest_core.review.decisions import Decisions
+    from selftest_core.review.review_log import ReviewLog
     from selftest_core.verify.kept.verification_file import KeptVerification
     from selftest_core.verify.schedule import TestReport
 
@@ -111,7 +112,7 @@ class ReviewReader:
         answer = None if verified is None else _answer(reviewed, verified)
         document = review_document(reviewed, None, None if last is None else last.ref, commits=commits, verified=answer)
         notes = builder.build(log, applied).notes if decisions is None else dict(decisions.notes)
-        published = {one.item.oid: one.commit for one in kept.items} if _is_published(last, kept) else {}
+        published = _published_commits(log, kept, commits)
         by_oid = {change.oid: change for change in reviewed.order}
         changes = tuple(
             ReportChange.model_validate(
@@ -150,7 +151,7 @@ class ReviewReader:
             verification_of=None if verified is None else _subject_of(verified, reviewed, kept),
             left_out=document.left_out,
         )
-        if last is not None and not _is_published(last, kept):
+        if last is not None and (not log.published or log.published[-1][2] != kept.tip):
             problems.append(f"{last.ref} was published; what is kept now is another tree.")
         tests = {} if verified is None else {one.test: one for one in verified.verification.tests}
         return ReviewFacts(review, changes, tests, tuple(problems))
@@ -203,8 +204,13 @@ def _subject_of(verified: KeptVerification, reviewed: Reviewed, kept: Line) -> L
     return "kept" if tree == kept.tree else "candidate" if tree == reviewed.line.tree else "earlier"
 
 
-def _is_published(last: ReportPublication | None, kept: Line) -> bool:
-    return last is not None and last.tip == kept.tip
+def _published_commits(log: ReviewLog, kept: Line, commits: Sequence[HistoryCommit]) -> dict[str, str]:
+    """Return the published commit of each change, which has trailers that the kept one has not; none if others are."""
+    if not log.published or log.published[-1][2] != kept.tip:
+        return {}
+    made = dict.fromkeys(one.commit for one in kept.items if one.commit is not None)
+    oids = dict(zip(made, (one.oid for one in commits), strict=False))
+    return {one.item.oid: oids[one.commit] for one in kept.items if one.commit in oids}
 
 
 def _counts(values: Any, words: Sequence[str]) -> dict[Any, int]:

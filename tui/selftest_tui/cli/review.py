@@ -92,7 +92,7 @@ def _review_batch(call: Call, request: Request) -> int:
     else:
         from selftest_core.review.batch import review as review_branches
 
-        result = review_branches(request, call.cwd, call.environ, tell)
+        result = review_branches(request, call.cwd, call.environ, tell, has_trailers=call.config.publish_trailers)
     from selftest_core.schema.review import review_document
 
     published = None if result.published is None else result.published[0]

@@ -473,9 +473,10 @@ class ReviewActions(ReviewVerifying):
         if not await self.may_publish(branch, says, lines):
             return
         published: list[Published] = []
+        verdicts = self.verdicts_on_kept()
 
         def do(session: ReviewSession) -> ReviewState:
-            published.append(session.publish(branch))
+            published.append(session.publish(branch, has_trailers=self.feed.has_trailers, verdicts=verdicts))
             return session.state
 
         now = await self.act(do, says=f"checking and publishing {present.clean(branch)}")

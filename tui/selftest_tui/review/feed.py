@@ -124,6 +124,12 @@ class ReviewFeed:
         assert self._session is not None, "the screen writes the report of a review that is open"
         return await write_report(self._session.state.home, self._session.top, self._environ)
 
+    @property
+    def has_trailers(self) -> bool:
+        """True where published commits get trailers."""
+        assert self._config is not None, "it was loaded when the review was opened"
+        return self._config.publish_trailers
+
     async def isolation(self) -> tuple[Isolation, bool]:
         """Find what tests would be isolated by, and whether they may use the network. Raises RefusedError."""
 

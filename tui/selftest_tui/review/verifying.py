@@ -170,6 +170,12 @@ class ReviewVerifying(ReviewMoves):
             await self._start(whole=started is not None and started.is_whole_suite, kept=True)
         return chosen == "y"
 
+    def verdicts_on_kept(self) -> dict[str, str]:
+        """Return our verdicts on the changes of exactly what is kept, by their ids; none where it was not verified."""
+        state, verification = self.state, self.feed.verification
+        found = None if state is None or verification is None else verification.finished.get(state.kept_line.tree)
+        return {} if found is None else {oid: str(one.verified) for oid, one in found.items.items()}
+
     def verified_tests(self) -> VerifiedTests | None:
         """Return our own run of the tests of exactly what is kept, for the pull request; None where there is none."""
         state, verification = self.state, self.feed.verification

@@ -1,0 +1,114 @@
+"""Provenance of published commits, written as trailers at the end of their messages.
+
+    Selftest-Run: 20261121-0931-7f3a
+    Selftest-Agent: st-7f-login-redirect (claude, claude-opus-5-5)
+    Selftest-Test: tests/test_login.py::test_redirect
+    Selftest-Verified: passed
+
+Published commits have them, the candidate's have not, so a decision costs no new message. They depend on the decisions
+and the verdicts alone: the same ones give the same commit ids. `Verified` is our own verdict on exactly the published
+tree, `no` without one.
+
+Names come from agents: a value is one line without control characters, and cut. Lines of an agent's own message that
+imitate one of these trailers, or that hide the end of the message from git (`---`), are quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from selftest_core.frozen import dataclass
+from selftest_core.git.patches import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from selftest_core.git.object_store import ObjectStore
+    from selftest_core.review.candidate_branch import Line
+    from selftest_core.review.changes.collect_changes import Change
+
+MOST_NAMED = 20
+"""Agents, and tests, that one commit names; the others are counted."""
+LONGEST = 200
+"""Characters of a value."""
+_WORST_FIRST = ("failed", "flaky", "unknown")
+_IMITATION = re.compile(rb"^(?=selftest-(?:run|agent|test|verified)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_DIVIDER = re.compile(rb"^(?=---(?:[ \t\r\x0b\x0c]|$))", re.MULTILINE)
+_TRAILER = re.compile(rb"[A-Za-z0-9][A-Za-z0-9-]*: [^\x00-\x1f\x7f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The origin of an agent's changes: its type and model, empty where unknown, and the node ids of its tests."""
+
+    agent_type: str = ""
+    model: str = ""
+    tests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What trailers tell. `run`: the id of the run, or of the review; `origins` by agent; `verdicts` by change."""
+
+    run: str
+    origins: Mapping[str, Origin] = field(default_factory=lambda: MappingProxyType({}))
+    verdicts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def with_trailers(store: ObjectStore, line: Line, changes: Iterable[Change], provenance: Provenance) -> Line:
+    """Write the commits of a stored line again with trailers; their trees, authors and dates stay the same."""
+    by_oid = {change.oid: change for change in changes}
+    members: dict[str, list[Change]] = {}
+    for placed in line.items:
+        if placed.commit is not None:
+            members.setdefault(placed.commit, []).append(by_oid[placed.item.oid])
+    tip, written = line.base, {}
+    for oid, made in members.items():
+        commit = store.commit(oid)
+        message = add_trailers(commit.message, list(_trailers(made, provenance)))
+        tip = written[oid] = store.write_commit(replace(commit, parents=(tip,), message=message))
+    items = tuple(replace(one, commit=written.get(one.commit or "", one.commit)) for one in line.items)
+    return replace(line, tip=tip, items=items)
+
+
+def _trailers(changes: Sequence[Change], provenance: Provenance) -> Iterator[tuple[str, str]]:
+    agents = list(dict.fromkeys(agent for change in changes for agent in change.agents))
+    yield "Run", provenance.run
+    for agent in agents[:MOST_NAMED]:
+        origin = provenance.origins.get(agent, Origin())
+        known = [_one_line(part) for part in (origin.agent_type, origin.model) if part]
+        yield "Agent", f"{_one_line(agent)} ({', '.join(known)})" if known else agent
+    if len(agents) > MOST_NAMED:
+        yield "Agent", f"and {len(agents) - MOST_NAMED} more"
+    tests = list(dict.fromkeys(test for agent in agents for test in provenance.origins.get(agent, Origin()).tests))
+    for test in tests[:MOST_NAMED]:
+        yield "Test", test
+    if len(tests) > MOST_NAMED:
+        yield "Test", f"and {len(tests) - MOST_NAMED} more"
+    verdicts = {provenance.verdicts.get(change.oid, "no") for change in changes}
+    yield "Verified", next((one for one in (*_WORST_FIRST, "no") if one in verdicts), "passed")
+
+
+def add_trailers(message: bytes, trailers: Sequence[tuple[str, str]]) -> bytes:
+    """Append trailers to a message: to its own block of trailers if it ends with one, else as a new paragraph."""
+    own = _DIVIDER.sub(b" ", _IMITATION.sub(b"> ", message.replace(b"\0", b" "))).rstrip()
+    added = [f"Selftest-{name}: {_one_line(value)}".encode() for name, value in trailers if _one_line(value)]
+    gap = b"\n" if _ends_with_trailers(own) else b"\n\n"
+    return (own or b"(no message)") + gap + b"\n".join(added) + b"\n"
+
+
+def _ends_with_trailers(message: bytes) -> bool:
+    """Return True where the last paragraph, which is not the first, has trailers only, as git reads them."""
+    lines = message.split(b"\n")
+    at = len(lines)
+    while at and _TRAILER.fullmatch(lines[at - 1]):
+        at -= 1
+    return 1 < at < len(lines) and not lines[at - 1].strip(b" \t") and any(one.strip() for one in lines[: at - 1])
+
+
+def _one_line(text: str) -> str:
+    text = shown(" ".join(text[: 4 * LONGEST].split()))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
