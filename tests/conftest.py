@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytest_plugins = ["selftest_recorder.e2e.options"]
+
 WORLDS = {"world", "shared_world", "a_world", "e2e"}
 """Fixtures and imports of the tests that start programs in a private world."""
 

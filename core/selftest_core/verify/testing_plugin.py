@@ -40,14 +40,15 @@ _OPTIONS = {
 
 # Taken before any code of the project runs, which could replace them.
 _write, _read, _open, _dumps, _clock, _getpid = os.write, os.read, os.open, json.dumps, time.monotonic, os.getpid
+_path = os.environ.get(VARIABLE)
+"""Read here too: a conftest.py may clear the environment of variables that its tests should not see."""
 
 
 def pytest_cmdline_main(config: Any) -> None:
     """Begin once all options are known. Returns None: pytest goes on."""
-    path = os.environ.get(VARIABLE)
-    if not path or hasattr(config, "workerinput"):
+    if not _path or hasattr(config, "workerinput"):
         return
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123 -- pathlib may be patched by a project's tests
+    with open(_path, encoding="utf-8") as file:  # noqa: PTH123 -- pathlib may be patched by a project's tests
         orders = json.load(file)
     for name, value in _OPTIONS.items():
         if hasattr(config.option, name):

@@ -103,7 +103,7 @@ def _test(folder: RunFolder, run: Run, row: RunRow) -> ReportTest:
     for one, place in _recordings(folder, row):
         names = {known.name for known in recordings}
         recordings.append(_recording(folder, one, place, row, names))
-    transcript = None if home is None else _text(folder, home / TRANSCRIPT)
+    transcript = None if home is None else _text(folder, _transcript(home))
     conversation = None if home is None else _text(folder, home / TEXT)
     files = [] if home is None else list(_files(folder, home))
     if row.end is not None:
@@ -203,6 +203,13 @@ def _attempt(member: Member, reason: str, says: str, used: object) -> ReportAtte
         number=member.attempt, agent=member.name, agent_id=member.agent_id, provider=member.provider,
         host=member.host_id, reason=reason, says=says, usage=usage_item(getattr(used, "usage", None)),
     )  # fmt: skip
+
+
+def _transcript(home: Path) -> Path:
+    """Return the transcript that an agent left, else the newest that the fixture `e2e` wrote."""
+    written = [path for path in _walk(home / "artifacts" / "e2e") if path.name == TRANSCRIPT]
+    own = home / TRANSCRIPT
+    return own if not written or own.exists() else max(written, key=lambda path: (path.lstat().st_mtime, str(path)))
 
 
 def _text(folder: RunFolder, path: Path) -> ReportText | None:
