@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents chaos proof fuzz mutants check check-static bench screenshots generate format lock
+.PHONY: help venv demo test quick agents chaos proof fuzz mutants selftest check check-static bench screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -43,6 +43,9 @@ fuzz: venv ## hold lines of random histories under random decisions against git'
 
 mutants: venv ## put faults into a copy of the source, each of which the tests of its room must find
 	@$(PYTHON_BIN) -m scripts.mutants $(ARGS)
+
+selftest: venv ## run selftest-tui on its own end-to-end tests, with scripted agents, and check the report
+	@$(PYTHON_BIN) scripts/selftest.py $(ARGS)
 
 check: test check-static ## all tests, then everything below
 

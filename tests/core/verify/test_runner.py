@@ -154,6 +154,13 @@ def test_a_test_that_hangs_costs_itself(tmp_path: Path, repository: Repository, 
     assert ran.runs[tests[1]].reason == "did not end within 5 s"
 
 
+def test_a_conftest_may_clear_the_environment(tmp_path: Path, repository: Repository) -> None:
+    files = {"conftest.py": "import os\nos.environ.clear()\n", "test_it.py": "def test_it(): pass\n"}
+    with laid(tmp_path, repository, files) as slot:
+        ran = run_tests(slot, ["test_it.py::test_it"], with_pytest(repository.folder, ISOLATIONS[0]))
+    assert [run.result for run in ran.runs.values()] == [Result.PASSED]
+
+
 @pytest.mark.parametrize("isolation", ISOLATIONS, ids=lambda one: one.kind)
 def test_files_that_are_wanted_meanwhile_are_run_before_others(
     tmp_path: Path, repository: Repository, isolation: Isolation
