@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from selftest_core.errors import SelftestError
-from selftest_core.journal import is_held
+from selftest_core.journal import is_held, read
 from selftest_core.review.changes.inputs import Inputs, inputs_of_run
 from selftest_core.run.conduct.circuit_breaker import run_clusters
+from selftest_core.run.fold import fold
 from selftest_core.schema.model import EPOCH, instant
 from selftest_core.schema.report import ReportDocument, ReportProblem
 from selftest_core.schema.review import verified_test
@@ -28,6 +29,7 @@ from selftest_recorder.report.moment_links import MomentLinks
 from selftest_recorder.report.review_facts import ReviewFacts, ReviewReader, review_stamp
 from selftest_recorder.report.run_facts import TestFacts, escalations, read_tests
 from selftest_recorder.report.texts import read_text
+from selftest_recorder.report.unreadable_plan import readable_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,12 +89,12 @@ class ReportBuilder:
     def build(self, run: Run | None = None, decisions: Decisions | None = None) -> ReportDocument:
         """Build the document. `run`: where the journal was read already. `decisions`: of a decisions file.
 
-        Raises UsageError and UnreadablePlanError for a run that cannot be read; what is missing becomes a problem.
+        What is missing or cannot be read becomes a problem.
         """
         if self._folder is None:
             return self._of_review(decisions)
         folder = self._folder
-        run = folder.read() if run is None else run
+        run, reason = (_read_run(folder)) if run is None else (run, "")
         tests = read_tests(folder, run, self._known)
         review = self._read_review(run, decisions)
         problems = self._problems(review)
@@ -102,13 +104,15 @@ class ReportBuilder:
         plan = run.plan
         is_live = run.left is None and is_held(folder.journal)
         ended = [row.ended_at for row in run.rows.values() if row.ended_at is not None]
+        if reason:
+            problems.insert(0, ReportProblem(says=f"{reason}. Only what can be read is shown."))
         if not run.rows:
             problems.append(ReportProblem(says="The run has no tests."))
         return ReportDocument(
-            id=plan.run,
+            id=folder.run,
             kind="run",
             repository=Path(plan.repository).name,
-            state="live" if is_live and not run.is_over else "ended" if run.is_over else "resumable",
+            state="unreadable" if reason else "ended" if run.is_over else "live" if is_live else "resumable",
             base=plan.base,
             written_at=instant(time.time()) or EPOCH,
             created_at=instant(plan.created_at),
@@ -215,6 +219,19 @@ class ReportBuilder:
         except (SelftestError, OSError, KeyError) as error:
             self._problem = f"The changes of the agents cannot be read: {_said(error)}"
             return None
+
+
+def _read_run(folder: RunFolder) -> tuple[Run, str]:
+    """Read a run, and why its plan cannot be read, empty where it can."""
+    plan, reason = readable_plan(folder)
+    return fold(plan, read(_bytes(folder.journal)).entries), reason
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _with_review(tests: Sequence[ReportTest], review: ReviewFacts) -> list[ReportTest]:

@@ -96,10 +96,13 @@ class ReportWriter:
                 self._put(path, hashlib.sha256(data).hexdigest(), lambda data=data: data)
             changes = {change.source: change for change in document.changes}
             tests = {test.slug: test for test in document.tests}
-            for test in document.tests:
-                self._put(test.page, self._test_digest(test, changes), lambda test=test: self._test(document, test))
-            for change in document.changes:
-                self._put(change.page, _change_digest(change, tests), lambda one=change: self._change(document, one))
+            clusters = {test: one.model_dump_json() for one in document.clusters for test in one.tests}
+            for test, *around in _with_neighbours(document.tests):
+                digest = self._test_digest(test, changes, clusters.get(test.test, ""), repr(around))
+                self._put(test.page, digest, lambda test=test: self._test(document, test))
+            for change, *around in _with_neighbours(document.changes):
+                digest = _change_digest(change, tests, repr(around))
+                self._put(change.page, digest, lambda one=change: self._change(document, one))
             self._remove_others(document)
             _replace(self.folder / "run.json", (document.model_dump_json(indent=1) + "\n").encode())
             _replace(self.folder / "junit.xml", junit(document))
@@ -123,14 +126,14 @@ class ReportWriter:
         _replace(self.folder / path, make())
         self._pages[path] = digest
 
-    def _test_digest(self, test: ReportTest, changes: Mapping[str, ReportChange]) -> str:
+    def _test_digest(self, test: ReportTest, changes: Mapping[str, ReportChange], *more: str) -> str:
         shown = [changes[oid].model_dump_json() for oid in test.oids if oid in changes]
         stamps = [
             _stamp(self._builder.path_of(text.path))
             for text in (test.transcript, test.conversation)
             if text is not None
         ]
-        return _digest(test.model_dump_json(), *shown, repr(stamps))
+        return _digest(test.model_dump_json(), *shown, repr(stamps), *more)
 
     def _with_recordings(self, test: ReportTest) -> ReportTest:
         """Write the scripts of a test's recordings, and return it with what they hold."""
@@ -268,9 +271,16 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _change_digest(change: ReportChange, tests: Mapping[str, ReportTest]) -> str:
+def _with_neighbours[T: (ReportTest, ReportChange)](items: list[T]) -> Iterator[tuple[T, str, str]]:
+    """Yield each item with the pages before and after it, to which its page links."""
+    pages = ["", *(one.page for one in items), ""]
+    for number, one in enumerate(items):
+        yield one, pages[number], pages[number + 2]
+
+
+def _change_digest(change: ReportChange, tests: Mapping[str, ReportTest], *more: str) -> str:
     members = [(slug, tests[slug].outcome) for one in change.members if (slug := one.slug) and slug in tests]
-    return _digest(change.model_dump_json(), repr(members))
+    return _digest(change.model_dump_json(), repr(members), *more)
 
 
 def _digest(*parts: str) -> str:

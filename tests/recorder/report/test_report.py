@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
+import subprocess
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -12,12 +15,15 @@ import jsonschema
 import pytest
 
 import run_scenes
+from selftest_core.run.clock import WallClock
 from selftest_core.run.outcome.ends import End
+from selftest_core.run.reporting import SECONDS_BETWEEN, RunReports
 from selftest_core.schema.registry import schema
 from selftest_recorder.report.builder import ReportBuilder
-from selftest_recorder.report.writer import ReportWriter
+from selftest_recorder.report.writer import ReportError, ReportWriter, RunReporter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from selftest_core.run.store import RunFolder
@@ -172,3 +178,96 @@ def test_summary_mentions_nobody_and_renders_nothing(tmp_path: Path) -> None:
     assert "@admin" in summary
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", summary)
     assert not re.search(r"[@<\[]|fixes|http", outside)
+
+
+def test_a_plan_of_another_version_is_shown_as_far_as_it_can_be_read(tmp_path: Path) -> None:
+    told = run_scenes.over(tmp_path)
+    folder = told.write()
+    plan = json.loads((folder.path / "plan.json").read_text())
+    del plan["tests"][0]["blocks"], plan["on_cluster"]
+    (folder.path / "plan.json").write_text(json.dumps({**plan, "version": 7, "mood": "new"}))
+
+    found = document(written(folder))
+
+    assert found["state"] == "unreadable"
+    assert [test["outcome"] for test in found["tests"]] == ["succeeded"] * 12
+    assert "version is 7" in found["problems"][0]["says"]
+
+
+def test_without_a_plan_the_agents_folders_are_shown(tmp_path: Path) -> None:
+    told = run_scenes.over(tmp_path)
+    folder = told.write()
+    (folder.path / "plan.json").write_bytes(b"\xff\xfe nothing")
+
+    found = document(written(folder))
+
+    assert [test["agent"] for test in found["tests"]] == sorted(told.run.rows)
+    assert found["tests"][0]["summary"].startswith("A redirect after a login")
+    assert "cannot be read" in found["problems"][0]["says"]
+
+
+class StoppedClock(WallClock):
+    """A clock that a test moves."""
+
+    seconds = 0.0
+
+    def elapsed(self) -> float:
+        return self.seconds
+
+
+async def test_a_run_goes_on_where_its_report_cannot_be_written(tmp_path: Path) -> None:
+    told = run_scenes.over(tmp_path)
+    folder = told.write()
+    (folder.path / "report").write_text("in the way")
+    said: list[str] = []
+    clock = StoppedClock()
+    reports = RunReports(RunReporter(folder, dict(os.environ)), clock, said.append)
+    assert not reports.is_due(told.run), "not at once"
+    clock.seconds += SECONDS_BETWEEN
+    assert reports.is_due(told.run)
+
+    for _ in range(3):
+        await reports.write(told.run)
+
+    assert len(said) == 1, "one line, not one for each try"
+    assert "The report cannot be written" in said[0]
+    (folder.path / "report").unlink()
+    await reports.close(told.run)
+    assert document(folder.path / "report")["state"] == "ended"
+    assert not reports.is_due(told.run), "nothing changed since"
+
+
+@pytest.fixture
+def small_report(tmp_path: Path) -> Iterator[RunFolder]:
+    """A run whose folder `report` is a disk of two megabytes."""
+    folder = run_scenes.over(tmp_path).write()
+    disk = folder.path / "report"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small file system can be mounted by root alone")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_full_disk_leaves_whole_pages(small_report: RunFolder) -> None:
+    report = written(small_report)
+    pages = {page: page.read_bytes() for page in report.rglob("*.html")}
+    filler = report / "filler"
+    with contextlib.suppress(OSError), filler.open("ab", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    for transcript in small_report.path.glob("agents/*/attempt-1/transcript.txt"):
+        transcript.write_text("another line\n" * 1000)
+
+    with pytest.raises(ReportError, match="The report cannot be written") as told:
+        written(small_report)
+
+    assert told.value.detail == "No space left on device"
+    assert told.value.hint.startswith("Free some space")
+    assert {page: page.read_bytes() for page in pages} == pages
+    assert not list(report.rglob("*.draft"))
+    filler.unlink()
+    assert "another line" in (written(small_report) / document(report)["tests"][0]["page"]).read_text()
