@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents chaos proof fuzz mutants selftest check check-static bench screenshots generate format lock
+.PHONY: help venv demo test quick agents chaos proof fuzz mutants noop selftest check check-static bench screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -43,6 +43,10 @@ fuzz: venv ## hold lines of random histories under random decisions against git'
 
 mutants: venv ## put faults into a copy of the source, each of which the tests of its room must find
 	@$(PYTHON_BIN) -m scripts.mutants $(ARGS)
+	@$(if $(ARGS),,$(PYTHON_BIN) -m scripts.noop_check)
+
+noop: venv ## let the command of each block of tutorial.sh do nothing, which its tests must find (part of mutants)
+	@$(PYTHON_BIN) -m scripts.noop_check $(ARGS)
 
 selftest: venv ## run selftest-tui on its own end-to-end tests, with scripted agents, and check the report
 	@$(PYTHON_BIN) scripts/selftest.py $(ARGS)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import loaded_mngr
+from selftest_recorder.e2e.noop import longest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -234,7 +235,7 @@ def nudge_tmux() -> None:
 
 def eventually[T](ask: Callable[[], T], what: str = "", patience: float = PATIENCE) -> T:
     """Ask until the answer is truthy, and return it; fail with `what` and the last answer after `patience` seconds."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + longest(patience)
     nudge_at = time.monotonic() + NUDGE_AFTER
     while True:
         began = time.monotonic()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from selftest_core.tools import process
 from selftest_core.tools import process_groups as groups
 from selftest_core.tools.process_table import process_reader
+from selftest_recorder.e2e.noop import longest
 from selftest_recorder.e2e.results import Result, masked, shown
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Command:
         Raises TimedOut, and AssertionError if it ends without.
         """
         __tracebackhide__ = True
+        timeout = longest(timeout)
         deadline = time.monotonic() + timeout
         wanted = text.encode()
         with self._changed:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from selftest_core.config import Config
     from selftest_core.tutorial.tutorial import Tutorial
+    from selftest_recorder.e2e.noop import Noop
     from selftest_recorder.e2e.results import Result
     from selftest_recorder.e2e.session import Session
     from selftest_recorder.onhost.masking import Secrets
@@ -55,9 +56,10 @@ _SHORTEST_GUESS = 8
 class TutorialBlock:
     """A block that a test cites. `text`: the commands of the test's citation, dedented."""
 
-    def __init__(self, text: str, e2e: EndToEnd) -> None:
+    def __init__(self, text: str, e2e: EndToEnd, noop: Noop | None = None) -> None:
         self.text = text
         self._e2e = e2e
+        self._noop = noop
 
     def run(
         self,
@@ -69,13 +71,13 @@ class TutorialBlock:
     ) -> Result:
         """Run the block, as `EndToEnd.run` does."""
         __tracebackhide__ = True
-        return self._e2e.run(self.text, timeout=timeout, comment=comment, environment=environment, cwd=cwd)
+        return self._e2e.run(self._script(), timeout=timeout, comment=comment, environment=environment, cwd=cwd)
 
     def start(
         self, *, environment: Mapping[str, str] | None = None, cwd: Path | None = None, comment: str = ""
     ) -> Command:
         """Run the block in the background, as `EndToEnd.start` does."""
-        return self._e2e.start(self.text, comment=comment, environment=environment, cwd=cwd)
+        return self._e2e.start(self._script(), comment=comment, environment=environment, cwd=cwd)
 
     def pty(
         self,
@@ -87,19 +89,30 @@ class TutorialBlock:
         comment: str = "",
     ) -> contextlib.AbstractContextManager[Session]:
         """Run the block in a terminal, for blocks that open a screen or ask a question."""
-        return self._e2e.pty(self.text, columns=columns, lines=lines, comment=comment, environment=environment, cwd=cwd)
+        return self._e2e.pty(
+            self._script(), columns=columns, lines=lines, comment=comment, environment=environment, cwd=cwd
+        )
 
     open = pty
+
+    def _script(self) -> str:
+        return self.text if self._noop is None else self._noop.replace(self.text)
 
 
 class EndToEnd:
     """The fixture `e2e`. `record` is called with the name and value of each property of the test's report.
 
-    `artifacts`: the folder of this test's transcript, cited blocks and recordings.
+    `artifacts`: the folder of this test's transcript, cited blocks and recordings. `without`: a program that does
+    nothing in one of its blocks.
     """
 
     def __init__(
-        self, tutorial: Path, test: str, record: Callable[[str, str], None], artifacts: Callable[[], Path]
+        self,
+        tutorial: Path,
+        test: str,
+        record: Callable[[str, str], None],
+        artifacts: Callable[[], Path],
+        without: Noop | None = None,
     ) -> None:
         self._path = tutorial
         self._test = test
@@ -107,6 +120,7 @@ class EndToEnd:
         self._make_artifacts = artifacts
         self._commands: list[Command] = []
         self._blocks = 0
+        self._without = without
 
     @cached_property
     def artifacts(self) -> Path:
@@ -227,7 +241,8 @@ class EndToEnd:
         self._record("tutorial_block", cited)
         self._blocks += 1
         (self.artifacts / f"block-{self._blocks}.sh").write_text(f"{cited}\n", encoding="utf-8")
-        return TutorialBlock(cited, self)
+        is_replaced = self._without is not None and self._without.block == self._blocks
+        return TutorialBlock(cited, self, self._without if is_replaced else None)
 
     def close(self, *, keep: bool = False) -> None:
         """End all commands, and everything that they started in the isolated environment, unless it is kept."""

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
+from selftest_recorder.e2e.noop import longest
 from selftest_recorder.e2e.results import Output, Result, cut, masked, shown, shown_text
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def eventually[T](ask: Callable[[], T], what: str = "", timeout: float = 60.0) -
     Raises AssertionError with `what` and the last answer, or the last failure, after `timeout` seconds.
     """
     __tracebackhide__ = True
+    timeout = longest(timeout)
     deadline = time.monotonic() + timeout
     pause = 0.02
     while True:

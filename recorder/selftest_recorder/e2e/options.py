@@ -36,6 +36,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="never",
         help="keep the environment of a test when it has ended: its files, agents and terminals",
     )
+    group.addoption(
+        "--e2e-noop",
+        metavar="PROGRAM",
+        help="let this program do nothing in a cited block: a test that passes all the same proves nothing",
+    )
+    group.addoption(
+        "--e2e-noop-block",
+        metavar="N",
+        type=int,
+        default=1,
+        help="the block, as the test cites them (default: 1); tests that cite fewer are run unchanged",
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -28,12 +28,18 @@ def e2e(request: pytest.FixtureRequest) -> Iterator[EndToEnd]:
     Properties of the test in pytest's XML report: each cited block, and the folder of its artifacts.
     """
     from selftest_recorder.e2e.end_to_end import EndToEnd
+    from selftest_recorder.e2e.noop import Noop
 
     def record(name: str, value: str) -> None:
         request.node.user_properties.append((name, value))
 
+    program = request.config.getoption("e2e_noop", None)
     made = EndToEnd(
-        request.config.rootpath / "tutorial.sh", request.node.nodeid, record, lambda: _make_artifacts(request)
+        request.config.rootpath / "tutorial.sh",
+        request.node.nodeid,
+        record,
+        lambda: _make_artifacts(request),
+        Noop(program, request.config.getoption("e2e_noop_block", 1)) if program else None,
     )
     try:
         yield made

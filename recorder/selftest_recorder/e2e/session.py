@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from selftest_recorder.e2e.noop import longest
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -70,6 +72,7 @@ class Session:
 
     def wait_until(self, holds: Callable[[str], bool], what: str, patience: float = PATIENCE) -> str:
         """Wait until a condition on the screen holds and return that screen. `what`: its name, for a failure."""
+        patience = longest(patience)
         deadline = time.monotonic() + patience
         while True:
             # Asked before the look: what a program prints as its last is on the screen once it has ended.
@@ -86,6 +89,7 @@ class Session:
 
     def wait_for_end(self, patience: float = PATIENCE) -> int:
         """Wait until the program has ended and return its exit status, negative for a signal."""
+        patience = longest(patience)
         deadline = time.monotonic() + patience
         while (status := self.exit_status) is None:
             if time.monotonic() > deadline:

@@ -54,3 +54,10 @@ def test_a_failure_is_shown_as_on_the_page(world: World, project: Path) -> None:
     (sample,) = re.findall(r"^```\n(stderr .*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     shown = "\n".join(line.removeprefix("E").strip() for line in done.stdout.splitlines())
     assert "\n".join(line.strip() for line in sample.splitlines()) in shown, done.stdout
+
+
+def test_without_its_program_only_tests_of_a_block_fail(world: World, project: Path) -> None:
+    done = run_pytest(world, "--e2e-noop", "todo")
+    assert "FAILED test_todo.py::test_what_is_added_is_listed" in done.stdout
+    assert "1 failed, 3 passed" in done.stdout, done.stdout
+    assert "4 passed" in run_pytest(world, "--e2e-noop", "todo", "--e2e-noop-block", "2").stdout

@@ -25,6 +25,40 @@ def test_bad(e2e):
 """
 
 
+BLIND = """
+from selftest_recorder.e2e.expect import eventually, expect
+
+ADD = "seq 3 > numbers"
+
+def test_that_looks(e2e):
+    block = e2e.write_tutorial_block(ADD)
+    expect(block.run()).to_succeed()
+    expect(e2e.repository / "numbers").to_have_text("1\\n2\\n3\\n")
+
+def test_that_is_blind(e2e):
+    expect(e2e.write_tutorial_block(ADD).run()).to_succeed()
+
+def test_of_two(e2e):
+    first, second = e2e.write_tutorial_block("mkdir new"), e2e.write_tutorial_block(ADD)
+    first.run()
+    expect(e2e.repository / "new").to_be_a_folder()
+    with second.start():
+        eventually(lambda: expect(e2e.repository / "numbers").to_contain("3"), "numbers", timeout=10_000)
+"""
+
+
+def test_a_test_that_passes_without_its_program_is_found(world: World) -> None:
+    tutorial = "mkdir new\n\nseq 3 > numbers\n"
+    make_project(world, {"conftest.py": CONFTEST, "test_it.py": BLIND, "tutorial.sh": tutorial})
+    assert "3 passed" in run_pytest(world).stdout
+    first = run_pytest(world, "--e2e-noop", "seq").stdout
+    assert "FAILED test_it.py::test_that_looks" in first
+    assert "1 failed, 2 passed" in first
+    second = run_pytest(world, "--e2e-noop", "seq", "--e2e-noop-block", "2").stdout
+    assert "numbers did not come within 2 s" in second
+    assert "1 failed, 2 passed" in second
+
+
 def test_an_agents_artifacts_are_among_its_results(world: World) -> None:
     make_project(world, {"test_it.py": TESTS})
     out = world.root / "out"
