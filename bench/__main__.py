@@ -15,6 +15,7 @@ from bench import (
     line_rows,
     recorder_rows,
     replay_rows,
+    report_rows,
     review_rows,
     run_rows,
     screen_rows,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
-    "check", "run1000", "conductor", "line", "review", "recorder", "replay",
+    "check", "run1000", "conductor", "line", "review", "recorder", "replay", "report",
     "verify",
 )  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
@@ -70,6 +71,7 @@ def main() -> int:
     take("verify", verify_rows.verify)
     take("recorder", lambda: recorder_rows.recorder(50, 20.0))
     take("replay", replay_rows.replay)
+    take("report", report_rows.report)
     if "paint" in wanted:
         with a_world() as world:
             take("paint", lambda: screen_rows.first_paint(MeasuredFleet(world, world.environ, {}, is_real=True)))

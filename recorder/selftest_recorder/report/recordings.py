@@ -5,11 +5,12 @@ selftestRecording("NAME", [{header of asciicast v2}, [seconds, "o", "output"], â
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from selftest_core.frozen import dataclass
-from selftest_recorder.cast.events import EXIT, INPUT, MARKER, RESIZE, RecordingError
+from selftest_recorder.cast.events import EXIT, INPUT, MARKER, RecordingError
 from selftest_recorder.cast.reader import read_cast
 from selftest_recorder.onhost.markers import clean_label
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 LARGEST = 16 * 1024 * 1024
 """Bytes of a script; of a longer recording only the beginning is in the report."""
 _MOST_MARKERS = 500
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +47,24 @@ def write_recording(source: Path, target: Path, name: str) -> RecordingFacts:
     seconds, problem = 0.0, ""
     draft = target.with_name(f".{target.name}.draft")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        with draft.open("wb") as file:
+            # JSON is an expression of JavaScript.
             head = {"version": 2, "width": header.cols, "height": header.rows}
-            file.write(f"selftestRecording({json.dumps(name)}, [\n{_line(head)}")
+            size = file.write(b"selftestRecording(%b, [\n%b" % (_encode(name), _encode(head)))
             try:
                 for event in recording.events():
                     seconds = event.time
-                    if event.code == INPUT:
+                    if event.code in (INPUT, EXIT):
                         continue
                     if event.code == MARKER and len(markers) < _MOST_MARKERS:
                         markers.append((event.time, clean_label(event.data)))
-                    if event.code != EXIT and (event.code in (MARKER, RESIZE) or event.data):
-                        file.write(f",\n{_line([round(event.time, 6), event.code, event.data])}")
-                    if file.tell() > LARGEST:
+                    size += file.write(b",\n" + _encode((round(event.time, 6), event.code, event.data)))
+                    if size > LARGEST:
                         problem = f"the recording is longer: only its first {seconds:.0f} s are on this page"
                         break
             except RecordingError as error:
                 problem = f"{error.title}: {error.detail}"
-            file.write("\n]);\n")
+            file.write(b"\n]);\n")
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
@@ -70,9 +72,3 @@ def write_recording(source: Path, target: Path, name: str) -> RecordingFacts:
         first = recording.problems[0]
         problem = f"damaged: {len(recording.problems)} lines were skipped or repaired; line {first.line}: {first.says}"
     return RecordingFacts(seconds, header.cols, header.rows, tuple(markers), problem, is_written=True)
-
-
-def _line(value: object) -> str:
-    # JSON is an expression of JavaScript. ASCII alone, since U+2028 and U+2029 end a line in old browsers, and no `<`,
-    # so that nothing finds markup in it.
-    return json.dumps(value).replace("<", "\\u003c")
