@@ -178,7 +178,9 @@ class ReviewVerifier:
 
     def _line(self, reviewed: Reviewed, branches: Iterable[Branch]) -> ReviewLine:
         """Build the line, with its tree in the engine, which other engines of this review need not have."""
-        trees = {branch.agent: self._engine.store.tree_of(branch.tip) for branch in branches}
+        # The tip of one branch of many changes is the candidate itself, and shows no agent's claim.
+        own = () if reviewed.plan.is_linear else branches
+        trees = {branch.agent: self._engine.store.tree_of(branch.tip) for branch in own}
         line = ReviewLine(self._engine, reviewed, trees)
         tree = line.prefix(len(line.changes))
         if tree != reviewed.line.tree:

@@ -35,6 +35,8 @@ CONFIRMATIONS = 2
 MANY, MANY_PART = 10, 0.3
 """Reds, and their part of all tests, from which a common cause is assumed: three are looked at first."""
 SAMPLE = 3
+MOST_AFFECTING = 4
+"""Changes that affect a test which nobody owns, of which it is asked whether one had turned it green."""
 ALONE = -1
 """The number of a run without other tests, in `Job.runs`."""
 _LAST = 1 << 30
@@ -46,7 +48,8 @@ class Item:
     """One applied change. `tests`: the node ids that it owns; `claimed`: of these, what its agents said is green.
 
     `own_tree`: the tree of the agent's own branch, None where there is none to judge the claim on; `own_trees`: of
-    another agent that made the same change, by the test that is its own.
+    another agent that made the same change, by the test that is its own. `affected`: tests of nobody that it may turn
+    green or red.
     """
 
     id: str
@@ -54,6 +57,7 @@ class Item:
     claimed: frozenset[str] = frozenset()
     own_tree: str | None = None
     own_trees: Mapping[str, str] = field(default_factory=dict)
+    affected: tuple[str, ...] = ()
 
 
 class Line(Protocol):
@@ -169,6 +173,10 @@ def verify(
             owners[test].append(place)
     for test in suite:
         owners.setdefault(test, [])
+    affecting: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(line.items):
+        for test in item.affected:
+            affecting[test].append(place)
     memory: _Memory = {}
     candidate = line.prefix(len(line.items))
     tests = list(owners)
@@ -183,7 +191,9 @@ def verify(
     hints: list[int] = []
     for part in (_spread(lasting, SAMPLE), lasting) if _have_common_cause(lasting, tests) else (lasting,):
         left = [test for test in part if test not in causes]
-        found = yield from _together([_investigate(line, test, owners[test], hints) for test in left], memory)
+        found = yield from _together(
+            [_investigate(line, test, owners[test], affecting[test], hints) for test in left], memory
+        )
         causes |= dict(zip(left, found, strict=True))
         hints += sorted({cause.culprit for cause in found if cause.culprit is not None} - set(hints))
 
@@ -227,7 +237,9 @@ def _effect(before: Verdict, after: Verdict, cause: _Cause) -> Effect:
     return effect_of(before, after)
 
 
-def _investigate(line: Line, test: str, owners: Sequence[int], hints: Sequence[int]) -> _Task[_Cause]:
+def _investigate(
+    line: Line, test: str, owners: Sequence[int], affecting: Sequence[int], hints: Sequence[int]
+) -> _Task[_Cause]:
     """Find out why a test stays red on the candidate. `hints`: changes that break others, which are left out first."""
     items, count = line.items, len(line.items)
     for place in hints:
@@ -239,6 +251,10 @@ def _investigate(line: Line, test: str, owners: Sequence[int], hints: Sequence[i
         at_base = yield from _judge(line.prefix(0), test, "base")
         if at_base is Verdict.GREEN:
             return (yield from _bisect_if_red_alone(line, line.prefix, range(count), test, 0))
+        # A change that edits no test may have turned it green, before another one broke it.
+        for place in reversed(affecting[-MOST_AFFECTING:]):
+            if (yield from _is_green(line.prefix(place + 1), test, "right after a change that affects it")):
+                return (yield from _bisect_if_red_alone(line, line.prefix, range(count), test, place + 1))
         return _Cause(reason=f"{at_base} on the base too")
     failing: list[int] = []
     for place in owners:

@@ -160,7 +160,7 @@ class ReviewLine:
         )
         own = [self._own_trees[agent] for agent in change.agents if agent in self._own_trees]
         by_test = {test: self._own_trees[agent] for test, agent in tests.items() if agent in self._own_trees}
-        return schedule.Item(change.oid, tuple(judged), claimed, own[0] if own else None, by_test)
+        return schedule.Item(change.oid, tuple(judged), claimed, own[0] if own else None, by_test, owned.affected)
 
     def prefix(self, count: int) -> str:
         """Return the tree with the first `count` changes."""
@@ -422,6 +422,9 @@ def _judge(
     tests = own or [one for one in affected if one.after is Verdict.GREEN]
     tests = tests or [one for one in affected if one.after in _DOUBTFUL]
     if not tests:
+        broken = next((one for one in affected if one.culprit is not None), None)
+        if broken is not None:
+            return Verified.UNKNOWN, f"{broken.test}, which it affects, fails: {_cause(broken)}"
         return Verified.UNKNOWN, "the tests that it affects do not pass before or after" if affected else "no test"
     first = next((one for one in tests if one.after is Verdict.RED), None)
     if first is not None:

@@ -264,6 +264,43 @@ def test_a_claimed_fix_without_one_is_marked(tmp_path: Path) -> None:
     assert Mark.NO_FIX not in marks["ada"]
 
 
+def test_on_one_branch_without_claims_who_breaks_a_test_that_another_fixed_is_named(tmp_path: Path) -> None:
+    """Nobody edits that test, and nobody claims it."""
+    shop = Shop(tmp_path)
+    repository = shop.repository
+    repository.commit(
+        "Add the tax",
+        {
+            "shop/rate.py": "RATE = 1\n", "shop/tax.py": "def f():\n    return 0\n",
+            "tests/test_tax.py": "from shop.tax import f\n\n\ndef test_f():\n    assert f() == 1\n",
+        },
+    )  # fmt: skip
+    repository.git("checkout", "-q", "-b", "fixes")
+    mend = "from shop.rate import RATE\n\n\ndef f():\n    return RATE\n"
+    fix = repository.commit("[FIX_IMPL] Mend the tax", {"shop/tax.py": mend})
+    repository.commit("Say so", {"README.md": "The tax is right.\n"})
+    culprit = repository.commit("[FIX_IMPL] Raise the rate", {"shop/rate.py": "RATE = 2\n"})
+    repository.git("checkout", "-q", "main")
+    path = tmp_path / "decisions.json"
+    found = []
+    for decision in ("undecided", "revert"):
+        path.write_text(f'{{"items": {{"{culprit}": "{decision}"}}}}')
+        request = Request(targets=("main..fixes",), decisions=path)
+        found.append(
+            verify(
+                Verifying(request), shop.config(), repository.folder, shop.environ, shop.said.append, shop.seen.append,
+                threading.Event(),
+            ).verification
+        )  # fmt: skip
+    broken, mended = found
+    assert broken.broken == (("tests/test_tax.py::test_f", culprit),)
+    assert (broken.items[culprit].verified, broken.items[culprit].marks) == (Verified.FAILED, (Mark.CULPRIT,))
+    assert broken.items[fix].verified is Verified.UNKNOWN
+    assert broken.items[fix].reason == f"tests/test_tax.py::test_f, which it affects, fails: broken by {culprit[:9]}"
+    assert (mended.verified, mended.items[fix].verified) == (Verified.PASSED, Verified.PASSED)
+    assert [one.effect for one in mended.items[fix].tests] == [Effect.FIXED]
+
+
 def test_the_document_says_all_of_it(shop: Shop, answer: Answer) -> None:
     document = review_document(answer.reviewed, None, None, verified=answer)
     assert document.verification is not None
