@@ -16,6 +16,7 @@ from selftest_core.git.objects import Commit, is_oid, trailers
 from selftest_core.git.unsafe_paths import cautions, forbidden_path
 from selftest_core.review.candidate_branch import Item
 from selftest_core.review.changes.kinds import Kind, kind_of_commit, kind_of_path
+from selftest_core.review.changes.weakened_settings import find_weakened_settings, is_settings_file
 from selftest_core.review.changes.weakening import Weakening, find_weakenings
 
 if TYPE_CHECKING:
@@ -231,17 +232,21 @@ def _change(
 
 
 def _weakenings(store: ObjectStore, paths: Sequence[PathChange]) -> tuple[Weakening, ...]:
-    """Compare the Python test files of a commit."""
+    """Compare the Python test files of a commit, and the settings of pytest."""
     files = {
         one.path: (_text(store, one.before), _text(store, one.after))
         for one in paths
-        if one.path.endswith(".py")
-        and (kind_of_path(one.path) is Kind.TEST or one.path.rpartition("/")[2] == "conftest.py")
+        if is_settings_file(one.path)
+        or (
+            one.path.endswith(".py")
+            and (kind_of_path(one.path) is Kind.TEST or one.path.rpartition("/")[2] == "conftest.py")
+        )
     }
     large = [path for path, (before, _) in files.items() if before is _TOO_LARGE]
     unseen = tuple(Weakening(path, 1, "too large to be compared") for path in large)
     small = {path: texts for path, texts in files.items() if path not in large}
-    return (*unseen, *find_weakenings(small)) if files else ()
+    settings = {path: small.pop(path) for path in list(small) if is_settings_file(path)}
+    return (*unseen, *find_weakenings(small), *find_weakened_settings(settings)) if files else ()
 
 
 def _text(store: ObjectStore, side: Side | None) -> str | None:

@@ -1,9 +1,9 @@
 """Changes that make a test easier to pass: found by comparing the syntax trees of a test file.
 
 Found are: tests that are deleted, skipped or expected to fail; assertions that are removed or changed; cases taken out
-of a parametrization; limits that are raised; fixtures that are changed or that now reach every test. It errs towards
-finding too much: a person looks at the lines, which come along. Moving or renaming a test weakens nothing, nor does
-adding assertions.
+of a parametrization; limits that are raised; fixtures that are changed or that now reach every test; hooks of a
+conftest.py that choose tests or change results. It errs towards finding too much: a person looks at the lines, which
+come along. Moving or renaming a test weakens nothing, nor does adding assertions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ type _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _SKIPS = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "SkipTest"})
 _EXPECTS = frozenset({"raises", "warns", "approx", "fail"})
+_DECIDING = (
+    "pytest_collection", "pytest_ignore_collect", "pytest_collect_", "pytest_pycollect_", "pytest_itemcollected",
+    "pytest_generate_tests", "pytest_runtest", "pytest_pyfunc_call", "pytest_report_teststatus", "pytest_make_",
+    "pytest_cmdline_", "pytest_load_initial_conftests", "pytest_sessionfinish", "pytest_fixture_",
+)  # fmt: skip
+"""Beginnings of names of hooks that can leave tests out, or turn red into green."""
 _TIGHTER = {
     (ast.LtE, ast.Eq), (ast.GtE, ast.Eq), (ast.LtE, ast.Lt), (ast.GtE, ast.Gt), (ast.In, ast.Eq), (ast.NotEq, ast.Eq),
     (ast.Eq, ast.Is),
@@ -67,10 +73,12 @@ def find_weakenings(files: Mapping[str, tuple[str | None, str | None]]) -> tuple
             found += _compare(path, before, after or ast.Module([], []), kept)
         elif after is not None:
             found += [one for one in _reaching(path, after) if path.endswith("conftest.py")]
-    return tuple(_with_lines(one, *files[one.path]) for one in found)
+        if path.endswith("conftest.py") and after is not None:
+            found += _compare_hooks(path, before or ast.Module([], []), after)
+    return tuple(with_lines(one, *files[one.path]) for one in found)
 
 
-def _with_lines(found: Weakening, before: str | None, after: str | None) -> Weakening:
+def with_lines(found: Weakening, before: str | None, after: str | None) -> Weakening:
     """Add the lines of the file."""
     new = _line_of(before if found.was_deleted else after, found.line)
     return replace(found, text=new, old_text=_line_of(before, found.old_line))
@@ -158,6 +166,29 @@ def _compare_constants(path: str, before: ast.Module, after: ast.Module) -> Iter
     for name, node in _constants(after).items():
         if name in old and ast.dump(old[name]) != ast.dump(node):
             yield Weakening(path, node.lineno, f"{name} is changed", old_line=old[name].lineno)
+
+
+def _compare_hooks(path: str, before: ast.Module, after: ast.Module) -> Iterator[Weakening]:
+    """Find hooks that choose tests or change their results, and files that are left out."""
+    old = _hooks(before)
+    for name, node in _hooks(after).items():
+        same = old.get(name)
+        if same is None:
+            yield Weakening(path, node.lineno, f"{name} may leave tests out or change their results")
+        elif ast.dump(same) != ast.dump(node):
+            yield Weakening(path, node.lineno, f"{name} is changed", old_line=same.lineno)
+
+
+def _hooks(module: ast.Module) -> dict[str, ast.stmt]:
+    """Map the hooks of pytest that decide what is run and reported, and the names of ignored files, to their places."""
+    found: dict[str, ast.stmt] = {}
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(_DECIDING):
+            found[node.name] = node
+        elif isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            found |= dict.fromkeys((name for name in names if name.startswith("collect_ignore")), node)
+    return found
 
 
 def _parse(text: str | None) -> ast.Module | None:

@@ -126,3 +126,15 @@ def test_a_new_conftest_with_a_fixture_for_all() -> None:
         "the fixture patch reaches every test"
     ]
     assert find_weakenings({PATH: (None, text)}) == ()
+
+
+def test_hooks_of_a_conftest_that_choose_tests_or_change_results() -> None:
+    hook = "def pytest_collection_modifyitems(items):\n    items.clear()\n"
+    (found,) = find_weakenings({"tests/conftest.py": ("", hook)})
+    assert found.what == "pytest_collection_modifyitems may leave tests out or change their results"
+    (found,) = find_weakenings({"conftest.py": (None, 'collect_ignore = ["test_a.py"]\n')})
+    assert (found.text, found.line) == ('collect_ignore = ["test_a.py"]', 1)
+    (found,) = find_weakenings({"conftest.py": (hook, hook.replace("clear", "sort"))})
+    assert (found.what, found.old_line) == ("pytest_collection_modifyitems is changed", 1)
+    assert find_weakenings({"conftest.py": (hook, hook + "\ndef pytest_addoption(parser): ...\n")}) == ()
+    assert find_weakenings({"tests/test_it.py": (None, hook)}) == ()
