@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import scenes
+from selftest_tui.run.screen import RunScreen
 from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.shared.keys import Where
@@ -140,6 +141,19 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             assert screen.layout_of_lines.query == ""
             await press(name)
             assert it.one.app.screen is it.one.screen
+        case "run" | "replay" | "review":
+            await press(name)
+            assert "It is in no run of this repository" in it.toasts, "no test cites the first block"
+            await it.go_to("test_card")
+            await press(name)
+            if action == "run":
+                await it.until(lambda: isinstance(it.one.app.screen, RunScreen), "the run")
+                run: object = it.one.app.screen
+                assert isinstance(run, RunScreen)
+                await it.until(lambda: run.table.row is not None and "test_card" in run.table.row.planned.node_id, "it")
+            else:
+                says = {"replay": "has no recording", "review": "Its agent committed nothing"}[action]
+                await it.until(lambda: says in it.toasts, says)
         case "fleet":
             await press(name)
             assert it.one.app.screen is it.one.screen

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import scenes
+from core.review.changes.test_inputs import a_run
+from core.review.desks import make_desk
 from selftest_core.run.outcome.ends import End
+from selftest_recorder.cast.events import Header
+from selftest_recorder.cast.writer import write_cast
+from selftest_tui.replay.screen import ReplayScreen
+from selftest_tui.review.screen import ReviewScreen
+from selftest_tui.run.screen import RunScreen
 from selftest_tui.shared.dialogs.help import Page
 from selftest_tui.tutorial.keys import TUTORIAL
 from selftest_tui.tutorial.table import TutorialTable
 from selftest_tui.tutorial.view import BlockLine
-from tui.driving import PATIENCE, compare
-from tui.tutorial.tutorial_driving import environ_of, shop, shown
+from tui.driving import PATIENCE, compare, driven
+from tui.review.review_driving import environ_of as environ_of_review
+from tui.tutorial.tutorial_driving import environ_of, opened, shop, shown
 from tui.tutorial.tutorials import write_project, write_run
 
 __all__ = ["shop"]
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tui.tutorial.tutorial_driving import Shown
 
 
 async def test_blocks_with_their_tests_and_results_what_is_open_first(shop: Path) -> None:
@@ -46,6 +58,61 @@ async def test_differing_words_stand_beside_each_other(shop: Path) -> None:
         assert "- shop refund --all --reason broken" in it.details
         assert "+ shop refund last --reason damaged" in it.details
         compare("tutorial-stale", it.picture())
+
+
+async def on_top[S](it: Shown, kind: type[S]) -> S:
+    await it.until(lambda: isinstance(it.one.app.screen, kind), f"a {kind.__name__}")
+    screen: object = it.one.app.screen
+    assert isinstance(screen, kind)
+    return screen
+
+
+async def test_a_test_leads_to_its_run_recording_commits_and_agent_and_back(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "desk")
+    story = a_run(desk)
+    planned = story.plan.tests[0]
+    path, name = planned.node_id.split("::")
+    cites = f'def {name}(e2e):\n    e2e.write_tutorial_block("""\n        # Log in.\n        shop login\n    """)\n'
+    write_project(desk.folder, "# A shop.\n\n# Log in.\nshop login\n", {path: cites})
+    member = story.run.rows[planned.agent_name].member
+    assert member is not None
+    cast = story.folder.attempt(member) / "terminal.cast"
+    write_cast(cast, Header(3, 20, 4, timestamp=1_800_000_000), [(1.0, "o", "$ ")])
+    environ = environ_of_review(desk)
+    view = scenes.few().view
+    view = replace(
+        view, rows=(replace(view.rows[5], agent=replace(view.rows[5].agent, id=member.agent_id)), *view.rows)
+    )
+    async with driven(view, environ=environ, folder=desk.folder) as one:
+        it = await opened(one, desk.folder, environ)
+        app = one.app
+        await it.go_to(name)
+
+        await it.press("w")
+        run = await on_top(it, RunScreen)
+        await it.until(lambda: run.table.row is not None and run.table.row.name == planned.agent_name, "the test")
+        await it.press("escape")
+        assert app.screen is it.screen
+
+        await it.press("r")
+        await it.until(lambda: isinstance(app.screen, ReplayScreen), "the recording")
+        await it.press("escape")
+        assert app.screen is it.screen
+
+        await it.press("v")
+        review = await on_top(it, ReviewScreen)
+        tip = desk.git("rev-parse", "ada")
+        await it.until(lambda: review.table.row is not None and review.is_settled, "the review")
+        assert review.table.row is not None
+        assert planned.agent_name in review.table.row.change.agents
+        assert tip in {source.oid for source in review.table.row.change.sources}
+        await it.press("escape")
+        assert app.screen is it.screen
+
+        await it.press("f")
+        await it.until(lambda: app.screen is one.screen, "the fleet")
+        assert one.screen.table.row is not None
+        assert one.screen.table.row.agent.id == member.agent_id
 
 
 async def test_a_small_terminal_has_the_right_pane_a_key_away(shop: Path) -> None:

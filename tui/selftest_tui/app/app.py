@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.preparation import Prepared
     from selftest_core.run.store import RunFolder
     from selftest_tui.fleet.feed import MakeWatch, OutcomesOf, Watch
-    from selftest_tui.fleet.messages import ReplayWanted, ReviewFailed, ReviewWanted, RunWanted
+    from selftest_tui.fleet.messages import FleetWanted, ReplayWanted, ReviewFailed, ReviewWanted, RunWanted
     from selftest_tui.review.screen import ReviewScreen
     from selftest_tui.run.feed import OutcomeReader
     from selftest_tui.run.screen import RunScreen
@@ -123,6 +123,13 @@ class FleetApp(KeyedApp):
     def on_run_wanted(self, event: RunWanted) -> None:
         """Open a run."""
         self.show_run(event.folder, event.test)
+
+    def on_fleet_wanted(self, event: FleetWanted) -> None:
+        """Show the fleet, on an agent where it lists it."""
+        self._bring_up(self.fleet)
+        row = next((one for one in self.fleet.view.rows if one.agent.id == event.agent_id), None)
+        if row is not None:
+            self.fleet.table.go_to_key(row.key)
 
     def open_review(self, request: Request, commit: str = "") -> None:
         """Open a review's screen, on a commit. It is kept, so that it comes back as it was left."""

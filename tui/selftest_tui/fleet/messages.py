@@ -88,6 +88,14 @@ class RunWanted(Message):
         self.test = test
 
 
+class FleetWanted(Message):
+    """A request to show the fleet, with the cursor on the agent with this id."""
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__()
+        self.agent_id = agent_id
+
+
 class ReviewSaid(Message):
     """Progress of opening a review."""
 

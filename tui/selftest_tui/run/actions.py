@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING
 
 from selftest_core.actions.attach import AttachPlan, new_window_argv
 from selftest_core.errors import RefusedError
-from selftest_core.review.evidence import Evidence
 from selftest_core.run.cluster_view import message_targets, unreachable_reason
-from selftest_core.run.crew.recording import recording_of
 from selftest_core.run.events import Phase
-from selftest_core.run.fetch.conversations import TEXT
-from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.tools.tmux import own_server, tmux_environment
-from selftest_recorder.index.moments import read_moments
 from selftest_tui.fleet.acting import Acting
-from selftest_tui.fleet.messages import ReplayWanted, ReviewWanted
+from selftest_tui.fleet.messages import ReviewWanted
 from selftest_tui.fleet.seat import Seat
+from selftest_tui.run.failure import find_replay
 from selftest_tui.run.keys import RunSituation
 from selftest_tui.run.lines import FILTER, RunGroup
 from selftest_tui.shared import present
@@ -43,8 +39,6 @@ if TYPE_CHECKING:
     from selftest_tui.shared.keys import Key
 
 _RUNNING = (Phase.LAUNCHING, Phase.WORKING, Phase.PULLING)
-FAILED_MARKERS = ("failed", "blocked", "pytest: ")
-"""Beginnings of the markers to go to where nothing tells when the test failed."""
 _SHELL = 'cd -- "$1" && exec "${SHELL:-/bin/sh}"'
 
 
@@ -245,20 +239,7 @@ class RunActions(FilteredScreen):
         """Replay the recording of this test's agent."""
         row = self.table.row
         assert row is not None, "the key table lets this key through on tests only"
-        member = row.member
-        path = None if member is None else await asyncio.to_thread(recording_of, self.folder, member)
-        if member is None or path is None:
-            hint = "`record = false` in the settings turns recording off." if member is not None else ""
-            raise RefusedError(f"{present.clean(row.name)} has no recording", "No agent of it was recorded.", hint)
-        title = f"{member.name} · {present.clean(row.planned.node_id)}"
-        if row.end is None or row.end is End.SUCCEEDED:
-            self.post_message(ReplayWanted(path, title, follows=row.end is None, is_ended=row.end is not None))
-            return
-        evidence = Evidence(conversation=self.folder.attempt(member) / TEXT, recordings=(path,))
-        moments = await asyncio.to_thread(read_moments, member.name, evidence)
-        moment = moments.of_test(row.planned.node_id, red_only=True)
-        at = None if moment is None else moment.time
-        self.post_message(ReplayWanted(path, title, at=at, marker=FAILED_MARKERS, is_ended=True))
+        self.post_message(await asyncio.to_thread(find_replay, self.folder, row))
 
     async def do_report(self) -> None:
         """Write the report, and open it in the browser."""

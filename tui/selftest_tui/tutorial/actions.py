@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
 from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
+from selftest_core.review.changes.inputs import Request
+from selftest_core.run.store import find_run
+from selftest_tui.fleet.messages import FleetWanted, ReplayWanted, ReviewWanted, RunWanted
+from selftest_tui.run.failure import find_replay
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
 from selftest_tui.shared.filtered import FilteredScreen
 from selftest_tui.tutorial.keys import TutorialSituation
-from selftest_tui.tutorial.view import FILTER, BlockLine, NoteLine, Section, StaleLine, TestLine
+from selftest_tui.tutorial.view import FILTER, BlockLine, NoteLine, Section, StaleLine, TestLine, worst
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from selftest_core.run.store import RunFolder
     from selftest_tui.tutorial.feed import TutorialNews
     from selftest_tui.tutorial.table import TutorialTable
-    from selftest_tui.tutorial.view import TutorialView
+    from selftest_tui.tutorial.view import Result, TutorialView
 
 
 class TutorialActions(FilteredScreen):
@@ -45,7 +51,25 @@ class TutorialActions(FilteredScreen):
             problems=len(self.problems) + len(self.said),
             pane_is_open=self.pane_is_open,
             editor=editor_of(self.environ),
+            result=self._result,
         )
+
+    @property
+    def _result(self) -> Result | None:
+        """The result of the test under the cursor, or the worst of the block's."""
+        match self.table.line:
+            case BlockLine(view):
+                return view.result
+            case TestLine(_, test):
+                return worst(test.results)
+            case _:
+                return None
+
+    def _run_folder(self) -> RunFolder:
+        """Find the folder of the last run. Blocks. Raises UsageError if it is gone."""
+        assert self.news is not None, "the key table lets this key through on results only"
+        assert self.view is not None, "there is no result without a view"
+        return find_run(self.environ, self.news.root, self.view.run)
 
     # moving
 
@@ -119,11 +143,38 @@ class TutorialActions(FilteredScreen):
         if end.exit_status:
             self.say(end.text, "The editor", "warning")
 
-    # the program
+    # to other screens
+
+    async def do_run(self) -> None:
+        """Open the last run on the test."""
+        result = self._result
+        assert result is not None, "the key table lets this key through on results only"
+        self.post_message(RunWanted(await asyncio.to_thread(self._run_folder), result.agent))
+
+    async def do_replay(self) -> None:
+        """Play the recording of the test's agent."""
+        result = self._result
+        assert result is not None, "the key table lets this key through on results only"
+
+        def find() -> ReplayWanted:
+            folder = self._run_folder()
+            return find_replay(folder, folder.read().rows[result.agent])
+
+        self.post_message(await asyncio.to_thread(find))
+
+    def do_review(self) -> None:
+        """Open the review of the last run, on the last commit of the test's agent."""
+        result = self._result
+        assert result is not None, "the key table lets this key through on results only"
+        assert self.view is not None, "there is no result without a view"
+        self.post_message(ReviewWanted(Request(run=self.view.run), result.tip))
 
     def do_fleet(self) -> None:
-        """Return to the fleet."""
-        self.dismiss(None)
+        """Open the fleet, on the agent of the test."""
+        result = self._result
+        self.post_message(FleetWanted("" if result is None else result.agent_id))
+
+    # the program
 
     def do_refresh(self) -> None:
         """Read the files again."""

@@ -9,18 +9,22 @@ from selftest_tui.shared.keys import SPLIT, Key, KeyTable, Topic, Where
 from selftest_tui.tutorial.view import BlockLine, NoteLine, Section, StaleLine, TestLine
 
 if TYPE_CHECKING:
-    from selftest_tui.tutorial.view import Line
+    from selftest_tui.tutorial.view import Line, Result
 
 
 @dataclass(frozen=True, slots=True)
 class TutorialSituation:
-    """The state that reasons depend on. `opens`: open blocks and citations; `editor`: the editor's command, or ""."""
+    """The state that reasons depend on. `opens`: open blocks and citations; `editor`: the editor's command, or "".
+
+    `result`: of the test under the cursor, or the worst of the block's, in the last run.
+    """
 
     line: Line | None = None
     opens: int = 0
     problems: int = 0
     pane_is_open: bool = True
     editor: str = ""
+    result: Result | None = None
 
 
 def open_disabled_reason(now: TutorialSituation) -> str | None:
@@ -51,6 +55,31 @@ def edit_disabled_reason(now: TutorialSituation) -> str | None:
     return None if now.editor else "No editor is known: set VISUAL or EDITOR."
 
 
+def run_disabled_reason(now: TutorialSituation) -> str | None:
+    """A test under the cursor must be in the last run."""
+    match now.line:
+        case BlockLine() | TestLine():
+            return (
+                None if now.result is not None else "It is in no run of this repository: `selftest-tui run` starts one."
+            )
+        case _:
+            return open_disabled_reason(now) or "Move to a block or a test: its run, agent and commits are a key away."
+
+
+def agent_disabled_reason(now: TutorialSituation) -> str | None:
+    """It must have an agent."""
+    why = run_disabled_reason(now)
+    return why or (None if now.result is not None and now.result.agent_id else "Its agent was not launched yet.")
+
+
+def review_disabled_reason(now: TutorialSituation) -> str | None:
+    """Its agent must have committed."""
+    why = run_disabled_reason(now)
+    return why or (
+        None if now.result is not None and now.result.tip else "Its agent committed nothing, as far as is known."
+    )
+
+
 MOVE = (
     Key(("tab",), "tab", "next_needing", "next open", "to the next block that no test cites, or stale citation",
         Topic.MOVE, line=2, disabled_reason=next_open_disabled_reason),
@@ -78,7 +107,13 @@ LOOK = (
 )  # fmt: skip
 
 GO = (
-    Key(("f",), "f", "fleet", "fleet", "back to the fleet", Topic.GO),
+    Key(("w",), "w", "run", "run", "its test in the last run (of a block: the worst one); esc comes back", Topic.GO,
+        line=9, disabled_reason=run_disabled_reason),
+    Key(("r",), "r", "replay", "replay", "play the recording of its agent: live while it works, else where it failed",
+        Topic.GO, line=10, disabled_reason=agent_disabled_reason),
+    Key(("v",), "v", "review", "review", "the commits of its agent, in the review of the last run", Topic.GO,
+        line=11, disabled_reason=review_disabled_reason),
+    Key(("f",), "f", "fleet", "fleet", "to the fleet, on its agent", Topic.GO),
     Key(("R",), "R", "refresh", "refresh", "read the tutorial, the tests and the run again, now", Topic.PROGRAM),
 )  # fmt: skip
 

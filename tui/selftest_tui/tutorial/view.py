@@ -41,12 +41,22 @@ GRAVEST_FIRST: tuple[End | Phase, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of one collected test in the last run. `how`: its end or phase. `says`: its reason, untrusted."""
+    """The result of one collected test in the last run. `how`: its end or phase. `says`: its reason, untrusted.
+
+    `agent`: its planned name; `agent_id`: mngr's id of the agent, and `tip` its last commit, empty without one.
+    """
 
     node_id: str
     agent: str
     how: End | Phase
     says: str = ""
+    agent_id: str = ""
+    tip: str = ""
+
+
+def worst(results: Iterable[Result]) -> Result | None:
+    """Return the worst of these results."""
+    return min(results, key=lambda one: GRAVEST_FIRST.index(one.how), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,11 @@ class BlockView:
     tests: tuple[CitingTest, ...] = ()
     stale: tuple[Stale, ...] = ()
     notes: tuple[Note, ...] = ()
+
+    @property
+    def result(self) -> Result | None:
+        """The worst result of its tests in the last run; None if none of them was in it."""
+        return worst(result for test in self.tests for result in test.results)
 
     @property
     def is_open(self) -> bool:
@@ -178,7 +193,10 @@ def _results(run: Run | None) -> Mapping[str, tuple[Result, ...]]:
 
 def _result(row: RunRow) -> Result:
     how: End | Phase = row.end if row.end is not None else row.phase
-    return Result(row.planned.node_id, row.name, how, row.attention or row.text)
+    agent_id = "" if row.member is None else row.member.agent_id
+    return Result(
+        row.planned.node_id, row.name, how, row.attention or row.text, agent_id, row.tip if row.commits else ""
+    )
 
 
 def _titles(check: Check) -> Mapping[int, str]:
