@@ -16,7 +16,7 @@ from selftest_core.git.objects import is_oid
 from selftest_core.git.patches import Hunk, LineKind, Patch, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from selftest_core.git.object_store import ObjectStore
 
@@ -25,6 +25,8 @@ BIGGEST = 4 * 1024 * 1024
 MOST = 32 * 1024 * 1024
 """Bytes of all patches of one commit together; a bigger commit has only paths and sizes."""
 
+OPTIONS = ("-r", "-M", "--no-textconv", "--no-ext-diff", "--full-index", "--submodule=short")
+"""Options of every `git diff-tree`: nothing of the user's settings runs a program."""
 _NOTHING = "000000"
 _ABSENT = "0" * 40
 
@@ -85,16 +87,37 @@ def compare_trees(store: ObjectStore, before: str, after: str) -> tuple[FileDiff
     """Read the diff of two trees, in git's order of paths."""
     if not (is_oid(before) and is_oid(after)):
         raise ValueError("only full object ids may reach git")
-    common = ("diff-tree", "-r", "-M", "--no-textconv", "--no-ext-diff", "--full-index", "--submodule=short")
-    entries = list(_entries(store.git.ask(*common, "--raw", "-z", before, after)))
+    raw = store.git.ask("diff-tree", *OPTIONS, "--raw", "-z", before, after)
+    settings = ("-c", f"core.bigFileThreshold={BIGGEST}", "-c", "diff.context=3")
+
+    def patch() -> str:
+        return store.git.ask(*settings, "diff-tree", *OPTIONS, "-p", before, after, limit=MOST)
+
+    def sizes(oids: list[str]) -> dict[str, int]:
+        out = store.git.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", text="\n".join(oids) + "\n")
+        pairs = (line.partition(" ") for line in out.splitlines())
+        return {oid: int(size) for oid, _, size in pairs if size.isdigit()}
+
+    return parse_diff(raw, patch, sizes)
+
+
+def parse_diff(
+    raw: str, patch: Callable[[], str], sizes: Callable[[list[str]], dict[str, int]]
+) -> tuple[FileDiff, ...]:
+    """Make the files of a diff from git's output with `OPTIONS`: `raw` with `--raw -z`, `patch` with `-p`.
+
+    `sizes` returns the sizes of blobs, by id. A patch that raises ToolOutputError is too long: files have sizes alone.
+    """
+    entries = list(_entries(raw))
     if not entries:
         return ()
-    settings = ("-c", f"core.bigFileThreshold={BIGGEST}", "-c", "diff.context=3")
     try:
-        patch = store.git.ask(*settings, *common, "-p", before, after, limit=MOST)
+        parts = _parts(entries, patch())
     except ToolOutputError:
-        return _sized(store, [_Part(entry) for entry in entries])
-    return _sized(store, _parts(entries, patch))
+        parts = [_Part(entry) for entry in entries]
+    wanted = [oid for part in parts if part.hunks is None for oid in (part.entry.old, part.entry.new) if oid != _ABSENT]
+    known = sizes(wanted) if wanted else {}
+    return tuple(_file(part, known) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +173,6 @@ def _parts(entries: list[_Entry], patch: str) -> list[_Part]:
         is_text = all(section.is_text for section in found)
         parts.append(_Part(entry, hunks if is_text else None, sum(section.left_out for section in found)))
     return parts
-
-
-def _sized(store: ObjectStore, parts: list[_Part]) -> tuple[FileDiff, ...]:
-    """Make the files, with sizes for those without lines."""
-    wanted = [oid for part in parts if part.hunks is None for oid in (part.entry.old, part.entry.new) if oid != _ABSENT]
-    sizes: dict[str, int] = {}
-    if wanted:
-        out = store.git.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", text="\n".join(wanted) + "\n")
-        for line in out.splitlines():
-            oid, _, size = line.partition(" ")
-            if size.isdigit():
-                sizes[oid] = int(size)
-    return tuple(_file(part, sizes) for part in parts)
 
 
 def _file(part: _Part, sizes: dict[str, int]) -> FileDiff:

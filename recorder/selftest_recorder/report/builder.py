@@ -153,7 +153,8 @@ class ReportBuilder:
         except SelftestError as error:
             says = f"Its diff cannot be read: {error.title}. {error.detail}"
             return ChangePage(report, change.model_copy(update={"problem": says}), ())
-        return ChangePage(report, change, files, self._moments_of(report, change, files))
+        published = None if self._reader is None else self._reader.published(change, files)
+        return ChangePage(report, change, files, self._moments_of(report, change, files), published)
 
     def _moments_of(
         self, report: ReportDocument, change: ReportChange, files: Sequence[FileDiff]

@@ -56,8 +56,21 @@ class TestPage:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedDiff:
+    """A change as it was published, read back from the repository. `authors` as the commit has them.
+
+    `files`: the diff of its commit in the paths of the change; empty where the agent's own commit changes the same.
+    """
+
+    oid: str
+    authors: tuple[str, ...]
+    files: tuple[FileDiff, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ChangePage:
-    """The page of one change. `files`: its diff, safe to show.
+    """The page of one change. `files`: the diff of the agent's commit, safe to show; `published`: what became of it.
 
     `moments`: when each hunk was made, by the numbers of its file and of the hunk in it, both from 0.
     """
@@ -66,3 +79,4 @@ class ChangePage:
     change: ReportChange
     files: tuple[FileDiff, ...]
     moments: Mapping[tuple[int, int], MomentLink] = field(default_factory=dict)
+    published: PublishedDiff | None = None

@@ -113,6 +113,7 @@ def render_change(page: ChangePage) -> str:
     return _render(
         "change", "../", page.report,
         page=page, change=page.change, before=before, after=after, files=list(_files_of(page.files)),
+        published=list(_files_of(page.published.files)) if page.published else [],
     )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from selftest_core.errors import SelftestError, ToolError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
 from selftest_core.git.diffs import FileDiff, read_diff
-from selftest_core.git.history import HistoryCommit, read_history
+from selftest_core.git.history import HistoryCommit, read_commit_diff, read_history
+from selftest_core.git.patches import LineKind
 from selftest_core.journal import read
 from selftest_core.review.apply_decisions import apply_decisions, build_kept_line
 from selftest_core.review.changes.inputs import Inputs
@@ -36,6 +37,7 @@ from selftest_core.schema.review import review_document
 from selftest_core.verify.batch import Answer
 from selftest_core.verify.kept.verification_file import FILE_NAME as VERIFICATION
 from selftest_core.verify.kept.verification_file import read_verification
+from selftest_recorder.report.facts import PublishedDiff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,6 +79,7 @@ class ReviewReader:
         self._user = Git(inputs.place.git_dir, environ)
         self._engine = Engine.open(home / "engine.git", inputs.place.git_dir, environ)
         self._histories: dict[tuple[str, str], tuple[HistoryCommit, ...]] = {}
+        self._diffs: dict[str, tuple[FileDiff, ...]] = {}
 
     def close(self) -> None:
         """End the processes that read git's objects."""
@@ -153,12 +156,28 @@ class ReviewReader:
         )
         if last is not None and (not log.published or log.published[-1][2] != kept.tip):
             problems.append(f"{last.ref} was published; what is kept now is another tree.")
-        tests = {} if verified is None else {one.test: one for one in verified.verification.tests}
+        tests = {} if verified is None else _tests(verified)
         return ReviewFacts(review, changes, tests, tuple(problems))
 
     def diff(self, oid: str) -> tuple[FileDiff, ...]:
         """Read the diff of a change. Raises KeyError, ToolError."""
         return read_diff(self._engine.store, oid)
+
+    def published(self, change: ReportChange, files: tuple[FileDiff, ...]) -> PublishedDiff | None:
+        """Read back what was published of a change, whose own diff is `files`; None where it was not."""
+        oid = change.published
+        if oid is None:
+            return None
+        authors = next((one.authors for history in self._histories.values() for one in history if one.oid == oid), ())
+        try:
+            if oid not in self._diffs:
+                self._diffs[oid] = read_commit_diff(self._inputs.place.git_dir, oid, self._environ)
+        except (ToolError, ValueError) as error:
+            says = error.detail if isinstance(error, SelftestError) else str(error)
+            return PublishedDiff(oid, authors, problem=f"It cannot be read back: {says}")
+        paths = {path for one in files for path in (one.path, one.old_path)}
+        made = tuple(one for one in self._diffs[oid] if one.path in paths)
+        return PublishedDiff(oid, authors, () if _lines(made) == _lines(files) else made)
 
     def commit(self, oid: str) -> Commit:
         """Read one commit. Raises KeyError."""
@@ -179,6 +198,16 @@ class ReviewReader:
         return self._histories[key]
 
 
+def _lines(files: tuple[FileDiff, ...]) -> list[tuple[object, ...]]:
+    """Return the added and removed lines of each file, wherever they stand."""
+    return [
+        (file.path, file.status, file.new_mode, file.new_size, [
+            (line.kind, line.text) for hunk in file.hunks for line in hunk.lines if line.kind is not LineKind.CONTEXT
+        ])
+        for file in files
+    ]  # fmt: skip
+
+
 def review_stamp(home: Path) -> tuple[object, ...]:
     """Return a stamp of a review's log and verification, which changes when one of them is written."""
     return tuple(_stamp(home / name) for name in (LOG, VERIFICATION))
@@ -193,6 +222,12 @@ def inputs_of_log(home: Path, environ: Mapping[str, str]) -> Inputs:
     place = find_place(home, environ)
     targets = Targets(subject.base, subject.base, subject.branches, subject.is_linear, id=home.name)
     return Inputs(subject.kind, subject.key, place, targets, subject.base_name)
+
+
+def _tests(verified: KeptVerification) -> dict[str, TestReport]:
+    """Return the tests of a verification, and those of changes that were reverted since they ran."""
+    of_items = {one.test: one for item in verified.verification.items.values() for one in item.tests}
+    return of_items | {one.test: one for one in verified.verification.tests}
 
 
 def _answer(reviewed: Reviewed, kept: KeptVerification) -> Answer:

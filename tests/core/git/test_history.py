@@ -11,7 +11,9 @@ import pytest
 
 from core.review.repositories import Repository
 from selftest_core.errors import ToolFailedError
-from selftest_core.git.history import read_history
+from selftest_core.git.diffs import read_diff
+from selftest_core.git.history import read_commit_diff, read_history
+from selftest_core.git.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,3 +64,20 @@ def test_what_cannot_be_read_is_an_error_and_names_never_reach_git(repository: R
 def test_gitpython_is_not_imported_before_a_history_is_read() -> None:
     code = "import selftest_core.git.history, selftest_core.review.batch, sys; sys.exit('git' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_the_diff_of_a_commit_is_as_our_own_reader_has_it(repository: Repository, tmp_path: Path) -> None:
+    repository.commit("Start", {"a b": "1\n2\n3\n", "gone": "x\n"})
+    (repository.folder / "gone").unlink()
+    (repository.folder / "picture").write_bytes(b"\x00\x01\x02")
+    tip = repository.commit("Mend a", {"a b": "1\ntwo\n3\n", "new": "\x1b[31mred\n"})
+
+    found = read_commit_diff(repository.folder / ".git", tip, os.environ)
+
+    with ObjectStore.open(tmp_path / "engine.git", repository.folder / ".git", os.environ) as store:
+        assert found == read_diff(store, tip)
+    assert {one.path: one.status.value for one in found} == {
+        "a b": "modified", "gone": "deleted", "new": "added", "picture": "added",
+    }  # fmt: skip
+    with pytest.raises(ToolFailedError):
+        read_commit_diff(repository.folder / ".git", "1" * 40, os.environ)
