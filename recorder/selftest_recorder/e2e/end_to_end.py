@@ -225,11 +225,13 @@ class EndToEnd:
             try:
                 yield session
             finally:
-                with contextlib.suppress(Exception):
+                status = None
+                with contextlib.suppress(Exception):  # the terminal itself may be gone
                     tell("screen", session.screen())
-                    if session.exit_status is None:
-                        told.note("closed")
-                told.close(session.exit_status or 0)
+                    status = session.exit_status
+                if status is None:
+                    told.note("closed while it ran")
+                told.close(status)
 
     def write_tutorial_block(self, text: str) -> TutorialBlock:
         """Cite a block of the tutorial. Raises AssertionError with the nearest block for other texts."""
@@ -246,7 +248,7 @@ class EndToEnd:
 
     def close(self, *, keep: bool = False) -> None:
         """End all commands, and everything that they started in the isolated environment, unless it is kept."""
-        problems: tuple[str, ...] = ()
+        problems: list[str] = []
         if not keep:
             for command in self._commands:
                 command.end()
@@ -255,10 +257,13 @@ class EndToEnd:
                 self.isolation.keep()
                 self._record(KEPT, str(self.isolation.root))
             else:
-                problems = self.isolation.end()
+                problems += self.isolation.end()
         if "_transcript" in self.__dict__:
             self._transcript.close()
-        assert not problems, f"the test's own environment cannot be ended: {'; '.join(problems)}"
+            if self._transcript.problem:
+                problems.append(f"{self._transcript.path} cannot be written: {self._transcript.problem}")
+        if problems:
+            raise AssertionError("; ".join(problems))
 
     @cached_property
     def _transcript(self) -> Transcript:

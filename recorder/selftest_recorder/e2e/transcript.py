@@ -37,6 +37,8 @@ class Transcript:
         self._lock = threading.Lock()
         self._file = -1
         self._written = 0
+        self.problem = ""
+        """The reason why the rest could not be written, such as a full disk."""
         self._last: CommandTranscript | None = None
 
     def comment(self, text: str, secrets: Secrets) -> None:
@@ -59,7 +61,7 @@ class Transcript:
     @property
     def is_full(self) -> bool:
         """True if no more output is written."""
-        return self._written >= MOST
+        return self._written >= MOST or bool(self.problem)
 
     def write(self, of: CommandTranscript, prefix: str, data: bytes) -> None:
         """Write lines of a command's output; a comment tells whose they are, where commands run side by side."""
@@ -74,10 +76,12 @@ class Transcript:
         lines = "".join(f"{prefix}{line}\n" for line in text.split("\n"))
         with self._lock:
             self._last = of if of is not None else self._last
-            if self._file < 0:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._written += os.write(self._file, lines.encode("utf-8", "replace"))
+            try:
+                if self._file < 0:
+                    self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                self._written += os.write(self._file, lines.encode("utf-8", "replace"))
+            except OSError as error:  # told at the end of the test, which goes on
+                self.problem = error.strerror or str(error)
 
 
 class CommandTranscript:
@@ -109,8 +113,8 @@ class CommandTranscript:
             self._add(stream, self._maskers[stream].settle())
             self._flush(stream)
 
-    def close(self, exit_status: int) -> None:
-        """Write the rest and the exit status."""
+    def close(self, exit_status: int | None) -> None:
+        """Write the rest and the exit status; None: it was not awaited."""
         for stream in PREFIXES:
             self._add(stream, self._maskers[stream].close())
             self._flush(stream)
@@ -121,7 +125,8 @@ class CommandTranscript:
             if tail and not self._transcript.is_full:
                 ending = self._masker.whole(tail)[-_TAIL:].partition(b"\n")[2].rstrip(b"\n")
                 self._transcript.write(self, PREFIXES[stream], ending)
-        self._transcript.write(self, "? ", str(exit_status).encode())
+        if exit_status is not None:
+            self._transcript.write(self, "? ", str(exit_status).encode())
 
     def note(self, text: str) -> None:
         """Write a comment about this command."""

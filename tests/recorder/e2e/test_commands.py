@@ -176,6 +176,15 @@ def test_an_attach_to_an_agent_is_recorded(e2e: EndToEnd) -> None:
     expect(cast).to_contain("hello from ada")
 
 
+def test_a_full_disk_is_told_at_the_end(inner: EndToEnd) -> None:
+    (inner.artifacts / "transcript.txt").symlink_to("/dev/full")
+    expect(inner.run("echo hello").stdout).to_equal("hello\n")
+    with pytest.raises(AssertionError, match=r"transcript.txt cannot be written: No space left on device$"):
+        inner.close()
+    (inner.artifacts / "transcript.txt").unlink()
+    inner.__dict__.pop("_transcript")
+
+
 def test_what_ends_a_test_ends_its_commands(inner: EndToEnd) -> None:
     command = inner.start("trap '' TERM; echo ready; sleep 1000; sleep 1000")
     command.wait_for("ready")
