@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -171,6 +172,8 @@ class Selftest:
         asked = subprocess.run([_beside("uv"), "cache", "dir"], capture_output=True, text=True, check=True)
         self.environment = {
             "HOME": str(place / "h"),
+            "USER": "acme",
+            "LOGNAME": "acme",
             "MNGR_HOST_DIR": str(host_dir_of(place)),
             "TMUX_TMPDIR": str(tmux_dir_of(place)),
             "TMPDIR": str(place / "x"),
@@ -199,6 +202,8 @@ class Selftest:
         (profile / "settings.toml").write_text('enabled_backends = ["local"]\n')
         (profile / "tmux_onboarding_shown").touch()
         (self.place / "h/.gitconfig").write_text("[user]\n\tname = scripted agent\n\temail = agent@example.org\n")
+        # The shell that an agent starts in shows neither user nor host.
+        (self.place / "h/.bashrc").write_text("PS1='$ '\n")
         self._plain("git", "clone", "-q", str(ROOT), str(self.checkout), cwd=self.place)
         self._plain("git", "checkout", "-q", "-B", "main")
         self._plain("git", "remote", "remove", "origin")
@@ -272,11 +277,10 @@ class Selftest:
 
 def faults(folder: Path) -> Iterator[str]:
     """Find what a report that others read must not hold: our paths, our names, registries; and more than 2 MB."""
-    home, user = str(Path.home()), os.environ.get("USER", "")
-    words = {str(ROOT), *([home] if home != "/" else []), *([f"/home/{user}"] if user else [])}
-    pattern = re.compile(
-        "|".join([*map(re.escape, sorted(words)), r"https?://[^/\s\"']*(?:pypi|npmjs|registry|index)[^\s\"']*"])
-    )
+    home, host = str(Path.home()), socket.gethostname()
+    words = [str(ROOT), f"@{host}:", *([home] if home != "/" else [])]
+    registries = r"https?://[^/\s\"']*(?:pypi|npmjs|registry|index)[^\s\"']*"
+    pattern = re.compile("|".join([*map(re.escape, words), registries]))
     size = 0
     for path in sorted(folder.rglob("*")):
         if path.is_file():
