@@ -28,8 +28,8 @@ class MomentLink:
     """A moment of an agent's work. `slug`: the agent's test, None where it has no page.
 
     `recording`: the name of a recording in the report, and `seconds` the place in it; None where none shows the moment.
-    `before`, `call` and `after`: the agent's words around it, empty where it said nothing. `step`: the number of the
-    call in its conversation, from 0.
+    `before`, `call` and `after`: the agent's words around it, empty where it said nothing. `step`: the number of
+    the call's step in the text of its conversation, from 1.
     """
 
     agent: str

@@ -5,8 +5,10 @@ A page links to the first agent that made a change, and says its words around th
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from selftest_core.conversation.conversation import step_text
 from selftest_recorder.index.moments import AgentMoments, read_moments
 from selftest_recorder.report.facts import MomentLink
 
@@ -29,7 +31,7 @@ class MomentLinks:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._known: dict[str, tuple[Evidence, AgentMoments]] = {}
+        self._known: dict[str, tuple[Evidence, AgentMoments, list[int]]] = {}
 
     def of_hunks(
         self, report: ReportDocument, files: Sequence[FileDiff], commit: Commit, agent: str, evidence: Evidence
@@ -55,15 +57,19 @@ class MomentLinks:
     def _moments(self, agent: str, evidence: Evidence) -> AgentMoments:
         known = self._known.get(agent)
         if known is None or known[0] is not evidence:
-            known = self._known[agent] = (evidence, read_moments(agent, evidence))
+            moments = read_moments(agent, evidence)
+            # The text of a conversation leaves out steps without words.
+            numbers = list(accumulate(int(bool(step_text(step))) for step in moments.steps))
+            known = self._known[agent] = (evidence, moments, numbers)
         return known[1]
 
     def _link(self, moment: Moment, test: ReportTest | None) -> MomentLink:
         words = moment.words
+        numbers = self._known[moment.agent][2]
         recording = None if test is None or moment.recording is None else self._name(test, moment.recording)
         return MomentLink(
             moment.agent, None if test is None else test.slug, recording, None if recording is None else moment.time,
-            words.before, words.call, words.after, words.step,
+            words.before, words.call, words.after, None if words.step is None else numbers[words.step],
         )  # fmt: skip
 
     def _name(self, test: ReportTest, recording: Path) -> str | None:

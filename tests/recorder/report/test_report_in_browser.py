@@ -185,6 +185,10 @@ def test_a_hunk_leads_to_the_moment_at_which_it_was_made(reader: Reader, small: 
     page.locator(".heading .words summary").click()
     expect(page.locator(".heading")).to_contain_text("It returns nothing yet.")
 
+    page.get_by_role("link", name="the conversation there").click()
+    expect(page.locator("#said-1:target")).to_contain_text("It returns nothing yet.")
+    page.go_back()
+
     page.locator(".heading a.moment").click()
     terminal = page.locator(".ap-term-text")
     expect(terminal).to_contain_text("then the edit")

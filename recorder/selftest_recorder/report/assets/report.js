@@ -243,7 +243,9 @@ follow();
 /* What is folded is opened by a link to it, and on paper. */
 
 function unfold() {
-  let part = location.hash.length > 1 && one(decodeURIComponent(location.hash.slice(1)));
+  const name = decodeURIComponent(location.hash.slice(1));
+  // Of a long conversation only the beginning and the end are on the page.
+  let part = name && (one(name) || (name.startsWith("said-") ? one("conversation") : null));
   const target = part;
   for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
   if (target) target.scrollIntoView();
@@ -258,6 +260,7 @@ function unfoldSafely() {
 }
 
 window.addEventListener("hashchange", unfoldSafely);
+unfoldSafely();
 window.addEventListener("beforeprint", () => all("details").forEach((part) => (part.open = true)));
 
 /* Keys. */
