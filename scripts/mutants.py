@@ -181,10 +181,11 @@ def hold(copy: Copy, mutant: Mutant) -> Outcome:
 def hold_all(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
     """Hold all mutants, some side by side; each is printed as it ends."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        made = [Copy(Path(folder) / str(number)) for number in range(jobs)]
+        _require_green(made, mutants)
         copies: queue.Queue[Copy] = queue.Queue()
-        for number in range(jobs):
-            copies.put(Copy(Path(folder) / str(number)))
-        _require_green(copies.queue[0], mutants)
+        for copy in made:
+            copies.put(copy)
 
         def one(mutant: Mutant) -> Outcome:
             copy = copies.get()
@@ -200,18 +201,25 @@ def hold_all(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
             return list(pool.map(one, mutants))
 
 
-def _require_green(copy: Copy, mutants: Sequence[Mutant]) -> None:
+def _require_green(copies: Sequence[Copy], mutants: Sequence[Mutant]) -> None:
     """End with 1 where a test fails without any mutant: it would find each of them."""
-    groups: dict[tuple[bool, tuple[tuple[str, str], ...]], dict[str, None]] = {}
-    for mutant in mutants:
-        if not mutant.variables and not mutant.needs_all:
-            groups.setdefault((mutant.is_quick, ()), {}).update(dict.fromkeys(mutant.tests))
-    for (is_quick, _), tests in groups.items():
-        began = time.monotonic()
-        ran = copy.run([*tests], is_quick=is_quick, stops=True, variables={})
+    wanted = dict.fromkeys((one.is_quick, test) for one in mutants if not one.needs_all for test in one.tests)
+    began = time.monotonic()
+
+    def some(number: int) -> list[Ran]:
+        found = []
+        for is_quick in (True, False):
+            tests = [test for quick, test in list(wanted)[number :: len(copies)] if quick == is_quick]
+            found += [copies[number].run(tests, is_quick=is_quick, stops=True, variables={})] if tests else []
+        return found
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        runs = [ran for found in pool.map(some, range(len(copies))) for ran in found]
+    for ran in runs:
         if ran.status != 0:
             raise SystemExit(f"The tests fail without any mutant:\n{ran.said}")
-        print(f"{time.monotonic() - began:6.1f} s  {len(ran.passed)} tests pass on the unchanged copy", flush=True)
+    count = sum(len(ran.passed) for ran in runs)
+    print(f"{time.monotonic() - began:6.1f} s  {count} tests pass on the unchanged copy", flush=True)
 
 
 def read_tables() -> tuple[Mutant, ...]:

@@ -65,6 +65,17 @@ def test_a_changed_byte_is_never_taken_for_a_line(
     assert list(reading.entries) == list(read(lines(entries)).entries)[: len(reading.entries)]
 
 
+def test_a_line_after_a_missing_or_a_repeated_one_is_not_read() -> None:
+    first, second, third = (encode(Entry(number, 1.0, "x", {})) for number in (1, 2, 3))
+    for data, kept in ((first + third, 1), (first + first + second, 1), (second, 0)):
+        reading = read(data)
+        assert (len(reading.entries), reading.good_bytes, reading.torn) == (
+            kept,
+            kept * len(first),
+            len(data) - kept * len(first),
+        )
+
+
 def test_lines_are_appended_across_openings(tmp_path: Path) -> None:
     path = tmp_path / "run" / "journal.jsonl"
     with Journal(path) as journal:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.review.repositories import Repository
+from selftest_core.errors import UsageError
 from selftest_core.git.object_store import ObjectStore
+from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.collect_changes import Branch, collect_changes
 from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.ranking import Claims, rank
+from selftest_core.review.decisions import Decisions, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,6 +62,18 @@ def test_the_same_change_of_three_agents_is_one_with_all_credited(repository: Re
     others = {"ada", "bob", "eve"} - {changes[0].item.author.split()[0].decode()}
     assert message.splitlines()[2:] == [f"Co-authored-by: {name} <{name}@example.org>" for name in sorted(others)]
     assert len(changes[0].sources) == 3
+
+
+def test_a_change_of_two_agents_is_decided_by_either_commit_and_not_in_two_ways(
+    repository: Repository, store: ObjectStore
+) -> None:
+    ada, bob = (branch(repository, name, ("Mend", {"src/a.py": "mended\n"})) for name in ("ada", "bob"))
+    changes = collect_changes(store, base(repository), [ada, bob]).changes
+    both = dict.fromkeys((ada.tip, bob.tip), Decision.KEEP)
+    for items in (both, {ada.tip: Decision.KEEP}, {bob.tip: Decision.KEEP}):
+        assert list(decide(changes, Decisions(items=items)).values()) == [Decision.KEEP]
+    with pytest.raises(UsageError, match="Two different decisions on one change"):
+        decide(changes, Decisions(items={**both, bob.tip: Decision.REVERT}))
 
 
 def test_other_modes_and_other_binaries_are_other_changes(repository: Repository, store: ObjectStore) -> None:
