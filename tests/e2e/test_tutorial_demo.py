@@ -61,23 +61,29 @@ def leftovers(world: World) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def begun(world: World) -> RunFolder:
+def alone(world: World) -> World:
+    """A world with a folder for demos of its own, so that a sweep finds nobody else's."""
+    world.extra["TMPDIR"] = str(world.home)
+    return world
+
+
+@pytest.fixture
+def begun(alone: World) -> RunFolder:
     """A run that has not ended, and whose conductor is gone: no sweep may touch it."""
-    repository = world.make_repository()
-    base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    repository = alone.make_repository()
+    base = alone.run(["git", "rev-parse", "HEAD"]).stdout.strip()
     plan = a_plan(2, run="20261121-0931-7f3a", repository=str(repository), base=base)
-    folder = make_run_folder(plan, world.environment)
+    folder = make_run_folder(plan, alone.environment)
     with Journal(folder.journal) as journal:
         journal.append("conducting", 1.0, pid=1)
     return folder
 
 
 @pytest.fixture
-def without_mngr(world: World) -> World:
-    """A world whose mngr fails, with a folder for demos of its own."""
-    mngr_that(world, "exit 9")
-    world.extra["TMPDIR"] = str(world.home)
-    return world
+def without_mngr(alone: World) -> World:
+    """A world whose mngr fails."""
+    mngr_that(alone, "exit 9")
+    return alone
 
 
 def test_demo(e2e: EndToEnd, plain: World, tmp_path: Path) -> None:
@@ -165,29 +171,29 @@ def test_a_demo_that_cannot_start_is_kept_too_and_found(e2e: EndToEnd, without_m
 
 
 @pytest.mark.unhappy
-def test_a_sweep_does_not_list_a_run_that_has_not_ended(e2e: EndToEnd, world: World, begun: RunFolder) -> None:
+def test_a_sweep_does_not_list_a_run_that_has_not_ended(e2e: EndToEnd, alone: World, begun: RunFolder) -> None:
     block = e2e.write_tutorial_block(LOOK)
 
-    result = block.run(environment=world.environment, cwd=world.repository)
+    result = block.run(environment=alone.environment, cwd=alone.repository)
 
     expect(result).to_succeed().stdout.to_contain("Nothing was left behind").not_to_contain(begun.run)
 
 
 @pytest.mark.unhappy
-def test_a_sweep_for_programs_on_a_full_disk(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+def test_a_sweep_for_programs_on_a_full_disk(e2e: EndToEnd, alone: World, tmp_path: Path) -> None:
     block = e2e.write_tutorial_block(LOOK_AS_JSON)
     (tmp_path / "leftovers.json").symlink_to("/dev/full")
 
-    result = block.run(environment=world.environment, cwd=tmp_path)
+    result = block.run(environment=alone.environment, cwd=tmp_path)
 
     expect(result).to_fail().stderr.to_contain("could not be written", "No space left on device")
 
 
 @pytest.mark.unhappy
-def test_a_sweep_removes_no_run_that_has_not_ended(e2e: EndToEnd, world: World, begun: RunFolder) -> None:
+def test_a_sweep_removes_no_run_that_has_not_ended(e2e: EndToEnd, alone: World, begun: RunFolder) -> None:
     block = e2e.write_tutorial_block(REMOVE)
 
-    result = block.run(environment=world.environment, cwd=world.repository)
+    result = block.run(environment=alone.environment, cwd=alone.repository)
 
     expect(result).to_succeed().stdout.to_contain("Nothing was left behind")
     expect(begun.journal).to_contain("conducting")

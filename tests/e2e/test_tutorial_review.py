@@ -466,14 +466,16 @@ def test_verify_what_branches_claim(e2e: EndToEnd, world: World, tmp_path: Path)
 
 
 @pytest.mark.unhappy
-def test_verify_a_claim_that_does_not_hold(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
+def test_verify_a_claim_that_does_not_hold(e2e: EndToEnd, world: World, small_shop: Repository) -> None:
     block = e2e.write_tutorial_block(VERIFY)
-    repository = make_shop(tmp_path / "shop")
-    repository.git("branch", "-q", "-f", "bob", "cat")
+    small_shop.git("checkout", "-q", "-b", "bob")
+    lie = {"pay.py": "RATE = 2\n", "tests/test_pay.py": CART_TEST.replace("cart", "pay")}
+    small_shop.commit("[FIX_IMPL] Mend the till", lie, "bob")
+    small_shop.git("checkout", "-q", "main")
 
-    result = block.run(environment={**world.environment, **SETTINGS}, cwd=repository.folder)
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=small_shop.folder)
 
-    expect(result).to_have_exit_code(1).stdout.to_match("passed .*Mend ada").to_match("unknown .*Mend cat")
+    expect(result).to_have_exit_code(1).stdout.to_match("passed .*Mend the cart").to_match("failed .*Mend the till")
 
 
 def test_verify_the_whole_suite_on_what_is_kept(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
