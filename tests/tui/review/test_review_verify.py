@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -125,6 +126,8 @@ async def test_verdicts_appear_beside_claims_and_nothing_is_published_red_unaske
 
 
 LOGIN, PAY, SEARCH = "login", "pay", "search"
+FRAME = {"#ff5f57", "#febc2e", "#28c840", "#c5c8c6"}
+"""The buttons and the title of the window that is drawn around a picture."""
 HOSTILE = r"print('\x1b[31mred\x1b[0m \x1b]0;title\x07 [bold]\x1b[2J')"
 
 
@@ -157,7 +160,7 @@ def make_run(folder: Path) -> Story:
     return story
 
 
-async def test_claims_of_a_run_are_shown_beside_what_we_found(tmp_path: Path) -> None:
+async def test_claims_of_a_run_are_shown_beside_what_we_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = make_run(tmp_path / "a run")
     shop = Repository(tmp_path / "a run")
     async with reviewing(shop, Request(run=story.plan.run), environ=environ(shop)) as one:
@@ -188,3 +191,14 @@ async def test_claims_of_a_run_are_shown_beside_what_we_found(tmp_path: Path) ->
         assert not {"\x1b", "\x07"} & set(said)
         text = one.pane.query_one("#tests-text").render()
         assert any("red" in str(span.style) or "ansi" in str(span.style) for span in text.spans)  # type: ignore[union-attr]
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with reviewing(shop, Request(run=story.plan.run), environ=environ(shop)) as one:
+        await done(one)
+        assert {name: cell(one, f"Mend {name}") for name in (LOGIN, PAY, SEARCH)} == found
+        await one.go_to("Mend login")
+        picture = await one.picture()
+        drawn = picture[picture.index("</style>") :]
+        colours = set(re.findall(r'(?:fill|color)[:=]"?(#[0-9a-f]{6})', picture[: picture.index("</style>")] + drawn))
+        assert {one for one in colours if one[1:3] != one[3:5] or one[3:5] != one[5:7]} <= FRAME, "only shades of grey"
+        compare("review-verified-no-color", picture)
