@@ -2,16 +2,15 @@
 
     make mutants [ARGS="--list | --sample 8 | NAME…"]
 
-Each row of a table (`mutants_of_core.py`, and whatever `TABLES` names) replaces one text in one file and names the
-tests that must fail then. The checkout is never changed: tracked files, as they are on the disk, are copied to a
-temporary folder for each of two jobs. At first all of these tests must pass there unchanged. Prints a table; ends with
-1 where a mutant survives, or where its text or its tests are not there any more.
+Each row of `mutants_of_core.py` replaces one text in one file and names tests, one of which must fail then. The
+checkout is never changed: its files, as they are on the disk, are copied to a temporary folder for each of two jobs. At
+first all of these tests must pass there unchanged. Prints a table; ends with 1 where a mutant survives, or where its
+text or its tests are not there any more.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
 import os
 import queue
@@ -24,38 +23,22 @@ import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scripts.mutants_of_core import MUTANTS
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
+
+    from scripts.mutants_of_core import Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLES = ("scripts.mutants_of_core",)
-"""Modules. Each has `MUTANTS`, a tuple."""
 QUICK = "not real and not slow and not world and not agents"
 TIMEOUT = 300.0
 """Seconds after which tests of a mutant are ended: it hangs, so it is found."""
 _SOURCES = ("core", "recorder", "tui", "tests", "scripts")
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One fault. `before` stands exactly once in `path`. `tests`: arguments for pytest, such as files and node ids.
-
-    `is_quick`: tests that start programs are left out. `needs_all`: each of the tests must fail, instead of one.
-    `variables`: more variables for the tests.
-    """
-
-    name: str
-    path: str
-    before: str
-    after: str
-    tests: tuple[str, ...]
-    is_quick: bool = True
-    needs_all: bool = False
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,18 +96,16 @@ class Copy:
         with suppress(FileNotFoundError):
             Path(importlib.util.cache_from_source(str(path))).unlink()
 
-    def run(self, tests: Sequence[str], *, is_quick: bool, stops: bool, variables: Mapping[str, str]) -> Ran:
-        """Run tests in the copy; `stops`: the first failure is enough."""
+    def run(self, tests: Sequence[str]) -> Ran:
+        """Run tests in the copy, those that start programs left out, up to the first failure."""
         report = self.folder / ".mutants.xml"
         report.unlink(missing_ok=True)
-        argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--durations=0", "--durations-min=60"]
-        argv += ["-o", "junit_family=xunit1", f"--junitxml={report}", *(["-x"] if stops else [])]
-        argv += ["-m", QUICK] if is_quick else []
-        environment = {**os.environ, **variables}
+        argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-x", "-m", QUICK]
+        argv += ["-o", "junit_family=xunit1", f"--junitxml={report}"]
+        environment = dict(os.environ)
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         # Before the installed packages, which are the checkout's.
         environment["PYTHONPATH"] = os.pathsep.join(str(self.folder / name) for name in _SOURCES)
-        environment["SELFTEST_MUTANTS_COPY"] = str(self.folder)
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(
                 [*argv, *tests], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
@@ -161,9 +142,7 @@ def hold(copy: Copy, mutant: Mutant) -> Outcome:
     trouble, found_by = "", ""
     try:
         with copy.mutated(mutant):
-            ran = copy.run(
-                mutant.tests, is_quick=mutant.is_quick, stops=not mutant.needs_all, variables=mutant.variables
-            )
+            ran = copy.run(mutant.tests)
     except (LookupError, OSError) as error:
         trouble = str(error)
     else:
@@ -171,8 +150,6 @@ def hold(copy: Copy, mutant: Mutant) -> Outcome:
             trouble = f"pytest ended with {ran.status}\n{ran.said}"
         elif not ran.failed:
             trouble = "SURVIVED"
-        elif mutant.needs_all and ran.passed:
-            trouble = f"SURVIVED {', '.join(ran.passed)}"
         else:
             found_by = ran.failed[0]
     return Outcome(mutant, trouble, found_by, time.monotonic() - began)
@@ -203,33 +180,18 @@ def hold_all(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
 
 def _require_green(copies: Sequence[Copy], mutants: Sequence[Mutant]) -> None:
     """End with 1 where a test fails without any mutant: it would find each of them."""
-    wanted = dict.fromkeys((one.is_quick, test) for one in mutants if not one.needs_all for test in one.tests)
+    tests = list(dict.fromkeys(test for one in mutants for test in one.tests))
     began = time.monotonic()
-
-    def some(number: int) -> list[Ran]:
-        found = []
-        for is_quick in (True, False):
-            tests = [test for quick, test in list(wanted)[number :: len(copies)] if quick == is_quick]
-            found += [copies[number].run(tests, is_quick=is_quick, stops=True, variables={})] if tests else []
-        return found
-
+    parts = [tests[number :: len(copies)] for number in range(len(copies))]
     with ThreadPoolExecutor(len(copies)) as pool:
-        runs = [ran for found in pool.map(some, range(len(copies))) for ran in found]
+        runs = (
+            list(pool.map(lambda copy, part: copy.run(part), copies, parts)) if all(parts) else [copies[0].run(tests)]
+        )
     for ran in runs:
         if ran.status != 0:
             raise SystemExit(f"The tests fail without any mutant:\n{ran.said}")
     count = sum(len(ran.passed) for ran in runs)
     print(f"{time.monotonic() - began:6.1f} s  {count} tests pass on the unchanged copy", flush=True)
-
-
-def read_tables() -> tuple[Mutant, ...]:
-    """All mutants, in the order of their tables."""
-    found = tuple(one for name in TABLES for one in importlib.import_module(name).MUTANTS)
-    names = [one.name for one in found]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise SystemExit(f"Two mutants have one name: {', '.join(sorted(twice))}")
-    return found
 
 
 def main() -> int:
@@ -240,7 +202,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list them, with their tests, and end")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="mutants side by side (default: %(default)s)")
     arguments = parser.parse_args()
-    mutants = [one for one in read_tables() if not arguments.names or any(part in one.name for part in arguments.names)]
+    mutants = [one for one in MUTANTS if not arguments.names or any(part in one.name for part in arguments.names)]
     if arguments.sample is not None and arguments.sample < len(mutants):
         chosen = set(random.Random(1).sample(range(len(mutants)), arguments.sample))
         mutants = [one for number, one in enumerate(mutants) if number in chosen]
@@ -261,6 +223,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    from scripts import mutants  # the module that the tables import
-
-    sys.exit(mutants.main())
+    sys.exit(main())

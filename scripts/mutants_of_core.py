@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from scripts.mutants import Mutant
+from dataclasses import dataclass
 
 _REVIEW = "core/selftest_core/review"
 _RUN = "core/selftest_core/run"
 _VERIFY = "core/selftest_core/verify"
 _FLEET = "core/selftest_core/fleet"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault. `before` stands exactly once in `path`. `tests`: arguments for pytest, such as files and node ids."""
+
+    name: str
+    path: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+
 
 MUTANTS = (
     Mutant(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -119,6 +120,12 @@ print([name for name in ("textual", "rich", "pydantic", "asyncio", "libtmux") if
 """
     done = subprocess.run([sys.executable, "-c", code], cwd="/", capture_output=True, text=True, check=False)
     assert done.stderr.strip() == "[]"
+
+
+def test_the_text_that_a_mutant_replaces_stands_once_in_its_file() -> None:
+    for mutant in runpy.run_path(str(ROOT / "scripts" / "mutants_of_core.py"))["MUTANTS"]:
+        assert (ROOT / mutant.path).read_text().count(mutant.before) == 1, mutant.name
+        assert all((ROOT / test).exists() for test in mutant.tests), mutant.name
 
 
 def test_one_module_starts_programs() -> None:
