@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from core.demo.demos import a_demo
 from selftest_core.cleanup.demo_folders import Claim, processes_of
 from selftest_core.demo.scenarios import CAST
 from selftest_core.schema.registry import schema
 from worlds import BIN, PATIENCE, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from selftest_recorder.e2e.end_to_end import EndToEnd
     from worlds import World
@@ -40,63 +38,6 @@ def processes_in(folder: Path) -> list[int]:
             if entry.name.isdigit() and f"={folder}/selftest-demo-".encode() in (entry / "environ").read_bytes():
                 found.append(int(entry.name))
     return found
-
-
-class Demo:
-    """`selftest-tui demo --batch` as a process, with a temporary folder of its own."""
-
-    def __init__(self, world: World, *arguments: str, speed: str = "20") -> None:
-        self.world = world
-        self.temporary = world.root / "d"
-        self.temporary.mkdir(exist_ok=True)
-        self.environment = {**world.environment, "TMPDIR": str(self.temporary), "SELFTEST_DEMO_SPEED": speed}
-        self.out = world.root / "out"
-        self.says = world.root / "err"
-        with self.out.open("wb") as out, self.says.open("wb") as says:
-            self.process = subprocess.Popen(
-                [str(BIN / "selftest-tui"), "demo", "--batch", *arguments],
-                cwd=world.root,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=says,
-                start_new_session=True,
-            )
-
-    def lines(self) -> list[dict[str, Any]]:
-        """Its output so far, without an incomplete last line."""
-        return [json.loads(line) for line in self.out.read_text().splitlines(keepends=True) if line.endswith("\n")]
-
-    def told(self, event: str) -> list[dict[str, Any]]:
-        return [line for line in self.lines() if line["event"] == event]
-
-    def folder(self) -> Path:
-        """The folder of the demo; waits for it."""
-        return eventually(lambda: list(self.temporary.glob("selftest-demo-*")), f"its folder\n{self.why()}")[0]
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.world.run([BIN / "selftest-tui", *arguments], env=self.environment, check=False)
-
-    def left(self) -> list[str]:
-        """The files in its temporary folder."""
-        return [path.name for path in self.temporary.iterdir()]
-
-    def why(self) -> str:
-        return self.says.read_text()
-
-
-@contextlib.contextmanager
-def a_demo(world: World, *arguments: str, speed: str = "20") -> Iterator[Demo]:
-    demo = Demo(world, *arguments, speed=speed)
-    try:
-        yield demo
-    finally:
-        demo.process.kill()
-        demo.process.wait()
-        for folder in demo.temporary.glob("selftest-demo-*"):
-            for pid in processes_of(folder):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
 
 
 def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: EndToEnd, world: World) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 import run_scenes
+from recorder.report.browsing import CHROMIUM, Reader, a_browser, a_reader
 from recorder.report.report_scenes import small_run
 from selftest_recorder.report.builder import ReportBuilder
 from selftest_recorder.report.writer import ReportWriter
@@ -19,18 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Route
+    from playwright.sync_api import Browser, Page
 
     from selftest_core.run.store import RunFolder
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt-get install chromium"),
     pytest.mark.slow,
     # A click that finds nothing waits for half a minute by itself.
     pytest.mark.timeout(300),
 ]
-_WATCH = "document.addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective))"
 
 
 def written(folder: RunFolder) -> Path:
@@ -58,47 +56,14 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as started:
-        made = started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"] if os.geteuid() == 0 else []
-        )  # fmt: skip
+    with a_browser() as made:
         yield made
-        made.close()
-
-
-class Reader:
-    """A page in a browser without a network, and everything that went wrong in it."""
-
-    def __init__(self, context: BrowserContext) -> None:
-        self.wrong: list[str] = []
-        context.set_offline(True)
-        context.route(lambda url: not url.startswith("file:"), self._refuse)
-        context.add_init_script(_WATCH)
-        self.page: Page = context.new_page()
-        self.page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("dialog", self._dismiss)
-
-    def _refuse(self, route: Route) -> None:
-        self.wrong.append(f"asked the network for {route.request.url}")
-        route.abort()
-
-    def _dismiss(self, dialog: Dialog) -> None:
-        self.wrong.append(f"opened a dialog: {dialog.message}")
-        dialog.dismiss()
-
-    def open(self, path: Path, fragment: str = "") -> Page:
-        self.page.goto(f"{path.as_uri()}{fragment}")
-        return self.page
 
 
 @pytest.fixture
 def reader(browser: Browser) -> Iterator[Reader]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    made = Reader(context)
-    yield made
-    assert made.wrong == []
-    context.close()
+    with a_reader(browser) as made:
+        yield made
 
 
 def shown(page: Page) -> list[str]:
