@@ -21,7 +21,6 @@ from selftest_core.schema.registry import schema
 from worlds import BIN, PATIENCE, eventually
 
 if TYPE_CHECKING:
-
     from selftest_recorder.e2e.end_to_end import EndToEnd
     from worlds import World
 
