@@ -68,24 +68,29 @@ def _renderer() -> MarkdownIt:
     return made
 
 
+_COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
 def terminal(text: str) -> Markup:
     """Convert the output of a program: its colours become classes, all other escape sequences are removed."""
     if "\x1b" not in text:
         return escape(harmless(text))
     from rich.ansi import AnsiDecoder  # slow to import, and few outputs have colours
 
+    # The decoder knows colours; of other sequences it would leave the text.
+    kept = "".join(piece if at % 2 else harmless(piece) for at, piece in enumerate(_COLOURS.split(text)))
     pieces: list[Markup] = []
-    for number, line in enumerate(AnsiDecoder().decode(text)):
+    for number, line in enumerate(AnsiDecoder().decode(kept)):
         if number:
             pieces.append(Markup("\n"))
         at = 0
         for start, end, style in line.spans:
-            pieces.append(escape(harmless(line.plain[at:start])))
-            inside = escape(harmless(line.plain[start:end]))
+            pieces.append(escape(line.plain[at:start]))
+            inside = escape(line.plain[start:end])
             classes = "" if isinstance(style, str) else _classes(style)
             pieces.append(Markup('<span class="{}">{}</span>').format(classes, inside) if classes else inside)
             at = end
-        pieces.append(escape(harmless(line.plain[at:])))
+        pieces.append(escape(line.plain[at:]))
     return Markup().join(pieces)
 
 
