@@ -397,6 +397,19 @@ VERIFY = """
 """
 
 
+@pytest.mark.unhappy
+def test_verify_a_change_in_conflict(e2e: EndToEnd, world: World, small_shop: Repository) -> None:
+    block = e2e.write_tutorial_block(VERIFY)
+    small_shop.git("checkout", "-q", "-b", "bob")
+    small_shop.commit("[FIX_IMPL] Mend the cart otherwise", {"cart.py": "RATE = 1.0\n"}, "bob")
+    small_shop.git("checkout", "-q", "main")
+
+    result = block.run(environment={**world.environment, **SETTINGS}, cwd=small_shop.folder)
+
+    expect(result).to_have_exit_code(1).stdout.to_match("passed .*Mend the cart")
+    expect(result.stderr).to_contain("1 passed, 1 unknown")
+
+
 VERIFY_ALL = """
     # The whole test suite, on what is kept; as lines of JSON, one for each run of a test and each verdict.
     selftest-tui verify --batch --base main ada bob --decisions decisions.json --all > verified.jsonl

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from selftest_core.review.candidate_branch import Status
 from selftest_core.verify.batch import Verifying, review_verified, verify, why_not_passed
 from selftest_core.verify.sandbox import HOST, NONE
 from selftest_core.verify.verdicts import Result
@@ -47,7 +48,7 @@ def add_verify(add_command: AddCommand) -> None:
         """Tests run on the candidate branch: claims that do not hold are named, and the change that breaks the test of
         another. No branch and no decision is changed. Results are kept by tree, so nothing is run twice. The code of
         agents runs on this machine, in a sandbox where bubblewrap works. Ends with 1 where a test is red, flaky or
-        unknown.""",
+        unknown, or where a change is in conflict and so not verified.""",
         """
         selftest-tui verify                the newest run of this repository
         selftest-tui verify --all          the whole test suite
@@ -69,7 +70,7 @@ def add_verify(add_command: AddCommand) -> None:
 
 
 def run_verify(call: Call) -> int:
-    """Verify a review. Returns 0 when every change passed, else 1."""
+    """Verify a review. Returns 0 when all tests passed and no change is in conflict, else 1."""
     arguments = call.arguments
     verifying = Verifying(
         review_request(arguments, call.cwd),
@@ -89,7 +90,8 @@ def run_verify(call: Call) -> int:
     else:
         print_lines(_table(answer, shutil.get_terminal_size((80, 24)).columns))
     tell(_summary(answer))
-    return DONE if answer.is_green else SOMETHING_LEFT
+    is_held = any(one.status is Status.HELD for one in answer.reviewed.line.items)
+    return DONE if answer.is_green and not is_held else SOMETHING_LEFT
 
 
 def review_with_progress(verifying: Verifying, call: Call) -> tuple[BatchResult, Answer]:
