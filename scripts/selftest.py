@@ -263,7 +263,7 @@ class Selftest:
         folder = folder if folder.is_dir() else folder.parent
         if target is not None:
             shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(folder, target)
+            shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*"))
         return list(faults(folder))
 
     def end(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -53,3 +54,12 @@ def test_a_report_with_paths_of_ours_or_registries_is_refused(selftest: Any, tmp
     found = list(selftest.faults(tmp_path))
     assert found[:2] == [f"index.html holds {ROOT}", "index.html holds https://pypi.example.org/simple/x"]
     assert found[2].startswith("the report has 2,09")
+
+
+def test_the_sample_report_holds_nothing_of_a_machine(selftest: Any) -> None:
+    folder = ROOT / "docs/sample-report"
+    assert list(selftest.faults(folder)) == []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert re.findall(r"(?<![\w.])/(?:root|home|work|Users)/\w+|\w+@(?!example\.org)[\w-]+:/", text) == [], path
