@@ -19,6 +19,7 @@ from bench import (
     review_rows,
     run_rows,
     screen_rows,
+    search_rows,
     verify_rows,
 )
 from bench.fleets import MeasuredFleet, a_world, fake_fleet, real_fleet
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 PARTS = (
     "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
     "check", "run1000", "conductor", "line", "review", "recorder", "replay", "report",
-    "verify",
+    "verify", "search",
 )  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
 _FAKE = ("refresh1000", "keys")
@@ -72,6 +73,7 @@ def main() -> int:
     take("recorder", lambda: recorder_rows.recorder(50, 20.0))
     take("replay", replay_rows.replay)
     take("report", report_rows.report)
+    take("search", search_rows.search)
     if "paint" in wanted:
         with a_world() as world:
             take("paint", lambda: screen_rows.first_paint(MeasuredFleet(world, world.environ, {}, is_real=True)))

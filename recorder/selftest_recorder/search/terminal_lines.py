@@ -3,11 +3,11 @@
 The screen is read
 
 - before the first event that comes a second or more after the last reading, so a text that stood for a second is found;
-- after as many line ends as the screen has rows, so a line that scrolled by is found, however fast;
-- after 32 KB of output, and at the end.
+- before more lines have scrolled by than the terminal keeps, so each of them is found, however fast it was;
+- at the end.
 
 A line that grows while it is written is taken when it is complete. Not found is what an agent drew for less than a
-second with cursor movements, and what is broken over two rows.
+second with cursor movements, and, unless it has scrolled by, what is broken over two rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from selftest_recorder.cast.events import OUTPUT, RESIZE, size_of
 from selftest_recorder.cast.spans import Position, read_span
 from selftest_recorder.terminal.emulator import open_terminal
+from selftest_recorder.terminal.terminal import kept_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from selftest_recorder.cast.reader import Recording
 
 _SECONDS = 1.0
-_MOST_FED = 32 * 1024
 _SPAN = 256 * 1024
 _SHORTEST = 2
 """Characters of the shortest line that is taken."""
@@ -55,60 +55,92 @@ class _Screen:
     def __init__(self, columns: int, rows: int) -> None:
         self.read_at = self._fed_at = 0.0
         self._terminal = open_terminal(columns, rows)
-        self._rows = rows
+        self._size = columns, rows
         self._waiting: list[str] = []
         self._fed = self._line_ends = 0
         self._shown: dict[int, tuple[float, str]] = {}
         """The text of each row, and when it was first seen there: it is taken when another text replaces it."""
+        self._last: tuple[float, str] | None = None
+        """The last line of the screen when all lines were read at once."""
         self._taken: set[int] = set()
 
     def feed(self, time: float, data: str) -> Iterator[tuple[float, str]]:
         """Process output, which may be long; yield lines where it must be read in between."""
         begin, self._fed_at = 0, time
-        while True:
-            ends = data.count("\n", begin)
-            room = max(self._rows - 1, 1) - self._line_ends
-            if ends < room and len(data) - begin < _MOST_FED:
-                break
-            end = begin
-            while end < len(data) and room > 0 and end - begin < _MOST_FED:
-                found = data.find("\n", end, begin + _MOST_FED)
-                end = found + 1 if found >= 0 else min(begin + _MOST_FED, len(data))
-                room -= found >= 0
+        columns = self._size[0]
+        most = self._most
+        while (ends := data.count("\n", begin)) + self._line_ends + (len(data) - begin + self._fed) // columns >= most:
+            # As many characters as fill the rest, by their line ends and by the width of the terminal.
+            end, room = begin, most - self._line_ends - self._fed // columns
+            while end < len(data) and room > 0:
+                found = data.find("\n", end, end + columns * room)
+                after = found + 1 if found >= 0 else min(end + columns * room, len(data))
+                room -= 1 + (after - end) // columns
+                self._line_ends += found >= 0
+                end = after
             self._waiting.append(data[begin:end])
             begin = end
             yield from self.read(time)
+            if begin == len(data):
+                return
         self._waiting.append(data[begin:])
         self._line_ends += ends
         self._fed += len(data) - begin
-        if self._fed >= _MOST_FED:
-            yield from self.read(time)
+
+    @property
+    def _most(self) -> int:
+        """Rows that may be written until they must be read."""
+        return kept_above(*self._size) or max(self._size[1] - 1, 1)
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the size."""
         self._terminal.resize(columns, rows)
-        self._rows = rows
+        self._size = columns, rows
 
     def read(self, time: float) -> Iterator[tuple[float, str]]:
-        """Read the screen; yield the lines that were replaced since it was read last."""
+        """Read the screen; yield the lines that were replaced since it was read last, or that have scrolled."""
         if self._waiting:
             self._terminal.feed("".join(self._waiting).encode("utf-8", "replace"))
             self._waiting.clear()
-            for row, text in self._terminal.changed_lines().items():
-                before = self._shown.get(row)
-                if before is not None:
-                    if before[1] == text:
-                        continue
-                    if not text.startswith(before[1]):
-                        yield from self._take(before)
-                self._shown[row] = (self._fed_at, text)
+            # Reading all lines at once is three times as fast as reading many rows, and slower than reading a few.
+            if self._line_ends > 1 and kept_above(*self._size):
+                *lines, last = self._terminal.scrolled_lines()
+                for text in lines:
+                    yield from self._take((self._fed_at, text))
+                if self._last is not None and not any(text.startswith(self._last[1]) for text in (*lines, last)):
+                    yield from self._take(self._last)
+                yield from self._rest_of_rows()
+                self._last = (self._fed_at, last)  # it may not be complete
+            else:
+                yield from self._read_rows()
         self._fed = self._line_ends = 0
         self.read_at = time
 
+    def _read_rows(self) -> Iterator[tuple[float, str]]:
+        rows = self._terminal.changed_lines()
+        if self._last is not None:
+            if not any(text.startswith(self._last[1]) for text in rows.values()):
+                yield from self._take(self._last)
+            self._last = None
+        for row, text in rows.items():
+            before = self._shown.get(row)
+            if before is not None:
+                if before[1] == text:
+                    continue
+                if not text.startswith(before[1]):
+                    yield from self._take(before)
+            self._shown[row] = (self._fed_at, text)
+
     def rest(self) -> Iterator[tuple[float, str]]:
         """Yield what is on the screen at the end."""
+        if self._last is not None:
+            yield from self._take(self._last)
+        yield from self._rest_of_rows()
+
+    def _rest_of_rows(self) -> Iterator[tuple[float, str]]:
         for shown in self._shown.values():
             yield from self._take(shown)
+        self._shown.clear()
 
     def _take(self, shown: tuple[float, str]) -> Iterator[tuple[float, str]]:
         text = shown[1].strip()

@@ -121,6 +121,24 @@ class GhosttyTerminal:
             self._reads_texts = True
         return self._reader.changed(self._terminal, self._terminal.size, self._reader.text)
 
+    def scrolled_lines(self) -> list[str]:
+        """Return the lines above the screen and on it, wrapped ones joined; those above are forgotten."""
+        size, data = ffi.new("size_t*"), ffi.new("uint8_t**")
+        options = ffi.new("GhosttyFormatterTerminalOptions*")
+        options.size = ffi.sizeof("GhosttyFormatterTerminalOptions")
+        options.emit, options.unwrap, options.trim = lib.GHOSTTY_FORMATTER_FORMAT_PLAIN, True, True
+        formatter = ffi.new("GhosttyFormatter*")
+        check(lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._terminal._t[0], options[0]), "formatter")
+        try:
+            check(lib.ghostty_formatter_format_alloc(formatter[0], ffi.NULL, data, size), "text")
+            text = bytes(ffi.buffer(data[0], size[0])).decode("utf-8", "replace")
+            lib.ghostty_free(ffi.NULL, data[0], size[0])
+        finally:
+            lib.ghostty_formatter_free(formatter[0])
+        if self._is_between_sequences:
+            self._forget_history()
+        return text.split("\n")
+
     def snapshot(self) -> bytes | None:
         """Return the state; None inside of a very long sequence, or of one that a resize waits for."""
         self._feed_held()

@@ -92,11 +92,23 @@ class Terminal(Protocol):
     def changed_lines(self) -> Mapping[int, str]:
         """Return the texts of the rows that changed since the last call, by number from 0, without trailing blanks."""
 
+    def scrolled_lines(self) -> list[str]:
+        """Return the lines above the screen and on it, wrapped ones joined, and forget those above.
+
+        At least `kept_above` rows above the screen are kept until then.
+        """
+
     def snapshot(self) -> bytes | None:
         """Return the whole state, None if that is not possible now."""
 
     def restore(self, snapshot: bytes) -> None:
         """Restore the state of a snapshot. Raises ValueError for a snapshot of another emulator."""
+
+
+def kept_above(columns: int, rows: int) -> int:
+    """Return how many rows above the screen `Terminal.scrolled_lines` is sure to have; 0 where it is too few to use."""
+    kept = min(300, 30_000 // columns)
+    return kept if kept >= 2 * rows else 0
 
 
 def sane_size(columns: int, rows: int) -> tuple[int, int]:

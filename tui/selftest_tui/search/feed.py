@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST_HITS = 1_000
 SECONDS_TO_END = 2.0
 _SECONDS_APART = 0.1
+_SECONDS_BETWEEN_LOOKS = 1.0
 _REGEX = re.compile(r"/(.+)/", re.DOTALL)
 _TERM = re.compile(r"(?<!\S)(run|kind):(\S+)")
 
@@ -195,15 +196,18 @@ class SearchFeed:
             repository = find_place(self._folder, self._environ).top
             self._tell(repository=repository, index=Progress(), error=None)
             self._builder = start_builder(repository, self._environ)
-            lines = 0
+            lines, looked = 0, 0.0
             try:
                 for progress in follow(self._builder):
                     if self._is_ended:
                         return
                     self._tell(index=progress)
-                    # A scan begins anew only when all is there: else it might never end.
-                    if progress.is_done or (progress.lines > lines and not _REGEX.search(self._text)):
-                        lines = progress.lines
+                    # A scan begins anew only when all is there: else it might never end. Of words, there may be enough
+                    # hits already: the newest run is indexed first.
+                    is_due = time.monotonic() - looked > _SECONDS_BETWEEN_LOOKS and not self._news.is_cut
+                    is_more = progress.lines > lines and not _REGEX.search(self._text)
+                    if progress.is_done or (is_due and is_more):
+                        lines, looked = progress.lines, time.monotonic()
                         self._again()
                 if progress.error:
                     raise SelftestError(progress.error, progress.detail, progress.hint)

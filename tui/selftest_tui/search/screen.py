@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.timer import Timer
 
     from selftest_core.fleet.view import Problem
     from selftest_tui.search.lines import SearchLine
 
 _AROUND, _AROUND_ZOOMED = 8, 300
 """Lines before and behind a hit that are shown."""
+_SECONDS_TO_FOLLOW = 0.06
 _WHAT_IT_IS = (
     "Search everything that agents did",
     "",
@@ -66,6 +68,8 @@ class SearchScreen(SearchActions):
         self.feed = SearchFeed(folder, environ, self.post_message)
         self.news = SearchNews()
         self._shown: tuple[SearchLine | None, bool] = (None, False)
+        self._title = ""
+        self._following: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Place the widgets as on the other screens."""
@@ -139,9 +143,11 @@ class SearchScreen(SearchActions):
 
     def show_frame(self) -> None:
         """Update the title of the frame, and the key line."""
-        frame = self.query_one("#hits")
         name = self.news.repository.name if self.news.repository is not None else ""
-        frame.border_title = Content(present.clean(f"all runs of {name}" if name else "all runs"))
+        title = present.clean(f"all runs of {name}" if name else "all runs")
+        if title != self._title:  # setting it paints the whole frame again
+            self._title = title
+            self.query_one("#hits").border_title = Content(title)
         self.query_one(KeyBar).show(self.situation())
         self._follow()
 
@@ -156,6 +162,12 @@ class SearchScreen(SearchActions):
         self.action_press("open")
 
     def _follow(self) -> None:
+        """Show the line a moment later: holding a key down shows the last one only."""
+        if self._following is not None:
+            self._following.stop()
+        self._following = self.set_timer(_SECONDS_TO_FOLLOW, self._follow_now)
+
+    def _follow_now(self) -> None:
         wanted = (self.table.line, self.is_zoomed)
         if wanted != self._shown and self.pane_is_open:
             show = partial(self._show_around, *wanted)
