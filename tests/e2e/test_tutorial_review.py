@@ -586,8 +586,10 @@ def test_verify_with_another_runner_in_its_own_environment(e2e: EndToEnd, world:
     repository.git("checkout", "-q", "ada")
     repository.git("rebase", "-q", "main")
     repository.git("checkout", "-q", "main")
+
     done = block.run(environment=world.environment, cwd=repository.folder)
-    assert done.exit_status == 0, done.stdout + done.stderr
+
+    expect(done).to_succeed()
     assert done.stdout.splitlines()[1].split()[1:3] == ["✓", "passed"]
     assert "the whole suite" in done.stderr
     assert not (repository.folder / "node_modules").exists()

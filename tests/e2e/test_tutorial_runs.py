@@ -60,8 +60,10 @@ RUNS = """
 def test_which_runs_there_are(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
     block = e2e.write_tutorial_block(RUNS)
     a_run(world, BEGUN, is_over=False)
+
     done = ran(block, world)
-    assert done.exit_status == 0, done.stderr
+
+    expect(done).to_succeed()
     _, begun, over = done.stdout.splitlines()
     assert begun.split()[1:3] == [BEGUN, "resumable"]
     assert "2 waiting" in begun
@@ -147,8 +149,10 @@ def test_outcomes_of_another_program(e2e: EndToEnd, world: World) -> None:
     outcomes.mkdir(parents=True)
     change = {"REPHRASE": {"status": "SUCCEEDED", "summary_markdown": "x"}}
     (outcomes / "outcome.json").write_text(json.dumps({"errored": False, "changes": change}))
+
     done = ran(block, world)
-    assert done.exit_status == 0, done.stderr
+
+    expect(done).to_succeed()
     assert "succeeded" in done.stdout
     assert "1 REPHRASE" in done.stdout
 
@@ -175,8 +179,10 @@ RESUME = """
 def test_a_run_that_has_ended_is_not_resumed(e2e: EndToEnd, world: World, ended: RunFolder) -> None:
     block = e2e.write_tutorial_block(RESUME)
     before = ended.journal.read_bytes()
+
     done = ran(block, world)
-    assert done.exit_status == 1, done.stderr
+
+    expect(done).to_have_exit_code(1)
     assert "has ended already" in done.stderr
     summary = json.loads((world.repository / "resumed.jsonl").read_text())
     assert (summary["event"], summary["run"], summary["outcomes"]["not_started"]) == ("summary", ENDED, 2)
@@ -206,8 +212,10 @@ def test_a_run_without_a_conductor_is_stopped_from_here(e2e: EndToEnd, world: Wo
     begun = a_run(world, BEGUN, is_over=False)
     # Somebody who lost patience before: the waiting request is the same one.
     begun.add_request(RunRequest(RequestKind.STOP))
+
     done = ran(block, world)
-    assert done.exit_status == 0, done.stderr
+
+    expect(done).to_succeed()
     assert "2  not started" in done.stdout
     assert begun.read().is_over
     assert begun.read().is_halted
@@ -232,8 +240,10 @@ def test_a_sweep_of_one_run_and_of_this_repository(e2e: EndToEnd, world: World, 
     with Journal(elsewhere.journal) as journal:
         test = elsewhere.plan().tests[0].agent_name
         journal.append("ended", 2.0, agent=test, attempt=0, end="not_started", stage="launch", text="x")
+
     done = ran(block, world)
-    assert done.exit_status == 0, f"{done.stdout}\n{done.stderr}"
+
+    expect(done).to_succeed()
     of_one, _, of_here = done.stdout.partition("Removed 1 leftover.")
     assert ENDED in of_one
     assert OLD not in of_one

@@ -10,6 +10,7 @@ import pytest
 
 from recorder.search.past import make_past
 from run_scenes import RUN
+from selftest_recorder.e2e.expect import expect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,8 +46,10 @@ def ran(block: TutorialBlock, world: World, past: Past) -> Result:
 
 def test_a_word_is_found_in_all_kinds_of_places(e2e: EndToEnd, world: World, past: Past) -> None:
     block = e2e.write_tutorial_block(WORDS)
+
     done = ran(block, world, past)
-    assert done.exit_status == 0, done.stderr
+
+    expect(done).to_succeed()
     heading, *lines = done.stdout.partition("\n\n")[0].splitlines()
     assert heading.split() == [RUN, past.story.row(0).planned.node_id]
     hits = {line.split()[0]: command.strip() for line, command in zip(lines[::2], lines[1::2], strict=True)}
@@ -66,8 +69,10 @@ def test_nothing_is_found_where_no_run_is(e2e: EndToEnd, world: World, past: Pas
 
 def test_a_test_id_on_a_terminal_is_played_at_its_time(e2e: EndToEnd, world: World, past: Past) -> None:
     block = e2e.write_tutorial_block(PLACE)
+
     done = ran(block, world, past)
-    assert done.exit_status == 0, done.stderr
+
+    expect(done).to_succeed()
     _, hit, command = (past.top / "places.txt").read_text().splitlines()
     assert hit.split()[:2] == ["terminal", "0:01"]
     assert hit.endswith("tests/test_login.py::redirect FAILED")
@@ -77,15 +82,19 @@ def test_a_test_id_on_a_terminal_is_played_at_its_time(e2e: EndToEnd, world: Wor
 @pytest.mark.unhappy
 def test_a_search_outside_of_a_repository_is_an_error_and_no_miss(e2e: EndToEnd, world: World, tmp_path: Path) -> None:
     block = e2e.write_tutorial_block(PLACE)
+
     done = block.run(environment=world.environment, cwd=tmp_path, timeout=120.0)
-    assert done.exit_status == 1
+
+    expect(done).to_have_exit_code(1)
     assert "not in a git repository" in done.stderr
 
 
 def test_a_regular_expression_gives_hits_as_json(e2e: EndToEnd, world: World, past: Past) -> None:
     block = e2e.write_tutorial_block(REGEX)
+
     done = ran(block, world, past)
-    assert done.exit_status == 0, done.stderr
+
+    expect(done).to_succeed()
     document = json.loads((past.top / "hits.json").read_text())
     (hit,) = document["hits"]
     assert (hit["run"], hit["kind"], hit["test"]) == (RUN, "outcome", past.story.row(1).planned.node_id)
@@ -98,6 +107,8 @@ def test_a_regular_expression_gives_hits_as_json(e2e: EndToEnd, world: World, pa
 def test_a_run_that_is_not_there_is_named(e2e: EndToEnd, world: World, past: Past) -> None:
     block = e2e.write_tutorial_block(REGEX)
     shutil.rmtree(past.story.folder.path)
+
     done = ran(block, world, past)
-    assert done.exit_status == 2
+
+    expect(done).to_have_exit_code(2)
     assert "There is no run 20261121" in done.stderr
