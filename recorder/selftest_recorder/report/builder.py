@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -46,6 +47,9 @@ _VERIFIED = {
     Verdict.GREEN: "passed", Verdict.RED: "failed", Verdict.FLAKY: "flaky", Verdict.ORDER_DEPENDENT: "flaky",
 }  # fmt: skip
 
+_MOST_LINES = 200
+"""Lines of a change whose diff is on the pages of its tests, too."""
+
 
 class ReportBuilder:
     """Builds the report of one run (`folder`) or of one review without a run (`inputs`). For one thread; close it.
@@ -73,6 +77,7 @@ class ReportBuilder:
         self._problem = ""
         self._stamp: object = None
         self._moments = MomentLinks(home)
+        self._diffs: dict[str, ChangePage] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +96,7 @@ class ReportBuilder:
 
         What is missing or cannot be read becomes a problem.
         """
+        self._diffs.clear()
         if self._folder is None:
             return self._of_review(decisions)
         folder = self._folder
@@ -142,10 +148,28 @@ class ReportBuilder:
         problems = [*test.problems, *(problem for problem in (first, second) if problem)]
         evidence = None if self._inputs is None else self._inputs.evidence.get(test.agent)
         red = None if evidence is None else self._moments.of_red(test, evidence)
-        return TestPage(report, test.model_copy(update={"problems": problems}), transcript, conversation, red)
+        wanted = set(test.oids)
+        small = [one for one in report.changes if one.source in wanted and one.lines <= _MOST_LINES]
+        diffs = {one.source: self._diff_of(report, one) for one in small}
+        return TestPage(report, test.model_copy(update={"problems": problems}), transcript, conversation, red, diffs)
 
     def change_page(self, report: ReportDocument, change: ReportChange) -> ChangePage:
         """Read the facts of the page of one change; a diff that cannot be read is a problem of it."""
+        page = self._diff_of(report, change)
+        if self._reader is None or page.change.problem:
+            return page
+        return replace(page, published=self._reader.published(change, page.files))
+
+    def _diff_of(self, report: ReportDocument, change: ReportChange) -> ChangePage:
+        """Read the diff of a change and its moments; small ones are kept until the next `build`."""
+        known = self._diffs.get(change.source)
+        if known is None:
+            known = self._read_diff(report, change)
+            if change.lines <= _MOST_LINES:
+                self._diffs[change.source] = known
+        return known
+
+    def _read_diff(self, report: ReportDocument, change: ReportChange) -> ChangePage:
         try:
             files = () if self._reader is None else self._reader.diff(change.source)
         except KeyError:
@@ -153,8 +177,7 @@ class ReportBuilder:
         except SelftestError as error:
             says = f"Its diff cannot be read: {error.title}. {error.detail}"
             return ChangePage(report, change.model_copy(update={"problem": says}), ())
-        published = None if self._reader is None else self._reader.published(change, files)
-        return ChangePage(report, change, files, self._moments_of(report, change, files), published)
+        return ChangePage(report, change, files, self._moments_of(report, change, files))
 
     def _moments_of(
         self, report: ReportDocument, change: ReportChange, files: Sequence[FileDiff]

@@ -44,7 +44,10 @@ class MomentLink:
 
 @dataclass(frozen=True, slots=True)
 class TestPage:
-    """The page of one test. `conversation`: what its agent said and did. `red`: the agent's own last red run."""
+    """The page of one test. `conversation`: what its agent said and did. `red`: the agent's own last red run.
+
+    `diffs`: of its small changes, by their commits; the others are on pages of their own alone.
+    """
 
     __test__ = False
 
@@ -53,6 +56,7 @@ class TestPage:
     transcript: TextPart | None
     conversation: TextPart | None
     red: MomentLink | None = None
+    diffs: Mapping[str, ChangePage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

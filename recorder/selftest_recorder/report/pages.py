@@ -18,14 +18,14 @@ from selftest_core.conversation.conversation import harmless
 from selftest_recorder.report import formats, markup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from importlib.resources.abc import Traversable
 
     from jinja2 import Environment
 
     from selftest_core.git.diffs import FileDiff
     from selftest_core.schema.report import ReportChange, ReportDocument, ReportEscalation, ReportTest
-    from selftest_recorder.report.facts import ChangePage, TestPage
+    from selftest_recorder.report.facts import ChangePage, MomentLink, TestPage
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; "
@@ -90,6 +90,7 @@ def render_test(page: TestPage) -> str:
     made = set(test.oids)
     changes = [change for change in report.changes if made.intersection(change.sources) or change.source in made]
     cluster = next((one for one in report.clusters if len(one.tests) > 1 and test.test in one.tests), None)
+    diffs = {oid: _Diff(list(_files_of(one.files)), one.moments) for oid, one in page.diffs.items()}
     before, after = _around(report.tests, test)
     sections = [
         ("claims", "Claims"),
@@ -103,7 +104,7 @@ def render_test(page: TestPage) -> str:
     return _render(
         "test", "../", report,
         page=page, test=test, changes=changes, cluster=cluster, before=before, after=after, sections=sections,
-        idle=IDLE_SECONDS,
+        idle=IDLE_SECONDS, diffs=diffs,
     )  # fmt: skip
 
 
@@ -158,6 +159,13 @@ class _File(NamedTuple):
     file: FileDiff
     hunks: list[markup.Part]
     left_out: int
+
+
+class _Diff(NamedTuple):
+    """The diff of a change on the page of a test."""
+
+    files: list[_File]
+    moments: Mapping[tuple[int, int], MomentLink]
 
 
 def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:

@@ -160,6 +160,13 @@ def test_a_hunk_leads_to_the_moment_at_which_it_was_made(reader: Reader, small: 
     expect(terminal).not_to_contain_text("the last line")
 
 
+def test_the_page_of_a_test_has_the_diffs_of_its_agent(reader: Reader, small: Path) -> None:
+    page = reader.open(next((small / "tests").glob("*login*.html")))
+    expect(page.locator("#commits ~ .card .diff .added")).to_contain_text("sum(thing.price")
+    page.locator(".heading a.moment").click()
+    expect(page.locator(".ap-term-text")).to_contain_text("then the edit")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(reader: Reader, small: Path, scheme: Any) -> None:
     reader.page.emulate_media(color_scheme=scheme)
