@@ -9,7 +9,7 @@ JOBS := 5
 # Empty means that bytecode is written, whatever the caller's environment says: starts are three times slower without.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv demo test quick agents chaos proof fuzz mutants noop selftest check check-static bench screenshots generate format lock
+.PHONY: help venv demo test quick agents chaos proof fuzz mutants noop selftest check check-static bench pictures screenshots generate format lock
 .NOTPARALLEL:
 
 help:
@@ -66,7 +66,9 @@ check-static: venv ## format, lint, types, import contracts, structure, stale ge
 bench: venv ## measure against the budgets; writes bench/results.json
 	@$(PYTHON_BIN) -m bench $(ARGS)
 
-screenshots: venv ## draw screenshots/ anew by driving the app
+screenshots: pictures ## the same
+
+pictures: venv ## draw screenshots/ anew by driving the app
 	@$(PYTHON_BIN) scripts/screenshots.py $(ARGS)
 
 generate: venv ## write the generated parts of README.md and docs/ anew

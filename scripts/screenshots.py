@@ -3,6 +3,10 @@
 Without arguments it writes the pictures, and the snapshots of the tests with them; with --check it writes nothing and
 fails where a picture is not what the app draws now. What the preview shows is a real terminal: a private tmux server
 has a session that printed a few lines. No mngr and no agent is needed.
+
+The replay is of claude.cast: the real Claude Code on the scripted model, as `demo --agent claude` recorded it, with
+neutral paths. The review and the report of 96 agents take minutes, because their tests are really run; --check does not
+compare them. The report is drawn by Chromium; without it the old picture stays.
 """
 
 from __future__ import annotations
@@ -11,22 +15,27 @@ import argparse
 import asyncio
 import difflib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "screenshots"
+CLAUDE = FOLDER / "claude.cast"
 SNAPSHOTS = ROOT / "tests" / "tui" / "snapshots"
 
 FROM_SNAPSHOTS = {
     "run": "run",
     "start": "start-120",
     "tutorial": "tutorial",
-    "review": "review-deciding",
     "verified": "review-verified",
-    "replay": "replay",
 }
 """Pictures that are the tests' own snapshots, by name: what those tests look at is what a reader sees."""
 
@@ -77,8 +86,10 @@ def main() -> int:
     if not arguments.check:
         _update_snapshots()
     stale = asyncio.run(_draw(is_check=arguments.check))
+    if not arguments.check:
+        asyncio.run(_draw_large())
     if stale:
-        print(f"stale: {', '.join(stale)}. Run: make screenshots", file=sys.stderr)
+        print(f"stale: {', '.join(stale)}. Run: make pictures", file=sys.stderr)
     return 1 if stale else 0
 
 
@@ -102,6 +113,7 @@ async def _draw(*, is_check: bool) -> list[str]:
     """Draw all pictures; with `is_check` compare, and return the names of the stale ones."""
     import scenes
     from tui.driving import Driven, driven, text_of
+    from tui.replay.replay_driving import replayed
     from worlds import a_world
 
     stale: list[str] = []
@@ -159,7 +171,55 @@ async def _draw(*, is_check: bool) -> list[str]:
         async with driven(few) as one:
             await one.press("question_mark")
             await keep("help", one)
+    with tempfile.TemporaryDirectory() as folder:
+        title = "st-7f-login-redirect · tests/test_login.py::test_redirect_keeps_query"
+        async with replayed(CLAUDE, Path(folder), size=(204, 55), at=49.0, title=title, is_ended=True) as player:
+            put("replay", player.picture())
     return stale
+
+
+async def _draw_large() -> None:
+    """Draw the review and the report of a run of 96 agents, whose tests are run in a sandbox."""
+    from core.review.repositories import Repository
+    from large_run import make_large_run
+    from selftest_core.review.candidate_branch import Decision
+    from selftest_core.review.changes.inputs import Request
+    from selftest_core.verify.verification import Verified
+    from selftest_tui.shared.dialogs.dialogs import Question
+    from tui.review.keys_of_review import asked
+    from tui.review.review_driving import reviewing
+    from tui.review.test_review_verify import done, environ
+
+    with tempfile.TemporaryDirectory() as folder:
+        story = make_large_run(Path(folder) / "acme-shop")
+        shop = Repository(Path(folder) / "acme-shop")
+        request = Request(run=story.plan.run)
+        async with reviewing(shop, request, environ=environ(shop), size=(160, 44)) as one:
+            await one.press("v")
+            await asked(one, Question)
+            await one.press("y")
+            await done(one)
+            passed = [row.oid for row in one.screen.rows if row.verdict and row.verdict.verified is Verified.PASSED]
+            kept = dict.fromkeys(passed[: len(passed) // 2], Decision.KEEP)
+            await one.screen.act(lambda session: session.decide_each(kept), kept)
+            await done(one)
+            (FOLDER / "review.svg").write_text(await one.picture(), encoding="utf-8")
+        _draw_report(shop.folder, environ(shop), story.plan.run)
+
+
+def _draw_report(top: Path, environ: Mapping[str, str], run: str) -> None:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        print("no Chromium: the picture of the report stays as it is", file=sys.stderr)
+        return
+    tui = Path(sys.executable).with_name("selftest-tui")
+    subprocess.run([tui, "report", run], cwd=top, env=dict(environ), check=True, stdout=subprocess.DEVNULL)
+    page = top / ".selftest" / "runs" / run / "report" / "index.html"
+    argv = [
+        program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1280,1000",
+        f"--screenshot={FOLDER / 'report.png'}", page.as_uri(),
+    ]  # fmt: skip
+    subprocess.run(argv, check=True, capture_output=True, timeout=120)
 
 
 def _for_printf(text: str) -> str:
