@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import sqlite3
 from typing import TYPE_CHECKING
@@ -160,3 +161,21 @@ def test_the_repository_is_not_touched_and_the_index_is_for_its_owner_alone(past
     assert fingerprint(place, past.environ) == before
     path = index_file(past.top, past.environ)
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_full_disk_is_named_and_what_was_indexed_before_is_still_found(past: Past) -> None:
+    (past.first / "long.log").write_text("".join(f"walnut {number}\n" for number in range(50_000)), encoding="utf-8")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, before[1]))  # inherited by the builder, whose disk is full
+    try:
+        builder = start_builder(past.top, past.environ)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    last = list(follow(builder))[-1]
+    builder.end()
+    assert "cannot be used" in last.error
+    assert last.hint
+    assert len(past.find("zeppelin")) == 1
+    assert past.find("walnut") == []
+    past.build()
+    assert len(past.find("walnut")) == 1_000

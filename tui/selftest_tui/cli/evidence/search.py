@@ -70,7 +70,11 @@ def search(call: Call) -> int:
     """Search, and print the hits."""
     arguments = call.arguments
     if not arguments.text:
-        raise UsageError("No text is given to search", "", "Such as `selftest-tui search redirect`.")
+        raise UsageError(
+            "No text is given to search",
+            "",
+            "Such as `selftest-tui search redirect`. On the screen, F searches while you type.",
+        )
     (parse_regex if arguments.regex else parse_query)(arguments.text)  # refused before anything is indexed
     top = find_place(call.cwd, call.environ).top
     scope = Scope(_run_named(arguments.only, top), frozenset(map(Kind, arguments.kind or ())))
