@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from selftest_core.run.store import RunFolder
 
 SECONDS_BETWEEN = 10.0
-REST = 60.0
+REST = 120.0
 """Seconds without a report for each second of processor time that one took."""
 STEP = "writing the report"
 

@@ -94,14 +94,21 @@ class ReportWriter:
             for path, data in assets().items():
                 (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
                 self._put(path, hashlib.sha256(data).hexdigest(), lambda data=data: data)
-            changes = {change.source: change for change in document.changes}
+            # While agents arrive, each one moves others, and so their commits on the candidate branch and neighbours on
+            # the list: pages follow when the run has ended.
+            is_live = document.state == "live"
+            changes = {change.source: _facts(change, is_live) for change in document.changes}
             tests = {test.slug: test for test in document.tests}
             clusters = {test: one.model_dump_json() for one in document.clusters for test in one.tests}
             for test, *around in _with_neighbours(document.tests):
-                digest = self._test_digest(test, changes, clusters.get(test.test, ""), repr(around))
+                shown = [changes[oid] for oid in test.oids if oid in changes]
+                digest = self._test_digest(test, *shown, clusters.get(test.test, ""), repr(around))
                 self._put(test.page, digest, lambda test=test: self._test(document, test))
             for change, *around in _with_neighbours(document.changes):
-                digest = _change_digest(change, tests, repr(around))
+                members = [
+                    (slug, tests[slug].outcome) for one in change.members if (slug := one.slug) and slug in tests
+                ]
+                digest = _digest(changes[change.source], repr(members), "" if is_live else repr(around))
                 self._put(change.page, digest, lambda one=change: self._change(document, one))
             self._remove_others(document)
             _replace(self.folder / "run.json", (document.model_dump_json(indent=1) + "\n").encode())
@@ -126,14 +133,13 @@ class ReportWriter:
         _replace(self.folder / path, make())
         self._pages[path] = digest
 
-    def _test_digest(self, test: ReportTest, changes: Mapping[str, ReportChange], *more: str) -> str:
-        shown = [changes[oid].model_dump_json() for oid in test.oids if oid in changes]
+    def _test_digest(self, test: ReportTest, *more: str) -> str:
         stamps = [
             _stamp(self._builder.path_of(text.path))
             for text in (test.transcript, test.conversation)
             if text is not None
         ]
-        return _digest(test.model_dump_json(), *shown, repr(stamps), *more)
+        return _digest(test.model_dump_json(), repr(stamps), *more)
 
     def _with_recordings(self, test: ReportTest) -> ReportTest:
         """Write the scripts of a test's recordings, and return it with what they hold."""
@@ -278,9 +284,8 @@ def _with_neighbours[T: (ReportTest, ReportChange)](items: list[T]) -> Iterator[
         yield one, pages[number], pages[number + 2]
 
 
-def _change_digest(change: ReportChange, tests: Mapping[str, ReportTest], *more: str) -> str:
-    members = [(slug, tests[slug].outcome) for one in change.members if (slug := one.slug) and slug in tests]
-    return _digest(change.model_dump_json(), repr(members), *more)
+def _facts(change: ReportChange, is_live: bool) -> str:
+    return change.model_dump_json(exclude={"commit"} if is_live else None)
 
 
 def _digest(*parts: str) -> str:
