@@ -132,6 +132,25 @@ def test_a_huge_transcript_is_shown_from_both_ends(tmp_path: Path) -> None:
     assert document(report)["tests"][0]["transcript"]["left_out"] > 99 * 1024 * 1024
 
 
+def test_the_newest_transcript_of_the_fixture_is_shown(tmp_path: Path) -> None:
+    told = run_scenes.over(tmp_path)
+    folder = told.write()
+    attempt = folder.attempt(told.row(0).member)  # type: ignore[arg-type]
+    (attempt / "transcript.txt").unlink()
+    for number, name in enumerate(("test_it-2", "test_it")):
+        path = attempt / "artifacts/e2e" / name / "transcript.txt"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"$ shop pay\n? {number + 41}\n")
+        os.utime(path, (2_000_000_000 - number, 2_000_000_000 - number))
+
+    report = written(folder)
+
+    assert document(report)["tests"][0]["transcript"]["path"].endswith(
+        "attempt-1/artifacts/e2e/test_it-2/transcript.txt"
+    )
+    assert "? 41" in (report / document(report)["tests"][0]["page"]).read_text(encoding="utf-8")
+
+
 def test_a_run_without_tests_has_a_report(tmp_path: Path) -> None:
     report = written(run_scenes.story(tmp_path, 0).write())
 
