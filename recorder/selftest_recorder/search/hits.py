@@ -1,8 +1,9 @@
 """Hits of a search: words and beginnings of words from the index, or a regular expression over all its lines.
 
-A query is words: a line is found that has all of them, in any order, case ignored; each may go on behind what was
-typed. What stands in quotes must stand so. A word with other characters than letters and digits, such as a path or
-`test_login.py::redirect`, must stand so too. Hits come newest run first, and in it by kind, test and place.
+A query is words: a line is found that has all of them, in any order, case ignored; each of three characters or more may
+go on behind what was typed. What stands in quotes must stand so. A word with other characters than letters and digits,
+such as a path or `test_login.py::redirect`, must stand so too. Hits come newest run first, and in it by kind, test and
+place.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ EXCERPT = 240
 _BEFORE = 60
 _MOST_MATCHES = 20_000
 _MOST_SPANS = 20
+_LEAST_BEGINNING = 3
+"""Characters of a word that may go on: fewer begin so many words that looking them up takes long."""
 _WORDS = re.compile(r'"([^"]*)"|(\S+)')
 _TOKENS = re.compile(r"[^\W_]+")
 _KINDS = {kind: number for number, kind in enumerate(Kind)}
@@ -93,7 +96,8 @@ def parse_query(text: str) -> Query:
         tokens = _TOKENS.findall(wanted)
         if tokens:
             escaped = wanted.replace('"', '""')
-            terms.append(f'"{escaped}"' if quoted else f'"{escaped}" *')
+            is_whole = bool(quoted) or len(wanted) < _LEAST_BEGINNING
+            terms.append(f'"{escaped}"' if is_whole else f'"{escaped}" *')
             marks.append(r"(?<![^\W_])" + r"[\W_]+".join(map(re.escape, tokens)))
         if wanted and (len(tokens) != 1 or tokens[0] != wanted):
             literals.append(wanted.casefold())
@@ -127,9 +131,10 @@ class Searcher:
         sources = self._sources(scope)
         is_narrow = scope != EVERYTHING
         numbers = self._database.matching(query.expression, 50 * _MOST_MATCHES if is_narrow else _MOST_MATCHES)
-        ranks = {number: rank for rank, number in enumerate(sources)}
-        known = [number for number in numbers if number >> SHIFT in ranks]
-        known.sort(key=lambda number: (ranks[number >> SHIFT], number))
+        of_source: dict[int, list[int]] = {}
+        for number in reversed(numbers):  # from the first line of each source on
+            of_source.setdefault(number >> SHIFT, []).append(number)
+        known = (number for source in sources for number in of_source.get(source, ()))
         hits: list[Hit] = []
         for number, place, detail, text in self._database.lines(known):
             folded = text.casefold() if query.literals else ""

@@ -58,6 +58,7 @@ def test_words_begin_and_identifiers_stand_as_they_are_written(past: Past) -> No
     assert [hit.text for hit in past.find("test_login.py::redirect")] == ["tests/test_login.py::redirect FAILED"]
     assert past.find("REDIR fail") == past.find("fail redir")
     assert past.find("edirect FAILED") == []
+    assert past.find("ze") == []
     assert past.find("test_login/py redirect") == []
     assert past.find('"redir"', scope=Scope(kinds=frozenset({Kind.TERMINAL}))) == []
     assert past.find("zeppelin", scope=Scope(run=REVIEW)) == []
