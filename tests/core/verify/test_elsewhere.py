@@ -12,6 +12,7 @@ import pytest
 from core.run.far_hosts import far_hosts
 from core.verify.desks import PYTEST, SANDBOX, make_shop, with_pytest
 from selftest_core.config import Config
+from selftest_core.demo.world import PLAIN_PYTEST
 from selftest_core.errors import RefusedError
 from selftest_core.git.object_store import ObjectStore
 from selftest_core.run.crew.crew import LaunchError
@@ -109,14 +110,10 @@ def answers(verifier: Verifier, jobs: Sequence[tuple[Job, list[str]]]) -> dict[s
 def remote(world: World, store: ObjectStore, hosts: Sequence[FarHost], **settings: Any) -> RemoteVerifier:
     """A verifier on these machines, a slot for each."""
     on = ",".join(host.place for host in hosts)
-    testing = elsewhere_testing(
-        world.root / "shop",
-        on,
-        Config(**{"verify_command": PYTEST, "setup_command": "", **settings}),
-        world.environment,
-    )
-    config = Config(**{"verify_command": PYTEST, "setup_command": "", **settings})
-    verifier = RemoteVerifier(world.root / "slots", store.git, testing, len(hosts), on, config, world.environment)
+    config = Config(**{"verify_command": PYTEST, "setup_command": "", "env": (PLAIN_PYTEST,), **settings})
+    environ = {**world.environment, PLAIN_PYTEST: "1"}
+    testing = elsewhere_testing(world.root / "shop", on, config, environ)
+    verifier = RemoteVerifier(world.root / "slots", store.git, testing, len(hosts), on, config, environ)
     verifier.begin(threading.Event())
     return verifier
 
