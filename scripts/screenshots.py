@@ -33,6 +33,7 @@ SNAPSHOTS = ROOT / "tests" / "tui" / "snapshots"
 
 FROM_SNAPSHOTS = {
     "run": "run",
+    "claimed-green": "run-claimed-green",
     "start": "start-120",
     "tutorial": "tutorial",
     "verified": "review-verified",

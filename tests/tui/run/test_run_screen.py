@@ -12,6 +12,7 @@ import pytest
 
 import run_scenes
 import scenes
+from selftest_core.fleet.clusters import signature
 from selftest_core.fleet.view import Category
 from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.crew.recording import live_recording
@@ -85,6 +86,21 @@ async def test_an_outcome_is_told_as_its_agent_wrote_it(tmp_path: Path) -> None:
         assert "FIX\\_IMPL" in said
         assert "views\\.py, line 118" in said
         await one.until(lambda: "branch.bundle" in one.screen.pane.artifacts, "its files")
+
+
+async def test_a_claim_that_does_not_hold_is_red_and_says_so(tmp_path: Path) -> None:
+    story = run_scenes.halfway(tmp_path)
+    row = next(row for row in story.run.rows.values() if row.end is End.SUCCEEDED)
+    story.note(
+        Event.VERIFIED, 1_400.0, agent=row.name, attempt=row.attempt, result="failed",
+        reason="it failed in 3 of 3 runs", text=run_scenes.RED, signature=signature(run_scenes.RED),
+    )  # fmt: skip
+    async with shown(story) as one:
+        await one.go_to(row.name)
+        await one.until(lambda: "claimed green" in one.screen.pane.markdown, "the report")
+        assert "assert 107.00 == 106.99" in one.screen.pane.markdown
+        assert any("claimed green" in line for line in one.lines)
+        compare("run-claimed-green", await one.picture())
 
 
 async def test_a_test_that_has_not_begun_and_one_that_timed_out_say_so(tmp_path: Path) -> None:
