@@ -195,7 +195,13 @@ def _environment() -> Environment:
 
     loader = PackageLoader("selftest_recorder.report", "templates")
     made = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_safe
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_safe,
+        auto_reload=False,
     )
     made.filters.update(
         answer=formats.answer, clock=formats.clock, count=formats.count, duration=formats.duration, many=formats.many,
@@ -205,6 +211,9 @@ def _environment() -> Environment:
         transcript=markup.transcript,
         differs=_differs, is_open=_is_open, reason=_reason, verified=_verified,
     )  # fmt: skip
+    # All at once: an update of this program while a run goes on must not mix templates with older code.
+    for name in loader.list_templates():
+        made.get_template(name)
     return made
 
 

@@ -105,6 +105,20 @@ def test_tests_are_searched_filtered_and_sorted(reader: Reader, large: Path) -> 
     assert shown(page) == ordered[::-1]
 
 
+def test_of_many_tests_some_are_drawn_and_the_rest_when_it_is_scrolled_to(browser: Browser, tmp_path: Path) -> None:
+    report = written(run_scenes.halfway(tmp_path, 480).write())
+    with a_reader(browser) as reader:
+        page = reader.open(report / "index.html")
+        assert len(shown(page)) == 200
+        page.locator("#more").scroll_into_view_if_needed()
+        expect(page.locator("#test-rows tbody tr:visible")).to_have_count(400)
+        page.locator("#search").fill("test_")
+        expect(page.locator("#shown")).to_have_text("480")
+        page.select_option("#state", "blocked")
+        expect(page.locator("#shown")).to_have_text("24 of 480")
+        expect(page.locator("#more")).to_be_hidden()
+
+
 def test_keys_move_open_explain_and_keep_the_theme(reader: Reader, large: Path) -> None:
     page = reader.open(large / "index.html")
     page.keyboard.press("j")
