@@ -84,13 +84,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slowest files first: side by side, one that began last would keep all waiting.
 
     Files that drive real agents are slower than others, and among them a deadline shows how long a test may take. Then
-    come those that drive screens.
+    come those that start programs or repeat one property very often, then those that drive screens.
     """
     seconds: dict[Path, float] = {}
     for item in items:
         if item.get_closest_marker("real"):
             mark = item.get_closest_marker("timeout")
             seconds[item.path] = max(seconds.get(item.path, 0.0), mark.args[0] if mark else 60.0)
+        elif item.get_closest_marker("world") or item.get_closest_marker("slow"):
+            seconds[item.path] = max(seconds.get(item.path, 0.0), 45.0)
         elif "tui" in item.path.parts:
             seconds.setdefault(item.path, 30.0)
     items.sort(key=lambda item: -seconds.get(item.path, 0.0))

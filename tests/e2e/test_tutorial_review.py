@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from selftest_recorder.e2e.results import Result
 
 
+# A deadline for a hang, far beyond what a busy machine needs; by it this file, one of the longest, begins early.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 SETTLING = re.compile(r"^│ *\S … ", re.MULTILINE)
 """A row whose decision is taken, and whose line is still being laid."""
 
