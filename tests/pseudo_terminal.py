@@ -7,6 +7,7 @@ see of it is told by `selftest_recorder.e2e.session`, whose terminal is a tmux.
 from __future__ import annotations
 
 import bisect
+import codecs
 import fcntl
 import os
 import pty
@@ -84,6 +85,16 @@ class Terminal:
     def text(self) -> str:
         """All that was ever printed, without its escapes."""
         return _ESCAPES.sub(b"", self.shown).decode("utf-8", "replace")
+
+    def pieces(self) -> list[tuple[float, str]]:
+        """All that was ever printed, in pieces of whole characters, each with its time."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        with self._news:
+            starts = [0, *self._ends[:-1]]
+            return [
+                (at, decoder.decode(bytes(self._data[start:end])))
+                for at, start, end in zip(self._times, starts, self._ends, strict=True)
+            ]
 
     def press(self, keys: str) -> tuple[int, float]:
         """Type; returns the position and the time before."""
