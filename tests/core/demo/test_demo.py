@@ -79,7 +79,7 @@ def test_a_demo_brings_every_test_to_the_one_outcome_that_its_story_has(e2e: End
         == len(CAST)
     )
     check_review(summary["line"], done.stderr)
-    assert summary["report"] is None
+    assert summary["report"].endswith(f"/.selftest/runs/{summary['run']}/report/index.html")
     clustered = sorted(test for cluster in summary["clusters"] for test in cluster["tests"])
     assert clustered == sorted(role.test for role in CAST if role.ends not in ("succeeded", "unchanged"))
     assert {line["run"] for line in lines} == {summary["run"]}
