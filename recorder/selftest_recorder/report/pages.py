@@ -80,7 +80,7 @@ def render_index(report: ReportDocument) -> str:
         "index", "", report,
         tests=tests, groups=list(_bars(report)), took=_took(report), escalations=_alike(report.escalations),
         published_as=published.get, verified=Counter(_verified(test) for test in tests),
-        clusters=[one for one in report.clusters if len(one.tests) > 1],
+        clusters=[one for one in report.clusters if len(one.tests) > 1], blocks=_blocks(report),
     )  # fmt: skip
 
 
@@ -153,6 +153,14 @@ class _Escalations(NamedTuple):
     all: list[ReportEscalation]
 
 
+class _Block(NamedTuple):
+    """A block of the tutorial, with the tests of this report that cite it and the changes of their agents."""
+
+    text: str
+    tests: list[ReportTest]
+    changes: list[ReportChange]
+
+
 class _File(NamedTuple):
     """One file of a diff, with the hunks that are shown and the number of lines that are not."""
 
@@ -166,6 +174,20 @@ class _Diff(NamedTuple):
 
     files: list[_File]
     moments: Mapping[tuple[int, int], MomentLink]
+
+
+def _blocks(report: ReportDocument) -> list[_Block]:
+    """List the cited blocks in the order of the tests."""
+    tests: dict[str, list[ReportTest]] = {}
+    for test in report.tests:
+        for text in test.blocks:
+            tests.setdefault(text, []).append(test)
+    changes = {oid: change for change in report.changes for oid in (change.source, *change.sources)}
+    blocks = []
+    for text, citing in tests.items():
+        made = {change.source: change for test in citing for oid in test.oids if (change := changes.get(oid))}
+        blocks.append(_Block(text, citing, list(made.values())))
+    return blocks
 
 
 def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 import run_scenes
+from recorder.report.report_scenes import small_run
 from selftest_core.run.clock import WallClock
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.reporting import SECONDS_BETWEEN, RunReports
@@ -59,6 +60,23 @@ def test_every_test_has_a_page_and_every_link_a_target(tmp_path: Path) -> None:
     for page in [report / "index.html", *(report / "tests").glob("*.html")]:
         for link in re.findall(r'(?:href|src)="([^"#:]+)', page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), (page.name, link)
+
+
+def test_a_block_leads_to_its_tests_and_to_the_changes_of_their_agents(tmp_path: Path) -> None:
+    folder = small_run(tmp_path)
+    plan = json.loads((folder.path / "plan.json").read_text(encoding="utf-8"))
+    for test in plan["tests"][:2]:
+        test["blocks"] = ["# Add.\nshop add 1"]
+    (folder.path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+
+    report = written(folder)
+
+    found = document(report)
+    blocks = (report / "index.html").read_text(encoding="utf-8").partition('<h2 id="tutorial">')[2].split("<tr ")
+    [row] = [row for row in blocks if "shop add 1" in row]
+    assert [test["page"] in row for test in found["tests"]] == [True, True, False, False]
+    assert found["changes"]
+    assert all(change["page"] in row for change in found["changes"])
 
 
 def test_hostile_text_is_text_on_every_page(tmp_path: Path) -> None:
