@@ -150,7 +150,9 @@ def test_a_kept_demo_is_found_and_swept(e2e: EndToEnd, plain: World, tmp_path: P
 
     expect(look.run(environment=environment, cwd=tmp_path)).to_succeed().stdout.to_contain(kept["path"])
     expect(look_as_json.run(environment=environment, cwd=tmp_path)).to_succeed()
-    expect(tmp_path / "leftovers.json").to_have_json({"leftovers": [kept]})
+    # How many of its processes still run changes from one look to the next.
+    said = {name: value for name, value in kept.items() if name != "says"}
+    expect(tmp_path / "leftovers.json").to_have_json({"leftovers": [said]})
     expect(world).to_be_a_folder()
 
     expect(remove.run(environment=environment, cwd=tmp_path)).to_succeed().stdout.to_contain(kept["path"])
