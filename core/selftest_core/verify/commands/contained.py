@@ -27,6 +27,8 @@ _TICK = 0.05
 _BETWEEN_COUNTS = 0.2
 """Seconds between two counts of processes."""
 _KEPT_OUTPUT = 200_000
+_BEHIND = ("nice", "-n", "10")
+"""Tests run behind what a user works with: a key of the screen is not to wait for a core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def contained_argv(
 ) -> list[str]:
     """Return the command line that runs `argv` in the slot's tree; its errors go where its output goes."""
     place = place_of(slot, testing)
-    argv = ["/bin/sh", "-c", 'exec "$@" 2>&1 </dev/null', "sh", *argv]
+    argv = [*_BEHIND, "/bin/sh", "-c", 'exec "$@" 2>&1 </dev/null', "sh", *argv]
     if not testing.isolation.is_isolated:
         return argv
     return sandbox_argv(
