@@ -170,7 +170,12 @@ class FleetScreen(FleetActions):
         runs = frozenset(row.agent.run for row in self.view.rows if row.agent.run and row.category in present.ENDED)
         if self._outcomes_of is not None and runs and not self._is_reading:
             self._is_reading = True
-            self.run_worker(partial(self._post_outcomes, self._outcomes_of, runs), thread=True, group="outcomes")
+            self.run_worker(
+                partial(self._post_outcomes, self._outcomes_of, runs),
+                thread=True,
+                group="outcomes",
+                description="read outcomes",
+            )
 
     def _post_outcomes(self, outcomes_of: OutcomesOf, runs: frozenset[str]) -> None:
         self.post_message(OutcomesRead(outcomes_of(runs)))

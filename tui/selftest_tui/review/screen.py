@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from selftest_core.review.state import ReviewState
     from selftest_tui.fleet.screen import FleetScreen
     from selftest_tui.review.lines import ReviewLine
+    from selftest_tui.shared.keys import Key
     from selftest_tui.shared.widgets.tabs import TabBar
 
 SECONDS_BETWEEN_LOOKS = 3.0
@@ -266,9 +267,9 @@ class ReviewScreen(ReviewActions):
         """Return the symbols of decisions and statuses with their meanings."""
         return review_words.MEANINGS
 
-    def before_press(self, key: object) -> None:
-        """Bring the right pane up to date: the action may be about what it shows."""
-        if self.state is not None and self.pane.is_due:
+    def before_press(self, key: Key) -> None:
+        """Bring the right pane up to date: the action may be about it. Keys that move do not wait for it."""
+        if self.state is not None and self.pane.is_due and key.where is not Where.TABLE:
             self.pane.show_line()
 
     # showing
