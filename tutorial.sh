@@ -166,6 +166,7 @@ selftest-tui review --batch > review.jsonl || test $? = 1
 selftest-tui review --batch --agents ada bob > review.jsonl || test $? = 1
 
 # Where does a published commit come from? Its trailers name the run, the agents, their tests, and the verdict.
+selftest-tui review --batch main..ada --decisions decisions.json --publish fixes > review.jsonl
 git log -1 --format='%(trailers:key=Selftest-Agent,key=Selftest-Verified)' fixes
 
 # Published without these trailers.
