@@ -218,9 +218,8 @@ class ReviewPane(TabbedPane, can_focus=False):
         self._show_text("needs", review_facts.needs(row, state, by_oid, known))
         has_conflict = row.status is Status.HELD or row.is_resolved
         if has_conflict and known is None and self.tab == "needs":
-            self.run_worker(
-                partial(self._read_conflicts, row, key), group="conflicts", description="read conflicts", exclusive=True
-            )  # type: ignore[arg-type]  # its type admits no coroutine function
+            read = partial(self._read_conflicts, row, key)
+            self.run_worker(read, group="conflicts", description="conflicts", exclusive=True)  # type: ignore[arg-type]  # no coroutine function
 
     def _show_tests(self, row: ReviewRow) -> None:
         # Output of tests is long: it is laid out when it is looked at.
@@ -238,12 +237,8 @@ class ReviewPane(TabbedPane, can_focus=False):
             and self._moment[0] != key
             and any(one in state.evidence for one in row.change.agents)
         ):
-            self.run_worker(
-                partial(self._read_moment, row, key),
-                group="moment",
-                description="find the moment of a hunk",
-                exclusive=True,
-            )  # type: ignore[arg-type]  # its type admits no coroutine function
+            read = partial(self._read_moment, row, key)
+            self.run_worker(read, group="moment", description="moment", exclusive=True)  # type: ignore[arg-type]  # no coroutine function
 
     async def _read_moment(self, row: ReviewRow, key: tuple[str, object]) -> None:
         agent = next(one for one in row.change.agents if one in self._state.evidence)
