@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from selftest_core.run.store import RunFolder
 
+pytestmark = pytest.mark.slow  # each writes a whole report
+
 SCHEMA = schema()
 
 

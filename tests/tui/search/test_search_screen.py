@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from recorder.search.past import Past
 
 
+pytestmark = pytest.mark.slow  # each builds an index, in a process of its own
+
+
 @pytest.fixture
 def past(tmp_path: Path) -> Past:
     return make_past(tmp_path)
