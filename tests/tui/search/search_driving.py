@@ -105,7 +105,6 @@ async def searching(past: Past, size: tuple[int, int] = (120, 34)) -> AsyncItera
         await one.until(lambda: isinstance(one.app.screen, SearchScreen), "the search")
         assert isinstance(one.app.screen, SearchScreen)
         it = Searching(one, one.app.screen)
-        it.screen.prompt.query_one(Words).cursor_blink = False  # a picture must not depend on the half second
         await it.rest()
         yield it
 

@@ -37,6 +37,11 @@ class Words(Input):
         self._accept = accept
         self._is_wanted = is_wanted
 
+    def on_mount(self) -> None:
+        """Keep the cursor steady where pictures are drawn: they must not depend on the half second."""
+        if self.app.is_headless:
+            self.cursor_blink = False
+
     def on_key(self, event: events.Key) -> None:
         """Accept Enter at once: keys that are typed after it are not for this field."""
         if not self._is_wanted():
