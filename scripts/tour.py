@@ -31,7 +31,7 @@ STEPS = (
     ("", "y", 25.0), ("", "y y y", 3.0), ("", "3", 3.0), ("", "6", 3.0), ("", "1", 2.0), ("", "P enter", 3.0),
     ("", "y", 5.0), ("", "q", 2.0), ("", "y", 3.0),
 )  # fmt: skip
-"""What to wait for (a pattern, at most so many seconds; empty: so many seconds), and the keys to press before that."""
+"""Steps: a pattern to wait for (empty: none), the keys to press before, and the most seconds to wait."""
 KEYS = {"down": "\x1b[B", "home": "\x1b[H", "end": "\x1b[F", "escape": "\x1b", "enter": "\r"}
 
 
@@ -50,10 +50,10 @@ def main() -> int:
             for pattern, keys, seconds in STEPS:
                 for key in keys.split():
                     terminal.press(KEYS.get(key, key))
-                    time.sleep(0.7)
+                    time.sleep(0.7)  # the pace at which a viewer can follow
                 until = time.monotonic() + seconds
                 while time.monotonic() < until and not (pattern and re.search(pattern, terminal.text)):
-                    time.sleep(0.2)
+                    time.sleep(0.2)  # a terminal has no event for "the screen changed"
             pieces = terminal.pieces()
     path = FOLDER / "tour.cast"
     seconds = _write(path, pieces)

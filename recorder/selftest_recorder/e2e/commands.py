@@ -181,7 +181,7 @@ class Command:
 
 
 class _Kept:
-    """What is kept of the outputs: the beginning and the end, in the order in which they came."""
+    """The kept part of both outputs: the beginning and the end, in the order in which they came."""
 
     def __init__(self) -> None:
         self._head: list[Piece] = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 KEPT = "e2e_kept"
 """Name of the property that holds the folder of an environment that was kept."""
 HAS_FAILED = pytest.StashKey[bool]()
-"""Where a test's own failure is noted, for its fixtures."""
+"""Key of a test's own failure, for its fixtures."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -258,7 +258,7 @@ def _locked(path: Path, patience: float) -> Iterator[bool]:
                 if time.monotonic() >= until:
                     yield False
                     return
-                time.sleep(_STEP)
+                time.sleep(_STEP)  # a lock without a deadline could wait for ever; flock has none
         yield True
         fcntl.flock(handle, fcntl.LOCK_UN)
     finally:

@@ -153,7 +153,7 @@ def _lock(path: Path, say_waiting: Callable[[], None]) -> Iterator[None]:
                 break
             except BlockingIOError:
                 say_waiting()
-                time.sleep(_LOOK_AGAIN)
+                time.sleep(_LOOK_AGAIN)  # not in flock itself: the wait is told, and Ctrl-C ends it
         yield
     finally:
         os.close(handle)

@@ -40,7 +40,7 @@ _KINDS = {kind: number for number, kind in enumerate(Kind)}
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is searched: one run or review by its id, and kinds; empty for all."""
+    """Scope of a search: one run or review by its id, and kinds; empty for all."""
 
     run: str = ""
     kinds: frozenset[Kind] = frozenset()

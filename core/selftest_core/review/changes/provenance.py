@@ -51,7 +51,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What trailers tell. `run`: the id of the run, or of the review; `origins` by agent; `verdicts` by change."""
+    """Facts for the trailers. `run`: the id of the run, or of the review; `origins` by agent; `verdicts` by change."""
 
     run: str
     origins: Mapping[str, Origin] = field(default_factory=lambda: MappingProxyType({}))
