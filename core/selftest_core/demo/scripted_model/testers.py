@@ -184,11 +184,9 @@ class _Actor:
     def crash(self, why: str) -> Calls:
         """Kill the agent's program, which is the shell's parent, during its turn, once its transcript has this call."""
         # The program writes its transcript a moment later than it calls; what is killed before that is lost.
-        written = f"grep -rqsF {shlex.quote(why)} \"${{CLAUDE_CONFIG_DIR:-$HOME/.claude}}/projects\""
+        written = f'grep -rqsF {shlex.quote(why)} "${{CLAUDE_CONFIG_DIR:-$HOME/.claude}}/projects"'
         wait = f"for i in $(seq 100); do {written} && break; python3 -c 'import time; time.sleep(0.1)'; done"
-        yield from self._call(
-            shell(self._talk, f"echo {shlex.quote(why)}; {wait}; kill -9 $PPID", "Try the service")
-        )
+        yield from self._call(shell(self._talk, f"echo {shlex.quote(why)}; {wait}; kill -9 $PPID", "Try the service"))
 
     def limit(self, times: int, seconds: int) -> Calls:
         """Refuse the next answer so often with a rate limit."""
