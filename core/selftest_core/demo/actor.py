@@ -2,9 +2,9 @@
 
     actor.py STAGE.json
 
-STAGE has `stories` (by test id, which SELFTEST_TEST names: steps as in `scenarios`), `pytest` (the command), `speed`
-(divides every pause) and `patience` (seconds to wait for the user before it continues; 0: for ever). Its edits, test
-runs, commits and outcome are real: the outcome reports what pytest did, unless the story replaces it.
+STAGE has `stories` (by task, which SELFTEST_TEST names, else by SELFTEST_ROLE: steps as in `scenarios`), `pytest` (the
+command), `speed` (divides every pause) and `patience` (seconds to wait for the user before it continues; 0: for ever).
+Its edits, test runs, commits and outcome are real: the outcome reports what pytest did, unless the story replaces it.
 
 It is copied and runs alone: standard library only, without slow imports. It keeps mngr's marker files as coding agents
 do: `active` during a turn, and `permissions_waiting` beside it while a question blocks the turn.
@@ -25,6 +25,7 @@ ON_GREEN, ON_RED = "\033[48;5;22m", "\033[48;5;52m"
 ORANGE = "\033[38;5;209m"
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 SPINNER = "·✢✳✶✻✽✻✶✳✢"
+WITHOUT_STORY: list[list[object]] = [["report", "There is no story for this task; nothing was changed.", {}]]
 MOODS = ("Pondering", "Weighing", "Tracing", "Untangling", "Sifting", "Whittling", "Squinting", "Reckoning")
 
 
@@ -33,7 +34,9 @@ class Actor:
 
     def __init__(self, stage: dict[str, object]) -> None:
         self.test_id = os.environ["SELFTEST_TEST"]
-        self.story: list[list[object]] = stage["stories"][self.test_id]  # type: ignore[index]
+        stories: dict[str, list[list[object]]] = stage["stories"]  # type: ignore[assignment]
+        role = os.environ.get("SELFTEST_ROLE", "")
+        self.story = stories.get(self.test_id) or stories.get(role) or WITHOUT_STORY
         self.pytest: list[str] = stage["pytest"]  # type: ignore[assignment]
         self.speed = float(str(stage["speed"]))
         self.patience = float(str(stage["patience"])) / self.speed
@@ -117,11 +120,36 @@ class Actor:
         self.write("\n")
         self.pause(0.8)
 
-    def test(self) -> None:
-        """Run its test with pytest."""
-        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(pytest {self.test_id})\n{DIM}")
+    def create(self, path: str, text: str) -> None:
+        """Write a new file and show it; after a restart it may be there already."""
+        self.write(f"{GREEN}●{PLAIN} {BOLD}Write{PLAIN}({path})\n")
+        Path(path).write_text(text, encoding="utf-8")
+        for number, words in enumerate(text.splitlines(), 1):
+            self.write(f"  {GREEN}{number:4} +{PLAIN} {ON_GREEN}{words}{PLAIN}\n")
+            self.pause(0.1)
+        # A commit takes known files only, so that nothing else gets into it.
+        os.spawnvp(os.P_WAIT, "git", ["git", "add", "--intent-to-add", "--", path])
+        self.write("\n")
+        self.pause(0.8)
+
+    def bash(self, command: str) -> None:
+        """Run a shell command, with its files in the agent's folder for results."""
+        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}({command})\n{GREY}")
+        sys.stdout.flush()
+        scratch = self.out / "artifacts"
+        status = os.spawnvpe(
+            os.P_WAIT, "sh", ["sh", "-c", command],
+            {**os.environ, "ACME_HOME": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+        self.write(f"  ⎿  exit status {status}{PLAIN}\n\n")
+        self.pause(0.8)
+
+    def test(self, *tests: str) -> None:
+        """Run these tests with pytest, by default its own."""
+        chosen = tests or (self.test_id,)
+        self.write(f"{GREEN}●{PLAIN} {BOLD}Bash{PLAIN}(pytest {' '.join(chosen)})\n{DIM}")
         kept = self.out / "artifacts" / f"test-{len(self.runs) + 1}.xml"
-        command = [*self.pytest, "-q", "--color=yes", f"--junitxml={kept}", self.test_id]
+        command = [*self.pytest, "-q", "--color=yes", f"--junitxml={kept}", *chosen]
         # Plugins of pytest that happen to be installed would take longer than the test.
         environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         began = shown = time.monotonic()
@@ -137,7 +165,15 @@ class Actor:
         self.pause(0.8)
 
     def ask(self, question: str, choices: list[str], then: list[list[list[object]]]) -> None:
-        """Ask the user. `then`: the steps for each choice, and last for no answer."""
+        """Ask the user. `then`: the steps for each choice, and last for no answer.
+
+        An answer that came while it did not run is in SELFTEST_ANSWER.
+        """
+        if given := os.environ.get("SELFTEST_ANSWER", "").strip():
+            number = next((at for at, choice in enumerate(choices, 1) if choice.casefold() in given.casefold()), 1)
+            self.write(f"{BOLD}●{PLAIN} I was told: {ITALIC}{printable(given)}{PLAIN}\n\n")
+            self.perform(then[number - 1])
+            return
         self.write(f"{YELLOW}{BOLD}?{PLAIN} {BOLD}{question}{PLAIN}\n")
         for number, choice in enumerate(choices, 1):
             self.write(f"  {CYAN}{number}.{PLAIN} {choice}\n")

@@ -263,6 +263,7 @@ version = "1"
 [tool.pytest.ini_options]
 testpaths = ["tests"]
 pythonpath = ["."]
+markers = ["unhappy: what a block does where something is wrong"]
 """
 
 FILES: Mapping[str, str] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TUTORIAL = """\
 #!/bin/sh
-# A tour of the shop. Every block is covered by a test in tests/.
+# A tour of the shop. Tests in tests/ cover its blocks, but for one that waits for an agent that writes its tests.
 set -eu
 
 ##################################################
@@ -58,8 +58,15 @@ set -eu
 # A refund is never more than the payment.
 ./acme pay refund --paid 500 --cents 300 --cents 300
 
+# A refund may come in parts: each of them is paid back.
+./acme pay refund --paid 500 --cents 200 --cents 100
+
 # The till opens any number of times.
 ./acme till --times 2
+
+##################################################
+# Put a cart aside
+##################################################
 
 ##################################################
 # All of it

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.config import ENVIRONMENT_PREFIX, FILE_NAME, load_config
 from selftest_core.demo import claude
+from selftest_core.demo.other_roles import OTHER_ROLES
 from selftest_core.demo.private_world import PrivateWorld
 from selftest_core.demo.scenarios import CAST, cast, files
 from selftest_core.demo.staging import make_repository, short_timeout, write_settings, write_stage
@@ -160,7 +161,7 @@ class DemoWorld:
         stage = self.root / "s"
         stage.mkdir()
         patience = WATCHED_PATIENCE if is_watched else UNWATCHED_PATIENCE
-        command = write_stage(stage, self.roles, speed=speed, patience=patience)
+        command = write_stage(stage, (*self.roles, *OTHER_ROLES), speed=speed, patience=patience)
         timeout = WATCHED_TIMEOUT if is_watched else short_timeout(self._world.tools_environ)
         agent: dict[str, Value] = {"agent": "command", "agent_command": command}
         write_settings(self.repository, agent, timeout, min(agents, AT_ONCE))
@@ -169,7 +170,9 @@ class DemoWorld:
         environ = self._world.tools_environ
         make_repository(self.repository, files(agents), environ)
         claude.write_home(self.root / "h")
-        url = claude.start_model(self.root, self.roles, environ, speed=speed, is_watched=is_watched, keep=self._keep)
+        url = claude.start_model(
+            self.root, (*self.roles, *OTHER_ROLES), environ, speed=speed, is_watched=is_watched, keep=self._keep
+        )
         self._variables = claude.variables(url)
         agent: dict[str, Value] = {"agent": "claude", "env": (PLAIN_PYTEST,)}
         write_settings(self.repository, agent, WATCHED_TIMEOUT, min(agents, CLAUDES_AT_ONCE))

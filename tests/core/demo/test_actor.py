@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core import demo
+from selftest_core.demo.other_roles import DRAFTER, HEADING, UNCITED, WRITER
 from selftest_core.demo.scenarios import CAST, Role, cast, files
 from selftest_core.demo.staging import PROGRAM, make_repository, pytest_command, write_stage
 from selftest_core.run.outcome.outcome import reported_end
@@ -54,9 +55,9 @@ class Stage:
             "SELFTEST_BASE": self.git("rev-parse", "main"),
         }
 
-    def play(self, text: str = "") -> subprocess.CompletedProcess[str]:
+    def play(self, text: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         self.git("checkout", "-q", "-b", "work")
-        return self.world.run(self.argv, cwd=self.shop, env=self.environment, check=False, text=text)
+        return self.world.run(self.argv, cwd=self.shop, env={**self.environment, **more}, check=False, text=text)
 
     def git(self, *arguments: str) -> str:
         return self.world.run(["git", *arguments], cwd=self.shop).stdout.strip()
@@ -115,6 +116,67 @@ def test_the_defects_are_real(world: World) -> None:
 
     green = {"unchanged", "unreadable"}
     assert sorted(red) == sorted(role.test for role in ENDING if role.ends not in green)
+
+
+def test_the_drafter_writes_blocks_beneath_its_heading_and_says_which_one_is_confusing(world: World) -> None:
+    stage = Stage(world, DRAFTER, patience=1)
+
+    done = stage.play()
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    before, after = (parse_blocks(stage.git("show", f"{ref}:tutorial.sh")) for ref in ("main", "work"))
+    made = [block for block in after.blocks if block.text not in {one.text for one in before.blocks}]
+    heading = next(one for one in after.headings if HEADING in one.text)
+    assert [after.blocks.index(one) for one in made] == list(range(len(before.blocks) - 1, len(after.blocks) - 1))
+    assert all(block.line > heading.line for block in made)
+    assert stage.git("diff", "--name-only", "main", "work") == "tutorial.sh"
+    outcome = parse_outcome((stage.out / "outcome.json").read_bytes())
+    assert [(one.kind, one.title) for one in outcome.escalations] == [
+        ("CONFUSING_INTERFACE", "`cart merge` of a file that does not exist says nothing, and ends with 0")
+    ]
+    nowhere = world.run(["./acme", "cart", "merge", "nowhere.json"], cwd=stage.shop, check=False)
+    assert (nowhere.returncode, nowhere.stdout, nowhere.stderr) == (0, "", ""), "what it says is so"
+
+
+def test_the_writer_covers_the_uncited_block_and_its_tests_need_the_program(world: World) -> None:
+    stage = Stage(world, WRITER, patience=1)
+
+    done = stage.play()
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    changed = stage.git("diff", "--name-only", "main", "work").split()
+    (cited,) = [
+        one
+        for one in cover(
+            parse_blocks(files(1)["tutorial.sh"]).blocks,
+            read_tests(stage.git("show", f"work:{changed[0]}"), changed[0]).citations,
+        ).blocks
+        if one.tests
+    ]
+    assert (len(changed), cited.block.text, len(cited.tests)) == (1, UNCITED, 2)
+    assert stage.red(*cited.tests) == []
+    (stage.shop / "acme").write_text("#!/bin/sh\n")
+    assert len(stage.red(*cited.tests)) == 2
+
+
+def test_a_task_without_a_story_is_reported_as_it_was(world: World) -> None:
+    stage = Stage(world, WRITER, patience=1)
+
+    done = stage.play(SELFTEST_TEST="tests/other.py::test_other")
+
+    assert done.returncode == 0, done.stderr
+    assert stage.git("rev-parse", "main") == stage.git("rev-parse", "work")
+    assert reported_end(parse_outcome((stage.out / "outcome.json").read_bytes()), False) == "unchanged"
+
+
+def test_an_answer_that_came_with_a_new_attempt_is_obeyed(world: World) -> None:
+    stage = Stage(world, BY_END["blocked"], patience=60)
+
+    said = stage.play(SELFTEST_ANSWER="Refuse it, please.").stdout
+
+    assert "I was told: Refuse it, please." in plain(said)
+    assert reported_end(parse_outcome((stage.out / "outcome.json").read_bytes()), True) == "succeeded"
+    assert stage.git("log", "-1", "--format=%s", "work") == "[FIX_IMPL] Refuse a refund of more than is left"
 
 
 def test_the_cast_brings_about_every_kind_of_outcome_that_agents_can() -> None:
@@ -204,7 +266,8 @@ def test_each_of_a_cast_of_any_size_owns_a_test_of_its_own_that_cites_a_block(ag
 
     assert roles[0].ends == "crash"  # something fails in a demo of any size
     assert len({role.test for role in roles}) == agents
-    assert coverage.is_complete
+    assert [block.text for block in coverage.uncited] == [UNCITED]
+    assert coverage.stale == ()
     assert {role.test for role in roles} <= {test for cited in coverage.blocks for test in cited.tests}
     for role in roles:
         for step in role.story:

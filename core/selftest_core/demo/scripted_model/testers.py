@@ -1,4 +1,4 @@
-"""The agent of one test of a run, played by its prompt and the story that the stage has for its test.
+"""The agent of one task of a run, played by its prompt and the story that the stage has for its task.
 
 The message names the prompt's file, so the agent reads that first. A story is a list of steps as in `demo.scenarios`, a
 verb and its arguments; each verb becomes the tool calls that a coding agent would make. Its edits, test runs, commits
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 type Steps = list[list[Any]]
 type Calls = Generator[Answer, str, None]
 
-_TASK = "Your task: one test"
+_TASK = re.compile(r"^# Your task: (?P<role>.+)$", re.M)
 _WITHOUT_STORY: Steps = [["test"], ["report", "It was run as it is; nothing was changed.", {}]]
 _FENCE = re.compile(r"^(?P<ends>`{3,})(?P<language>\w*)\n(?P<text>.*?)\n(?P=ends)$", re.S | re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The stories by the id of their test. `speed` divides every pause. `is_watched`: somebody answers questions."""
+    """The stories by the id of their task. `speed` divides every pause. `is_watched`: somebody answers questions."""
 
     stories: Mapping[str, Steps] = field(default_factory=dict)
     speed: float = 1.0
@@ -52,7 +52,7 @@ def tester(talk: Conversation, stage: Stage) -> Play:
     """Read the prompt, follow it, and write the outcome."""
     prompt = read_text((yield read(talk, PROMPT_FILE, "I will read my task.")))
     fences = [(found["language"], found["text"]) for found in _FENCE.finditer(prompt)]
-    if _TASK not in prompt:
+    if not fences or _TASK.search(prompt) is None:
         # A smoke agent's prompt: run its commands.
         for language, text in fences:
             if language in ("sh", "bash"):
@@ -60,7 +60,7 @@ def tester(talk: Conversation, stage: Stage) -> Play:
         return Answer("Done, as the prompt says.")
     test = fences[0][1].strip()
     command = next((text for _, text in fences[1:] if test in text), f"python -m pytest {shlex.quote(test)}")
-    actor = _Actor(talk, stage, command)
+    actor = _Actor(talk, stage, test, command)
     yield from actor.perform(stage.stories.get(test, _WITHOUT_STORY))
     return actor.last()
 
@@ -68,9 +68,10 @@ def tester(talk: Conversation, stage: Stage) -> Play:
 class _Actor:
     """One agent and its story. The verbs of the stories are its methods."""
 
-    def __init__(self, talk: Conversation, stage: Stage, command: str) -> None:
+    def __init__(self, talk: Conversation, stage: Stage, task: str, command: str) -> None:
         self._talk = talk
         self._stage = stage
+        self._task = task
         self._command = command
         self._words: list[str] = []
         self._seconds = 0.0
@@ -124,9 +125,21 @@ class _Actor:
             yield from self.read(path)
         yield from self._call(edit(self._talk, path, old, new))
 
-    def test(self) -> Calls:
-        """Run its test by the command of its prompt."""
-        result = yield from self._call(shell(self._talk, self._command, "Run the test"))
+    def create(self, path: str, text: str) -> Calls:
+        """Write a new file, so that the next commit takes it."""
+        self._read.add(path)
+        if "Write" in self._talk.tools and self._talk.folder:
+            given = {"file_path": f"{self._talk.folder}/{path}", "content": text}
+            yield from self._call(Answer("", "Write", given))
+        else:
+            command = f"cat > {shlex.quote(path)} <<'END_OF_FILE'\n{text.removesuffix('\n')}\nEND_OF_FILE"
+            yield from self._call(shell(self._talk, command, "Write the file"))
+        yield from self.bash(f"git add --intent-to-add -- {shlex.quote(path)}")
+
+    def test(self, *tests: str) -> Calls:
+        """Run these tests by the command of its prompt, by default its own."""
+        command = self._command.replace(shlex.quote(self._task), shlex.join(tests)) if tests else self._command
+        result = yield from self._call(shell(self._talk, command, "Run the test"))
         is_green = re.search(r"\b\d+ passed\b", result) is not None and re.search(r"\bfailed\b", result) is None
         self._runs.append(("after" if self._changes else "before", is_green))
 
