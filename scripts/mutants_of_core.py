@@ -81,8 +81,8 @@ MUTANTS = (
     Mutant(
         "run: a claim that failed stays a success",
         f"{_RUN}/fold.py",
-        "            if row.verified == ClaimResult.FAILED:",
-        "            if not row.verified:",
+        "            if result == ClaimResult.FAILED:",
+        "            if not result:",
         ("tests/core/run/conduct/test_claims.py",),
     ),
     Mutant(

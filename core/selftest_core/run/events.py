@@ -38,9 +38,11 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
                                                     attempt counts, written before its end and when it is stopped
     ended         end, stage, text, signature,      how the test ended, finally; its files are in place by then; the
                   tip, commits, verifying           signature of the evidence groups failures with one cause;
-                                                    `verifying`: it is an agent's claim, which is verified now
-    verified      result, reason, text, signature   the verdict: passed, failed, flaky or unknown; failed makes the
-                                                    end `red`, with this text and signature
+                                                    `verifying`: it is an agent's claim, which is verified now, or
+                                                    the work of an agent that is no tester, which its gate judges
+    verified      result, reason, text, signature,  the verdict: passed, failed, flaky or unknown; failed makes the
+                  gate                              end `red`, with this text and signature; `gate`: true where the
+                                                    gate of the run's role judged, and not a test
     stopped       says                              the agent is stopped; `says`: why it could not be
     retrying      reason, text                      this attempt is over, and another one follows
 """

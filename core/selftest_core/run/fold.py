@@ -78,7 +78,8 @@ class RunRow:
     `attention`: why the agent needs the user, `asks`: the kind of that (`condition.Kind`); `limited`: the rate limit
     on its screen. `says`: why the agent could not be stopped. `setup`: seconds that the setup of its copy took.
     `usage`: of this attempt only. `is_verifying`: its claim is being verified; `verified`: the verdict, empty without
-    one (`claims.ClaimResult`), and `verified_reason` why it did not pass.
+    one (`claims.ClaimResult`), and `verified_reason` why it did not pass. `gate`: the verdict of the role's gate in the
+    same words, empty for testers and before it.
     """
 
     planned: PlannedTest
@@ -113,6 +114,7 @@ class RunRow:
     is_verifying: bool = False
     verified: str = ""
     verified_reason: str = ""
+    gate: str = ""
     retries: tuple[Retry, ...] = ()
 
     @property
@@ -344,9 +346,10 @@ def _change_row(row: _Draft, event: Event, entry: Entry) -> None:
             row.noticed_at = row.limited_at = None
         case Event.VERIFIED:
             row.is_verifying = False
-            row.verified, row.verified_reason = _text(fields, "result"), _text(fields, "reason")
-            if row.verified == ClaimResult.FAILED:
-                row.end, row.stage = End.RED, "verify"
+            result, row.verified_reason, is_gate = _text(fields, "result"), _text(fields, "reason"), fields.get("gate")
+            row.verified, row.gate = ("", result) if is_gate is True else (result, "")
+            if result == ClaimResult.FAILED:
+                row.end, row.stage = End.RED, "gate" if row.gate else "verify"
                 row.text, row.signature = _text(fields, "text"), _text(fields, "signature")
         case Event.STOPPED:
             row.says = _text(fields, "says")

@@ -24,6 +24,10 @@ _VERIFIED: dict[str, str] = {
     ClaimResult.FLAKY: "was claimed green, and is flaky on its agent's tree",
     ClaimResult.UNKNOWN: "was claimed green, and cannot be verified",
 }
+_GATE: dict[str, str] = {
+    ClaimResult.PASSED: "was checked, and can be used",
+    ClaimResult.FAILED: "was checked, and cannot be used",
+}
 
 
 def log_line(run: Run, entry: Entry) -> str:
@@ -41,7 +45,7 @@ def summary_lines(run: Run) -> list[str]:
     """Summarize a run: a line of counts, then one line for each end that occurs."""
     ends = run.ends()
     open_ = sum(row.phase is not Phase.ENDED for row in run.rows.values())
-    head = f"run {run.plan.run}: {_plural(len(run.rows), 'test')}"
+    head = f"run {run.plan.run}: {_plural(len(run.rows), run.plan.noun)}"
     lines = [f"{head}, {open_} not ended yet" if open_ else head]
     lines += [f"  {count:>5}  {end.replace('_', ' ')}" for end, count in ends.items() if count]
     claims = claim_counts(run)
@@ -66,7 +70,7 @@ def _of_the_run(run: Run, event: Event, entry: Entry) -> str:
     match event:
         case Event.CONDUCTING:
             begun = "started" if run.conductors == 1 else f"resumed (conductor {run.conductors})"
-            return f"run {run.plan.run} of {_plural(len(run.rows), 'test')} {begun}"
+            return f"run {run.plan.run} of {_plural(len(run.rows), run.plan.noun)} {begun}"
         case Event.PAUSED:
             return f"paused: {_text(entry, 'reason')}"
         case Event.RESUMED:
@@ -124,7 +128,8 @@ def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
             return f"[{_ended(run)}/{len(run.rows)}] {test} {end_of(row).sentence}{why}"
         case Event.VERIFIED:
             why = f": {_text(entry, 'reason')}" if _text(entry, "reason") else ""
-            return f"{test} {_VERIFIED.get(row.verified, 'cannot be verified')}{why}"
+            told = _GATE.get(row.gate) if row.gate else _VERIFIED.get(row.verified)
+            return f"{test} {told or 'could not be checked'}{why}"
         case Event.STOPPED if _text(entry, "says"):
             return f"{test}: the agent could not be stopped: {_text(entry, 'says')}"
         case _:

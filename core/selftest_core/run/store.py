@@ -5,6 +5,7 @@
                          journal.jsonl         all events of the run
                          wishes/<n>.json       requests of the user to the conductor
                          reminded/<agent id>       agents that were reminded: see `fleet.sources.reminders`
+                         prompts/<agent>.md, tasks/<agent>/   what its newest agent got
                          agents/<agent>/attempt-N/   results, complete: renamed into place
     <state folder>/runs/<run>.json             the path of that run, so that `runs` finds other repositories
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from selftest_core.run.conduct.notifier import Notifier
     from selftest_core.run.meter import RunMeter
     from selftest_core.run.outcome.claims import ClaimVerifier
+    from selftest_core.run.outcome.gate import Gate
 
 RUN = "20261121-0931-7f3a"
 TIMEOUT = 220.0
@@ -107,6 +108,7 @@ class Rehearsal:
     notifier: Notifier | None = None
     meter: RunMeter | None = None
     claims: ClaimVerifier | None = None
+    gate: Gate | None = None
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     crew: type[SimulatedCrew] = SimulatedCrew
     bundles: type[SimulatedBundles] = SimulatedBundles
@@ -134,7 +136,7 @@ class Rehearsal:
             conductor = Conductor(
                 self.plan, self.ledger, crew, self.folder, self.bundles(),
                 clock=clock, policy=self.policy, on_change=on_change, notifier=self.notifier,
-                meter=self.meter, claims=self.claims,
+                meter=self.meter, claims=self.claims, gate=self.gate,
             )  # fmt: skip
             conducting = asyncio.ensure_future(conductor.run())
             try:

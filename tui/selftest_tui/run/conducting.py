@@ -1,4 +1,4 @@
-"""Entry of conductors: the core's conductor with recorder, verifier of claims and writer of the report plugged in.
+"""Entry of conductors: the core's conductor with recorder, verifier of claims, gates and reporter plugged in.
 
     python -P -m selftest_tui.run.conducting FOLDER --from FIFO       # started in tmux by `start_conductor`
 
@@ -9,7 +9,7 @@ Textual: conductors do not need it.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from selftest_core.run.conduct import conductor_process, conductor_session
 from selftest_recorder.capture.run_recording import make_recorder
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
     from selftest_core.run.outcome.claims import ClaimVerifier
+    from selftest_core.run.outcome.gate import Gate
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.reporting import Reporter
     from selftest_core.run.store import RunFolder
@@ -36,6 +37,15 @@ def make_claim_verifier(plan: RunPlan, config: Config, environ: Mapping[str, str
     from selftest_core.verify.on_arrival import ArrivalVerifier  # not needed by runs without
 
     return ArrivalVerifier(plan, config, environ)
+
+
+def make_gate(plan: RunPlan, config: Config, environ: Mapping[str, str]) -> Gate | None:
+    """Make the gate of the run's role: imported only where a run has that role."""
+    match plan.role:
+        case "tester" | "drafter" | "writer" | "integrator":
+            return None
+        case _:
+            assert_never(plan.role)
 
 
 def make_reporter(folder: RunFolder, environ: Mapping[str, str]) -> Reporter:
@@ -55,7 +65,7 @@ async def conduct(
     """Conduct a run in this process and record its agents. Returns why it ended."""
     return await conductor_process.conduct(
         folder, environ, policy=policy, on_change=on_change, make_recorder=make_recorder, make_mask=make_mask,
-        make_claim_verifier=make_claim_verifier, make_reporter=make_reporter,
+        make_claim_verifier=make_claim_verifier, make_gate=make_gate, make_reporter=make_reporter,
     )  # fmt: skip
 
 
@@ -65,4 +75,4 @@ def start_conductor(folder: RunFolder, environ: Mapping[str, str], *, policy: Po
 
 
 if __name__ == "__main__":
-    sys.exit(conductor_process.main(None, make_recorder, make_mask, make_claim_verifier, make_reporter))
+    sys.exit(conductor_process.main(None, make_recorder, make_mask, make_claim_verifier, make_gate, make_reporter))

@@ -107,6 +107,7 @@ _STAGES = {
     "work": "at work",
     "pull": "at collecting results",
     "verify": "when its claim was verified",
+    "gate": "when its work was checked",
     "blocked": "",
     "waiting": "",
     "limited": "",

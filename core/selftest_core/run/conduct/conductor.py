@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import Member, Run, RunRow
     from selftest_core.run.meter import RunMeter
     from selftest_core.run.outcome.claims import ClaimVerifier
+    from selftest_core.run.outcome.gate import Gate
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.reporting import Reporter
     from selftest_core.run.store import RunFolder
@@ -84,13 +85,14 @@ class Conductor:
         notifier: Notifier | None = None,
         meter: RunMeter | None = None,
         claims: ClaimVerifier | None = None,
+        gate: Gate | None = None,
         reporter: Reporter | None = None,
     ) -> None:
         """`on_change` is called in the event loop after each journal line, with the run after it.
 
         `notifier`: notifies the user when the run pauses by itself and when an agent needs the user. `meter`: reads the
-        agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is. `reporter`:
-        writes the report; `write_last_report` closes it.
+        agents' usage; without one nothing is metered. `claims`: verifies claims; without one none is. `gate`:
+        judges the work of agents that are no testers. `reporter`: writes the report; `write_last_report` closes it.
         """
         self._on_change = on_change
         self._clock = clock or WallClock()
@@ -101,7 +103,7 @@ class Conductor:
         self._tasks = context.tasks
         self._stopper = Stopper(crew, self._policy, self._clock, context.meter_rows)
         self._observer = Observer(context, self._stopper)
-        self._finisher = Finisher(context, claims)
+        self._finisher = Finisher(context, claims, gate)
         self._launcher = Launcher(context, self._finisher)
         self._smoke_agents = SmokeAgents(context)
         self._errors = UnexpectedErrors(context, self._give_up)

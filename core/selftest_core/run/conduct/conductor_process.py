@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fetch.conversations import MaskMaker
     from selftest_core.run.fold import Run
     from selftest_core.run.outcome.claims import ClaimVerifier, ClaimVerifierMaker
+    from selftest_core.run.outcome.gate import GateMaker
     from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.reporting import ReporterMaker
 
@@ -69,6 +70,7 @@ async def conduct(
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
     make_claim_verifier: ClaimVerifierMaker | None = None,
+    make_gate: GateMaker | None = None,
     make_reporter: ReporterMaker | None = None,
 ) -> str:
     """Conduct the run until it is over or pauses for good; return why the conductor left.
@@ -76,7 +78,8 @@ async def conduct(
     `on_change` is called after each journal line with the run after it, `on_begin` once this conductor has the lock.
     `make_recorder` makes the recorder of the agents' terminals, unless the setting `record` is off.
     `make_mask` makes the mask of conversations; without it none is kept. `make_claim_verifier` makes what verifies
-    claims when they arrive, where the plan says so. `make_reporter` makes what writes the report.
+    claims when they arrive, where the plan says so. `make_gate` makes the gate of a run whose agents are no testers.
+    `make_reporter` makes what writes the report.
     Raises RefusedError if another conductor has the run, UsageError if a variable that its agents need is not
     set, ConfigError for a wrong setting, ToolError without mngr, JournalError and OwnDiskError if nothing can be
     written (a full disk). The run can be resumed after each of them.
@@ -105,11 +108,12 @@ async def conduct(
         claims: ClaimVerifier | None = None
         if make_claim_verifier is not None and plan.verify_on_arrival:
             claims = make_claim_verifier(plan, config, environ)
+        gate = make_gate(plan, config, environ) if make_gate is not None and plan.role != "tester" else None
         conductor = Conductor(
             plan, journal, MngrCrew(plan, mngr, folder, WallClock(), recorder, mask), folder, GitBundles(plan, environ),
             policy=policy, on_change=_with_recorder(on_change, recorder),
             notifier=CommandNotifier(plan.run, repository, config.on_pause_command, environ),
-            meter=RunMeter(environ, config.prices), claims=claims,
+            meter=RunMeter(environ, config.prices), claims=claims, gate=gate,
             reporter=None if make_reporter is None else make_reporter(folder, environ),
         )  # fmt: skip
         if on_begin is not None:
@@ -121,6 +125,8 @@ async def conduct(
         finally:
             if claims is not None:
                 await claims.close()
+            if gate is not None:
+                await gate.close()
             if recorder is not None:
                 await recorder.leave(is_over=conductor.run_now.is_over)
             await conductor.write_last_report()
@@ -215,6 +221,7 @@ def main(
     make_recorder: RecorderMaker | None = None,
     make_mask: MaskMaker | None = None,
     make_claim_verifier: ClaimVerifierMaker | None = None,
+    make_gate: GateMaker | None = None,
     make_reporter: ReporterMaker | None = None,
 ) -> int:
     """Run the conductor's own process: its pane shows the journal, and its starter learns whether it began."""
@@ -231,7 +238,7 @@ def main(
             conduct(
                 folder, environ, policy=policy, on_change=_show, on_begin=lambda run: starter.answer({"ok": True}),
                 make_recorder=make_recorder, make_mask=make_mask, make_claim_verifier=make_claim_verifier,
-                make_reporter=make_reporter,
+                make_gate=make_gate, make_reporter=make_reporter,
             )
         )  # fmt: skip
     except SelftestError as error:

@@ -1,4 +1,5 @@
-"""The finisher: fetches results, ends tests by outcome or by giving up, verifies claims, pauses for a shared cause.
+"""The finisher: fetches results, ends tests by outcome or by giving up, verifies claims or asks the role's gate, and
+pauses for a shared cause.
 
 An end is written once, after its files are in place, with the signature that groups failures by cause.
 """
@@ -13,27 +14,33 @@ from selftest_core.fleet.clusters import signature, where_failed, without_shell
 from selftest_core.run.conduct.circuit_breaker import find_shared_cause
 from selftest_core.run.conduct.context import LONGEST_TEXT, shorten
 from selftest_core.run.conduct.policy import fetch_backoff
+from selftest_core.run.crew.crew import OUTCOME
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.fetch.fetching import Fetched, fetch
 from selftest_core.run.outcome.claims import ClaimResult, ClaimVerdict, claims_green
-from selftest_core.run.outcome.ends import CLAIMED_GREEN, End
+from selftest_core.run.outcome.ends import CLAIMED_GREEN, End, Group
 from selftest_core.run.outcome.outcome import NO_COMMIT, evidence, reported_end
+from selftest_core.run.outcome.outcome_file import parse_outcome
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from selftest_core.run.conduct.context import Context
     from selftest_core.run.conduct.policy import Advice
     from selftest_core.run.crew.crew import Seen
     from selftest_core.run.fold import Member, RunRow
     from selftest_core.run.outcome.claims import ClaimVerifier
+    from selftest_core.run.outcome.gate import Gate
     from selftest_core.run.outcome.outcome import Outcome
 
 
 class Finisher:
     """Fetches and ends. Counts the fetches of each ended agent that brought no usable outcome."""
 
-    def __init__(self, context: Context, claims: ClaimVerifier | None = None) -> None:
+    def __init__(self, context: Context, claims: ClaimVerifier | None = None, gate: Gate | None = None) -> None:
         self._context = context
         self._claims = claims
+        self._gate = gate
         self._verifying: dict[tuple[str, int], asyncio.Task[ClaimVerdict]] = {}  # by test and attempt
         self._fetching = asyncio.Semaphore(context.policy.pulls_at_once)
         self._misses_after_end: dict[str, int] = {}  # by agent id
@@ -92,19 +99,29 @@ class Finisher:
         self.pause_on_shared_cause()
 
     def verify_claims(self) -> None:
-        """Verify the claims that have arrived, those of an earlier conductor too; end that where the run is stopped."""
+        """Verify what has arrived, also before an earlier conductor ended; end that where the run is stopped.
+
+        Testers' claims go to the verifier of claims, the work of other roles to their gate.
+        """
+        is_possible = self._claims is not None or self._gate is not None
         rows = [row for row in self._context.run.rows.values() if row.is_verifying]
         for row in rows:
             key = (row.name, row.attempt)
-            if self._claims is None or (self._context.run.is_halted and key not in self._verifying):
-                reason = "the run was stopped" if self._claims is not None else "claims are not verified here"
+            if not is_possible or (self._context.run.is_halted and key not in self._verifying):
+                reason = "the run was stopped" if is_possible else "claims are not verified here"
                 self._note_verdict(row, ClaimVerdict(ClaimResult.UNKNOWN, reason))
             elif self._context.run.is_halted:
                 self._verifying[key].cancel()
             elif key not in self._verifying:
-                commit = row.tip or self._context.plan.base
-                task = self._verifying[key] = asyncio.ensure_future(self._claims.verify(row.planned.node_id, commit))
+                task = self._verifying[key] = asyncio.ensure_future(self._judge(row))
                 self._context.tasks.start(self._verify(row, key, task), "verifying its claim")
+
+    async def _judge(self, row: RunRow) -> ClaimVerdict:
+        if self._gate is not None and row.member is not None:
+            return await _ask_gate(self._gate, row, self._context.folder.attempt(row.member))
+        if self._claims is not None:
+            return await self._claims.verify(row.planned.node_id, row.tip or self._context.plan.base)
+        return ClaimVerdict(ClaimResult.UNKNOWN, "claims are not verified here")
 
     async def _verify(self, row: RunRow, key: tuple[str, int], task: asyncio.Task[ClaimVerdict]) -> None:
         try:
@@ -125,13 +142,14 @@ class Finisher:
         now = self._context.run.rows[row.name]
         if now.attempt != row.attempt or not now.is_verifying:
             return
-        lines = "\n".join(
-            part for part in (found.output[-LONGEST_TEXT // 2 :], f"{CLAIMED_GREEN}: {found.reason}") if part
-        )
+        is_gated = self._context.plan.role != "tester"
+        said = found.reason if is_gated else f"{CLAIMED_GREEN}: {found.reason}"
+        lines = "\n".join(part for part in (found.output[-LONGEST_TEXT // 2 :], said) if part)
         is_false = found.result is ClaimResult.FAILED
         self._context.note_row(
             Event.VERIFIED, now, result=str(found.result), reason=shorten(found.reason),
             text=shorten(lines) if is_false else "", signature=signature(lines) if is_false else "",
+            **({"gate": True} if is_gated else {}),
         )  # fmt: skip
         if is_false:
             self.pause_on_shared_cause()
@@ -155,6 +173,7 @@ class Finisher:
         is_all = reported == outcome.summary or not reported
         text = reported if is_all else f"{reported}\n\n{outcome.summary}".rstrip()
         is_claim = self._claims is not None and claims_green(outcome, end)
+        is_claim |= self._gate is not None and end.group in (Group.SUCCEEDED, Group.UNCHANGED)
         self.end(row, end, stage, text[:LONGEST_TEXT], fetched, evidence=reported, is_claim=is_claim)
 
     def _note_miss(self, row: RunRow, fetched: Fetched) -> None:
@@ -164,3 +183,13 @@ class Finisher:
         is_whole = fetched.outcome is not None and not fetched.failure
         row = self._context.note_row(Event.MISSED, row, says=text, whole=is_whole, again=bool(fetched.failure))
         self._context.pause(row, fetch_backoff(row.misses, self._context.policy))
+
+
+async def _ask_gate(gate: Gate, row: RunRow, folder: Path) -> ClaimVerdict:
+    """Ask the gate about an attempt, whose results are in this folder. Work that cannot be judged is refused."""
+    try:
+        outcome = parse_outcome(await asyncio.to_thread((folder / OUTCOME).read_bytes))
+        reason = await gate.judge(row.planned, folder, outcome, row.tip)
+    except Exception as error:
+        reason = f"it could not be checked: {describe_unexpected(error)}"
+    return ClaimVerdict(ClaimResult.FAILED, reason) if reason else ClaimVerdict(ClaimResult.PASSED)

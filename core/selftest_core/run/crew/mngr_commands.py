@@ -17,7 +17,7 @@ from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.fetch.received_files import LARGEST_FILE
 from selftest_core.run.plan.copy_setup import setup_script
 from selftest_core.run.plan.names import labels
-from selftest_core.run.plan.prompt import PROMPT_FILE
+from selftest_core.run.plan.prompt import PROMPT_FILE, TASK_FOLDER
 from selftest_core.run.providers import address_suffix
 
 if TYPE_CHECKING:
@@ -44,14 +44,16 @@ def create_arguments(
     withheld: Iterable[str] = (),
     uploads: Sequence[str] = (),
     recording: Provision = NOT_RECORDED,
+    task: Path | None = None,
 ) -> list[str]:
     """Build `mngr create`, to be run in the private clone. `folder`: the agent's work dir. `prompt`: a local file.
 
     `withheld`: variables to set to empty. `uploads`: local files of the agent's command. `recording`: how it is
-    recorded on its host.
+    recorded on its host. `task`: a local folder with the files of its task.
     """
     variables = {
         "SELFTEST_RUN": plan.run,
+        "SELFTEST_ROLE": plan.role,
         "SELFTEST_TEST": member.node_id,
         "SELFTEST_BASE": plan.base,
         "SELFTEST_OUT": str(folder / OUT),
@@ -71,12 +73,15 @@ def create_arguments(
         "--target-path", str(folder), "--project", project, "--extra-provision-command", prepare,
         "--upload-file", f"{prompt}:{folder / PROMPT_FILE}",
     ]  # fmt: skip
+    if task is not None:
+        for given in sorted(one for one in task.rglob("*") if one.is_file()):
+            arguments += ["--upload-file", f"{given}:{folder / TASK_FOLDER / given.relative_to(task)}"]
     if plan.setup_command:
         arguments += ["--extra-provision-command", setup_script(plan.setup_command, folder)]
     for file, there in uploaded.items():
         arguments += ["--upload-file", f"{file}:{there}"]
     arguments += [word for file, there in recording.uploads for word in ("--upload-file", f"{file}:{there}")]
-    for name, value in labels(plan.run, member.node_id, "tester" if member.node_id else "smoke").items():
+    for name, value in labels(plan.run, member.node_id, plan.role if member.node_id else "smoke").items():
         arguments += ["--label", f"{name}={value}"]
     for name, value in variables.items():
         arguments += ["--env", f"{name}={value}"]

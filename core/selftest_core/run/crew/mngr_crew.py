@@ -122,6 +122,7 @@ class MngrCrew:
         prompt.parent.mkdir(exist_ok=True)
         # For each attempt anew: it has the agent's deadline.
         prompt.write_text(self._prompt_of(member), encoding="utf-8")
+        task = await asyncio.to_thread(self._task_files, member)
         place = place_of(self._plan, member)
         folder = work_dir(place, member, self._host_dir)
         project = Path(self._plan.repository).name or "selftest"
@@ -132,7 +133,9 @@ class MngrCrew:
         recording = NOT_RECORDED
         if self._recorder is not None and place != LOCAL_PROVIDER:
             recording = self._recorder.provision(member, folder)
-        arguments = create_arguments(self._plan, member, place, folder, prompt, project, cleared, uploads, recording)
+        arguments = create_arguments(
+            self._plan, member, place, folder, prompt, project, cleared, uploads, recording, task
+        )
         done = await self._mngr.call(arguments, timeout=_CREATE)
         if not done.ok:
             raise_failed_setup(done)
@@ -154,6 +157,16 @@ class MngrCrew:
         if not member.node_id:
             return render_smoke_prompt(member.agent_id)
         return render_prompt(self._plan, self._tests[member.test], self._clock.now())
+
+    def _task_files(self, member: Member) -> Path | None:
+        """Write the files of the agent's task into the run's folder, and return their folder; None without any."""
+        files = self._tests[member.test].files if member.node_id else ()
+        folder = self._folder.path / "tasks" / member.test
+        for file in files:
+            place = folder / file.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(file.text, encoding="utf-8", newline="")
+        return folder if files else None
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """Observe them by a listing that is new enough and by their files."""

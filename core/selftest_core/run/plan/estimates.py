@@ -107,7 +107,7 @@ def estimate(
         seconds=_duration(plan, one.seconds, count, _spacing(plan, one)),
         longest=_duration(plan, plan.timeout, count, _spacing(plan, one)),
         time_basis=(
-            f"{_counted(count, 'test')}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
+            f"{_counted(count, plan.noun)}, {min(count, plan.max_running)} at once, {span(one.seconds)} each "
             f"({one.basis}); one launched every {span(_spacing(plan, one))}"
             + ("" if one.making is None else f", as in run {one.making_run}")
         ),
@@ -223,8 +223,8 @@ def typical(repository: Path, plan: RunPlan) -> Typical | None:
         folder = RunFolder(path.parent)
         with suppress(SelftestError, OSError):
             run = folder.read()
-            is_alike = (run.plan.agent_type, run.plan.agent_command, run.plan.provider) == (
-                plan.agent_type, plan.agent_command, plan.provider,
+            is_alike = (run.plan.agent_type, run.plan.agent_command, run.plan.provider, run.plan.role) == (
+                plan.agent_type, plan.agent_command, plan.provider, plan.role,
             )  # fmt: skip
             spans = _spans(run)
             if is_alike and spans and found is None:

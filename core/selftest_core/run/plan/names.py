@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from selftest_core.run.plan.plan import Role
+
 LONGEST = 50
 """Characters of a name."""
 LONGEST_LABEL = 200
@@ -23,8 +25,6 @@ LONGEST_LABEL = 200
 RUN_LABEL = "selftest_run"
 ROLE_LABEL = "selftest_role"
 TEST_LABEL = "selftest_test"
-
-type Role = Literal["tester", "integrator", "smoke"]
 
 _HASH = 8
 _UNFIT = re.compile(r"[^A-Za-z0-9]+")
@@ -46,7 +46,7 @@ def agent_names(run: str, node_ids: Iterable[str]) -> dict[str, str]:
     return given
 
 
-def labels(run: str, node_id: str, role: Role = "tester") -> dict[str, str]:
+def labels(run: str, node_id: str, role: Role | Literal["smoke"] = "tester") -> dict[str, str]:
     """Make the labels of an agent: they tell its run and test on any machine."""
     return {RUN_LABEL: run, ROLE_LABEL: role, TEST_LABEL: label_of(node_id)}
 

@@ -90,7 +90,7 @@ def offer_parts(offer: Offer) -> tuple[Part, ...]:
     parts = [
         Part("from", (f"{plan.repository} at {_base(offer)}",)),
         *([Part("smoke", tuple(_smoke(plan)))] if plan.smoke else []),
-        Part("tests", tuple(_tests(offer))),
+        Part(f"{plan.noun}s", tuple(_tests(offer) if plan.role == "tester" else _tasks(offer))),
         Part("agents", tuple(_agents(plan))),
         *([Part("verify", tuple(_verification(plan)))] if plan.verify_on_arrival else []),
         Part("limits", tuple(_limits(plan))),
@@ -142,6 +142,12 @@ def _tests(offer: Offer) -> list[str]:
     if citing:
         lines.append(f"{_counted(citing, 'prompt')} with the tutorial blocks that the test cites")
     return lines
+
+
+def _tasks(offer: Offer) -> list[str]:
+    count, noun = len(offer.tests), offer.plan.noun
+    lines = [f"{_counted(count, noun)}, one agent for each" if count > 1 else f"1 {noun}, one agent"]
+    return [*lines, *_cut([f"  {test.node_id}" for test in offer.tests], _MOST_TESTS, "")]
 
 
 def _smoke(plan: RunPlan) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from selftest_core.config import OnCluster, Transfer
 from selftest_core.errors import SelftestError
@@ -25,11 +25,19 @@ if TYPE_CHECKING:
 VERSION = 1
 """The version of the format of `plan.json`."""
 
+type Role = Literal["tester", "drafter", "writer", "integrator"]
+"""The work of a run's agents: improve one test each, fill in the tutorial, write missing tests, resolve conflicts."""
+
+NOUNS: dict[Role, str] = {"tester": "test", "drafter": "heading", "writer": "block", "integrator": "conflict"}
+"""What one agent of each role owns."""
+
 _RUN = re.compile(r"[0-9]{8}-[0-9]{4}-[0-9a-f]{4}")
 _OID = re.compile(r"[0-9a-f]{40}")
 _AGENT_ID = re.compile(r"agent-[0-9a-f]{32}")
 _AGENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,48}[A-Za-z0-9])?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILE_PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
+_FILE_NAME = re.compile(rf"{_FILE_PART}(?:/{_FILE_PART}){{0,9}}")
 
 
 class UnreadablePlanError(SelftestError):
@@ -37,17 +45,28 @@ class UnreadablePlanError(SelftestError):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTest:
-    """One test and its agent.
+class TaskFile:
+    """A small text that the agent finds in its copy under `.selftest/task/`. `name`: a relative path, ASCII."""
 
-    `node_id`: pytest's, parameters included. `agent_id`: chosen before the agent is made, so that a crash in between
-    loses nothing. `blocks`: the tutorial blocks that the test cites, word for word.
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTest:
+    """One test and its agent, or the task of an agent with another role.
+
+    `node_id`: pytest's, parameters included; of another role: the id of its task. `agent_id`: chosen before the agent
+    is made, so that a crash in between loses nothing. `blocks`: the tutorial blocks that the test cites, word for word.
+    `brief`: Markdown that the role's prompt prints; `files`: what the agent finds in its copy. Testers have neither.
     """
 
     node_id: str
     agent_name: str
     agent_id: str
     blocks: tuple[str, ...]
+    brief: str = ""
+    files: tuple[TaskFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +83,7 @@ class RunPlan:
     `KEY=value`, settings of mngr for these agents only. `setup_command`: a shell command that runs in each copy before
     its agent starts, empty for none. `smoke`: the places where a smoke agent runs before the others.
     `verify_on_arrival`: how the tests of claims are isolated that are verified here when they arrive (`bubblewrap`,
-    `none`); empty: they are not verified.
+    `none`); empty: they are not verified. `role`: the work of its agents.
     """
 
     run: str
@@ -94,6 +113,12 @@ class RunPlan:
     setup_command: str = ""
     smoke: tuple[str, ...] = ()
     verify_on_arrival: str = ""
+    role: Role = "tester"
+
+    @property
+    def noun(self) -> str:
+        """The thing that one agent owns, such as `test`."""
+        return NOUNS[self.role]
 
 
 def plan_json(plan: RunPlan) -> dict[str, Any]:
@@ -249,7 +274,13 @@ def _command(value: object, where: str) -> tuple[str, ...]:
 def _test(value: object, where: str) -> PlannedTest:
     if not isinstance(value, dict):
         raise _unreadable(f"{where} is no object")
-    return PlannedTest(**_values(value, _TEST_FIELDS, f"{where}."))
+    return PlannedTest(**_values(value, _TEST_FIELDS, f"{where}.", optional=("brief", "files")))
+
+
+def _file(value: object, where: str) -> TaskFile:
+    if not isinstance(value, dict):
+        raise _unreadable(f"{where} is no object")
+    return TaskFile(**_values(value, _FILE_FIELDS, f"{where}."))
 
 
 _OPTIONAL = (
@@ -260,6 +291,7 @@ _OPTIONAL = (
     "setup_command",
     "smoke",
     "verify_on_arrival",
+    "role",
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
@@ -267,6 +299,12 @@ _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
     "agent_name": _matching(_AGENT_NAME, "name for an agent"),
     "agent_id": _matching(_AGENT_ID, "id of an agent"),
     "blocks": _list_of(_text),
+    "brief": _text,
+    "files": _list_of(_file),
+}
+_FILE_FIELDS: dict[str, Callable[[object, str], object]] = {
+    "name": _matching(_FILE_NAME, "name of a file of a task"),
+    "text": _text,
 }
 _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "run": _matching(_RUN, "id of a run"),
@@ -296,4 +334,5 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "setup_command": _text,
     "smoke": _list_of(_filled),
     "verify_on_arrival": _text,
+    "role": _one_of(tuple(NOUNS)),
 }

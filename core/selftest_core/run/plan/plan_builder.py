@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from selftest_core.config import OnCluster, Transfer
+    from selftest_core.run.plan.plan import Role
     from selftest_core.run.plan.source import Source
     from selftest_core.tutorial.coverage import Coverage
 
@@ -58,6 +59,7 @@ class Choices:
     setup_command: str = ""
     is_smoke: bool = False
     verify_on_arrival: str = ""
+    role: Role = "tester"
 
 
 def run_id(at: float, random_hex: Callable[[int], str]) -> str:
@@ -127,6 +129,7 @@ def make_plan(
         setup_command=choices.setup_command,
         smoke=_smoke_places(choices),
         verify_on_arrival=choices.verify_on_arrival,
+        role=choices.role,
     )
     try:
         check_plan(plan)

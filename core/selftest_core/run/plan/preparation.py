@@ -3,6 +3,8 @@
     prepared = await prepare(wanted, config, environ, cwd, say)     # changes nothing of the user's
     folder = begin(prepared, environ)                               # makes the run's folder and its clone
 
+`tasks.prepare_tasks` prepares a run whose agents are no testers, with the same parts.
+
 What cannot work is refused here, before the first agent. A file that cannot be collected becomes a row of the run
 with its error; the other tests run.
 """
@@ -49,7 +51,8 @@ if TYPE_CHECKING:
     from selftest_core.agents import Agent
     from selftest_core.config import Config, OnCluster, Transfer
     from selftest_core.run.outcome.claims import IsolationChooser
-    from selftest_core.run.plan.plan import RunPlan
+    from selftest_core.run.plan.estimates import Estimates
+    from selftest_core.run.plan.plan import Role, RunPlan
     from selftest_core.run.store import RunFolder
 
 _LONGEST_TEMPLATE = 1024 * 1024
@@ -97,6 +100,17 @@ class Prepared:
     offer: Offer
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedOptions:
+    """The options of a run, checked as far as they can be without its tests. `notes`: warnings for the user."""
+
+    source: Source
+    choices: Choices
+    pytest: PytestCommands
+    mngr: Mngr
+    notes: tuple[str, ...]
+
+
 async def prepare(
     wanted: RunOptions,
     config: Config,
@@ -109,6 +123,35 @@ async def prepare(
 
     Raises UsageError, ConfigError, RefusedError or ToolError for what cannot work.
     """
+    checked = await check_options(wanted, config, environ, cwd, say, choose_isolation)
+    say("collecting the tests, and asking mngr")
+    asking = asyncio.ensure_future(ask_mngr(checked.mngr, checked.choices))
+    try:
+        chosen = await select_tests(
+            checked.source,
+            CollectionRequest(
+                wanted.tests, checked.pytest.collecting, wanted.pytest_args, wanted.affected_by, wanted.tutorial, cwd
+            ),
+            environ,
+        )
+        agents = await asking
+    finally:
+        asking.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await asking
+    return await asyncio.to_thread(_prepared, wanted, checked, chosen, agents, environ)
+
+
+async def check_options(
+    wanted: RunOptions,
+    config: Config,
+    environ: Mapping[str, str],
+    cwd: Path,
+    say: Callable[[str], None],
+    choose_isolation: IsolationChooser | None = None,
+    role: Role = "tester",
+) -> CheckedOptions:
+    """Read the repository, and check the options that need no tests. Raises as `prepare` does."""
     transfer = wanted.transfer or config.transfer
     say("reading the repository")
     source = await asyncio.to_thread(look_at, cwd, wanted.base, environ, transfer)
@@ -119,31 +162,14 @@ async def prepare(
     arrival = ChosenIsolation("")
     if choose_isolation is not None and _is_verified_on_arrival(wanted, config, is_local=is_local):
         arrival = await asyncio.to_thread(choose_isolation, config, environ)
-    choices = _choices(wanted, config, source, environ, cwd, provider, pytest, setup, arrival)
+    choices = _choices(wanted, config, source, environ, cwd, provider, pytest, setup, arrival, role)
     check_choices(choices, environ)
     refuse_missing_tools(choices, environ)
-    mngr = Mngr(find_mngr(environ), environ, source.place.top)
-    say("collecting the tests, and asking mngr")
-    asking = asyncio.ensure_future(ask_mngr(mngr, choices))
-    try:
-        chosen = await select_tests(
-            source,
-            CollectionRequest(
-                wanted.tests, pytest.collecting, wanted.pytest_args, wanted.affected_by, wanted.tutorial, cwd
-            ),
-            environ,
-        )
-        agents = await asking
-    finally:
-        asking.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await asking
     rights = f"claims are verified with all your rights, so agents' code can reach your files: {arrival.reason}"
     notes = (
-        *pytest.notes, *warnings_of(choices, environ), *chosen.notes,
-        *((rights,) if arrival.kind == NOT_ISOLATED else ()),
+        *pytest.notes, *warnings_of(choices, environ), *((rights,) if arrival.kind == NOT_ISOLATED else ()),
     )  # fmt: skip
-    return await asyncio.to_thread(_prepared, wanted, choices, source, chosen, agents, notes, environ)
+    return CheckedOptions(source, choices, pytest, Mngr(find_mngr(environ), environ, source.place.top), notes)
 
 
 def begin(prepared: Prepared, environ: Mapping[str, str]) -> RunFolder:
@@ -180,7 +206,7 @@ def _is_verified_on_arrival(wanted: RunOptions, config: Config, *, is_local: boo
 
 def _choices(
     wanted: RunOptions, config: Config, source: Source, environ: Mapping[str, str], cwd: Path, provider: str,
-    pytest: PytestCommands, setup: Setup, arrival: ChosenIsolation,
+    pytest: PytestCommands, setup: Setup, arrival: ChosenIsolation, role: Role,
 ) -> Choices:  # fmt: skip
     named = wanted.agent_command
     # A command without a type means a command agent.
@@ -212,7 +238,8 @@ def _choices(
         is_smoke=config.smoke if wanted.is_smoke is None else wanted.is_smoke,
         verify_on_arrival=arrival.kind,
         pytest_args=wanted.pytest_args,
-        prompt_template=_template(config.prompt),
+        prompt_template=_template(config.prompt) if role == "tester" else "",
+        role=role,
     )
 
 
@@ -232,48 +259,50 @@ def _template(path: str) -> str:
 
 def _prepared(
     wanted: RunOptions,
-    choices: Choices,
-    source: Source,
+    checked: CheckedOptions,
     chosen: SelectedTests,
     agents: tuple[Agent, ...],
-    notes: tuple[str, ...],
     environ: Mapping[str, str],
 ) -> Prepared:
     tests = tuple(test.node_id for test in chosen.tests)
     uncollected = tuple(Uncollected(error.path, error.message) for error in chosen.broken)
     plan = make_plan(
-        source, (*tests, *(one.path for one in uncollected)), chosen.blocks, choices,
-        environ=environ, at=time.time(), random_hex=secrets.token_hex, warnings=notes,
+        checked.source, (*tests, *(one.path for one in uncollected)), chosen.blocks, checked.choices,
+        environ=environ, at=time.time(), random_hex=secrets.token_hex, warnings=(*checked.notes, *chosen.notes),
     )  # fmt: skip
     refuse_taken(plan, {agent.name for agent in agents}, {agent.id for agent in agents})
     will_run = frozenset(tests)
-    along = files_to_upload(plan.agent_command)
-    service = service_of(plan.agent_type, plan.env_names, environ)
-    estimates = estimate(
-        plan, source.size, typical(source.place.top, plan), tests=len(tests), along=along, service=service
-    )
-    is_here = LOCAL_PROVIDER in providers_of(plan.provider)
     offer = Offer(
         plan=plan,
-        estimates=estimates,
+        estimates=estimates_of(plan, checked.source, environ, tests=len(tests)),
         tests=tuple(test for test in offered_tests(plan, chosen.picked) if test.node_id in will_run),
         uncollected=uncollected,
         base_name=wanted.base,
         affected_by=wanted.affected_by or "",
         found=chosen.found,
         deselected=chosen.deselected,
-        free=_free(plan, environ),
-        withheld=_withheld(plan, environ) if is_here else (),
+        free=free_bytes(plan, environ),
+        withheld=withheld_variables(plan, environ),
     )
-    return Prepared(plan, source, chosen.picked, uncollected, offer)
+    return Prepared(plan, checked.source, chosen.picked, uncollected, offer)
 
 
-def _withheld(plan: RunPlan, environ: Mapping[str, str]) -> tuple[str, ...]:
+def estimates_of(plan: RunPlan, source: Source, environ: Mapping[str, str], *, tests: int) -> Estimates:
+    """Estimate a planned run of which so many tests get an agent."""
+    along = files_to_upload(plan.agent_command)
+    service = service_of(plan.agent_type, plan.env_names, environ)
+    return estimate(plan, source.size, typical(source.place.top, plan), tests=tests, along=along, service=service)
+
+
+def withheld_variables(plan: RunPlan, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the user's variables that are hidden from agents on this machine."""
+    if LOCAL_PROVIDER not in providers_of(plan.provider):
+        return ()
     given = (*plan.env_names, *(pair.partition("=")[0] for pair in plan.agent_env))
     return withheld(inherited_from(default_socket(environ), environ), given)
 
 
-def _free(plan: RunPlan, environ: Mapping[str, str]) -> int | None:
+def free_bytes(plan: RunPlan, environ: Mapping[str, str]) -> int | None:
     """Return the free bytes where the copies will be: at mngr's folder, or its nearest parent that exists."""
     place = host_dir_of(environ) if plan.transfer == "mirror" else Path(plan.repository)
     while not place.exists() and place != place.parent:

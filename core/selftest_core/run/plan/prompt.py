@@ -1,7 +1,8 @@
 """The prompts of agents: Markdown, rendered from a template that the user may replace or extend.
 
-The default template is `prompts/tester.j2`. The user's own is any jinja2 text: it stands alone, or it begins with
-`{% extends "tester.j2" %}` and overrides blocks of it. It may use the names in `NAMES`. It is rendered in a sandbox
+Each role has a template, `prompts/ROLE.j2`; what they share is in `prompts/agent.j2`, which they extend. The user's own
+is for testers, and any jinja2 text: it stands alone, or it begins with `{% extends "tester.j2" %}` and overrides blocks
+of it. It may use the names in `NAMES`. It is rendered in a sandbox
 when the run is planned, and an unknown name is an error, so a broken template is refused before the first agent.
 
 Names of tests and texts of blocks are passed as values: they are never template code, and no fence in them ends the
@@ -23,13 +24,16 @@ from selftest_core.run.outcome.outcome_file import outcome_schema
 from selftest_core.run.smoke import report_of
 
 if TYPE_CHECKING:
-    from selftest_core.run.plan.plan import PlannedTest, RunPlan
+    from selftest_core.run.plan.plan import PlannedTest, Role, RunPlan
 
 SHIPPED = "tester.j2"
 """The template that a user's template may extend."""
+_SHARED = "agent.j2"
 SMOKE_TEMPLATE = "smoke.j2"
 PROMPT_FILE = ".selftest/prompt.md"
 """Path of the prompt in an agent's copy of the repository."""
+TASK_FOLDER = ".selftest/task"
+"""Folder of the files of an agent's task, in its copy."""
 PROMPT_LINE = f"Read {PROMPT_FILE} and do what it says."
 """First message to an LLM agent. Longer ones are wrapped as pasted text, which models are told to distrust."""
 OUTCOME_NAME = "outcome.json"
@@ -41,6 +45,8 @@ NAMES = {
     "base": "the full id of the commit that the agent starts from",
     "run_command": "the shell command that runs the test",
     "cited_blocks": "the tutorial blocks that the test cites, word for word",
+    "brief": "what a role other than the tester is told about its task, as Markdown",
+    "files": "the paths of the files of its task, from the top of its working directory",
     "minutes": "the agent's time in minutes, as text",
     "end_time": "the time of day when the agent's time is over, with its zone, as text",
     "kinds": "pairs of a kind of change and its meaning",
@@ -59,8 +65,15 @@ KINDS = {
     ChangeKind.FIX_TUTORIAL: "the block of the tutorial was wrong",
     ChangeKind.CREATE_TEST: "a new test for a case of the block that no test covered",
 }
+_ROLE_KINDS: dict[Role, tuple[ChangeKind, ...]] = {
+    "tester": tuple(KINDS),
+    "drafter": (ChangeKind.FIX_TUTORIAL,),
+    "writer": (ChangeKind.CREATE_TEST, ChangeKind.FIX_TEST, ChangeKind.IMPROVE_TEST, ChangeKind.FIX_IMPL),
+    "integrator": (ChangeKind.FIX_IMPL, ChangeKind.FIX_TEST),
+}
 ENVIRONMENT = {
     "SELFTEST_RUN": "the id of this run",
+    "SELFTEST_ROLE": "your role in it",
     "SELFTEST_TEST": "the id of your test",
     "SELFTEST_BASE": "the commit that your branch started from",
     "SELFTEST_OUT": "the folder for your results, as an absolute path",
@@ -97,35 +110,36 @@ def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
         "test": test.node_id,
         "base": plan.base,
         "run_command": run_command(plan, test),
+        "brief": test.brief,
+        "files": [f"{TASK_FOLDER}/{file.name}" for file in test.files],
         "cited_blocks": list(test.blocks),
         "minutes": f"{plan.timeout / 60:.0f}" if plan.timeout >= 90 else f"{plan.timeout / 60:.1f}",
         "end_time": f"{datetime.fromtimestamp(at + plan.timeout, UTC):%H:%M} UTC",
-        "kinds": [(kind.value, meaning) for kind, meaning in KINDS.items()],
+        "kinds": [(kind.value, KINDS[kind]) for kind in _ROLE_KINDS[plan.role]],
         "environment": list(ENVIRONMENT.items()),
         "outcome_schema": _schema_text(without_deprecated(outcome_schema())),
         "outcome_example": json.dumps(_EXAMPLE, indent=2),
         "outcome_name": OUTCOME_NAME,
         "bundle_name": BUNDLE_NAME,
     }
-    return _render(plan.prompt_template or shipped_template(), values)
+    return _render(plan.prompt_template or shipped_template(f"{plan.role}.j2"), values)
 
 
 def render_smoke_prompt(agent_id: str) -> str:
     """Render the prompt of a smoke agent: it writes an outcome with a nonce."""
     out = f'"$SELFTEST_OUT/{OUTCOME_NAME}'
     command = f'printf \'%s\\n\' {shlex.quote(report_of(agent_id))} > {out}.draft"\nmv {out}.draft" {out}"'
-    template = (resources.files("selftest_core.run.plan") / "prompts" / SMOKE_TEMPLATE).read_text(encoding="utf-8")
-    return _render(template, {"command": command})
+    return _render(shipped_template(SMOKE_TEMPLATE), {"command": command})
 
 
 def run_command(plan: RunPlan, test: PlannedTest) -> str:
-    """Make the shell command that runs one test, from the top of the repository."""
-    return shlex.join((*plan.pytest_command, *plan.pytest_args, test.node_id))
+    """Make the shell command that runs one test, from the top of the repository; for other roles it names no test."""
+    return shlex.join((*plan.pytest_command, *plan.pytest_args, *((test.node_id,) if plan.role == "tester" else ())))
 
 
-def shipped_template() -> str:
-    """Read the template that is part of the package."""
-    return (resources.files("selftest_core.run.plan") / "prompts" / SHIPPED).read_text(encoding="utf-8")
+def shipped_template(name: str = SHIPPED) -> str:
+    """Read a template that is part of the package."""
+    return (resources.files("selftest_core.run.plan") / "prompts" / name).read_text(encoding="utf-8")
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -140,7 +154,7 @@ def _render(template: str, values: dict[str, Any]) -> str:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(
-        loader=DictLoader({SHIPPED: shipped_template()}),
+        loader=DictLoader({name: shipped_template(name) for name in (_SHARED, SHIPPED)}),
         undefined=StrictUndefined,
         autoescape=False,  # Markdown, not HTML
         trim_blocks=True,
