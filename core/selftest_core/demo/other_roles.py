@@ -88,7 +88,7 @@ DRAFTER = Role(
                 "escalations": [
                     {
                         "kind": "CONFUSING_INTERFACE",
-                        "title": "`cart merge` of a file that does not exist says nothing, and ends with 0",
+                        "title": "confusing because merging a cart that nobody saved says nothing, and ends with 0",
                         "detail_markdown": "It merges an empty cart, so that a mistyped name looks like success.",
                         "locations": [{"path": "shop/main.py", "line": 56}],
                     }

@@ -132,7 +132,7 @@ def test_the_drafter_writes_blocks_beneath_its_heading_and_says_which_one_is_con
     assert stage.git("diff", "--name-only", "main", "work") == "tutorial.sh"
     outcome = parse_outcome((stage.out / "outcome.json").read_bytes())
     assert [(one.kind, one.title) for one in outcome.escalations] == [
-        ("CONFUSING_INTERFACE", "`cart merge` of a file that does not exist says nothing, and ends with 0")
+        ("CONFUSING_INTERFACE", "confusing because merging a cart that nobody saved says nothing, and ends with 0")
     ]
     nowhere = world.run(["./acme", "cart", "merge", "nowhere.json"], cwd=stage.shop, check=False)
     assert (nowhere.returncode, nowhere.stdout, nowhere.stderr) == (0, "", ""), "what it says is so"

@@ -150,6 +150,30 @@ def test_a_tester_reads_its_prompt_and_works_through_its_story(model: ModelServe
     assert outcome["importance"]["level"] == "high"
 
 
+def test_a_story_is_found_by_its_role_and_writes_a_new_file_that_is_committed(log: Path) -> None:
+    task = "# Your task: the tests of one block\n\n```\ntutorial.sh:9 shop\n```\n"
+    prompt = f"{task}\n## How to run tests\n\n```\npy -q\n```\n"
+    story: list[list[Any]] = [["create", "test_new.py", "x = 1\n"], ["test", "test_new.py"]]
+    with running_model(log, Stage({"writer": story})) as model:
+        agent = Asker(model, "/copies/a")
+        agent.say("Read .selftest/prompt.md and do what it says.")
+        ((name, given),) = calls(agent.hand(prompt))
+        assert (name, given) == ("Write", {"file_path": "/copies/a/test_new.py", "content": "x = 1\n"})
+        assert calls(agent.hand("ok"))[0][1]["command"] == "git add --intent-to-add -- test_new.py"
+        assert calls(agent.hand("ok"))[0][1]["command"] == "py -q test_new.py"
+
+
+def test_a_message_behind_a_report_answers_the_question_of_the_story(log: Path) -> None:
+    asks = ["ask", "Cut or refuse?", ["Cut it", "Refuse it"], [[["say", "I cut."]], [["bash", "refuse"]], []]]
+    with running_model(log, Stage({TEST: [asks]})) as model:
+        agent = Asker(model)
+        agent.say("Read .selftest/prompt.md and do what it says.")
+        assert calls(agent.hand(PROMPT)) == []
+        agent.say("Please: refuse it. And report anew.")
+        assert calls(agent.hand(PROMPT))[0][1]["command"] == "refuse"
+        assert words(agent.say("Thank you.")) == "Hello. I am a scripted model."
+
+
 def test_a_forgetful_tester_reports_behind_a_reminder(log: Path) -> None:
     with running_model(log, Stage({TEST: [["forget"], ["report", "Nothing to do.", {}]]})) as model:
         agent = Asker(model)

@@ -1,6 +1,7 @@
 """The plays of the scripted model, chosen by the last message of the user: `PLAY word rest`, anywhere in it.
 
-A message that names `.selftest/prompt.md` belongs to a run: `testers` answers it. Any other gets a hello.
+A message that names `.selftest/prompt.md` belongs to a run, and so does the answer to a question that a story asks:
+`testers` answers them. Any other gets a hello.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.demo.scripted_model.answers import Answer, Refusal, answer_at, question, shell, wait_command
 from selftest_core.demo.scripted_model.conversation import PROMPT_FILE
-from selftest_core.demo.scripted_model.testers import tester
+from selftest_core.demo.scripted_model.testers import is_answer, tester
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ def answer(talk: Conversation, stage: Stage) -> tuple[str, Answer]:
     if played:
         name, rest = played[-1]
         play = PLAYS.get(name, _hello)(talk, rest.strip())
-    elif PROMPT_FILE in talk.said:
+    elif PROMPT_FILE in talk.said or is_answer(talk, stage):
         name, play = "tester", tester(talk, stage)
     else:
         name, play = "hello", _hello(talk, "")

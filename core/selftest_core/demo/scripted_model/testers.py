@@ -18,7 +18,7 @@ from selftest_core.demo.scripted_model.conversation import PROMPT_FILE
 from selftest_core.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -28,14 +28,22 @@ if TYPE_CHECKING:
 type Steps = list[list[Any]]
 type Calls = Generator[Answer, str, None]
 
-_TASK = re.compile(r"^# Your task: (?P<role>.+)$", re.M)
+_TASK = re.compile(r"^# Your task: (?P<owns>.+)$", re.M)
+_ROLES = {
+    "one test": "tester",
+    "one heading of the tutorial": "drafter",
+    "the tests of one block": "writer",
+    "one conflict": "integrator",
+}
+"""The role by the words of the prompt's title."""
+_RUNNING = re.compile(r"^## How to run .*$", re.M)
 _WITHOUT_STORY: Steps = [["test"], ["report", "It was run as it is; nothing was changed.", {}]]
 _FENCE = re.compile(r"^(?P<ends>`{3,})(?P<language>\w*)\n(?P<text>.*?)\n(?P=ends)$", re.S | re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The stories by the id of their task. `speed` divides every pause. `is_watched`: somebody answers questions."""
+    """The stories by the id of their task, or by its role. `speed` divides every pause. `is_watched`: somebody answers questions."""
 
     stories: Mapping[str, Steps] = field(default_factory=dict)
     speed: float = 1.0
@@ -52,17 +60,41 @@ def tester(talk: Conversation, stage: Stage) -> Play:
     """Read the prompt, follow it, and write the outcome."""
     prompt = read_text((yield read(talk, PROMPT_FILE, "I will read my task.")))
     fences = [(found["language"], found["text"]) for found in _FENCE.finditer(prompt)]
-    if not fences or _TASK.search(prompt) is None:
+    title = _TASK.search(prompt)
+    if title is None or not fences:
         # A smoke agent's prompt: run its commands.
         for language, text in fences:
             if language in ("sh", "bash"):
                 yield shell(talk, text, "As the prompt says")
         return Answer("Done, as the prompt says.")
-    test = fences[0][1].strip()
-    command = next((text for _, text in fences[1:] if test in text), f"python -m pytest {shlex.quote(test)}")
-    actor = _Actor(talk, stage, test, command)
-    yield from actor.perform(stage.stories.get(test, _WITHOUT_STORY))
+    task = fences[0][1].strip()
+    actor = _Actor(talk, stage, task, _command(prompt, task))
+    story = stage.stories.get(task) or stage.stories.get(_ROLES.get(title["owns"], ""))
+    yield from actor.perform(story or (_WITHOUT_STORY if title["owns"] == "one test" else _WITHOUT_STORY[1:]))
     return actor.last()
+
+
+def is_answer(talk: Conversation, stage: Stage) -> bool:
+    """Return whether the last message answers a question of a story, behind the prompt of a run."""
+    return talk.asked > 0 and any(
+        _chosen(talk.said, step[2]) is not None
+        for story in stage.stories.values()
+        for step in story
+        if step[0] == "ask"
+    )
+
+
+def _command(prompt: str, task: str) -> str:
+    """Return the command that runs tests, which follow it: the first one below the prompt's title about that."""
+    title = _RUNNING.search(prompt)
+    fence = _FENCE.search(prompt, title.end()) if title is not None else None
+    command = fence["text"] if fence is not None else "python -m pytest"
+    return command.replace(shlex.quote(task), "").replace(task, "").strip()
+
+
+def _chosen(said: str, choices: Sequence[str]) -> int | None:
+    """Return the number of the choice that a message names, None without one."""
+    return next((at for at, choice in enumerate(choices) if choice.casefold() in said.casefold()), None)
 
 
 class _Actor:
@@ -138,7 +170,7 @@ class _Actor:
 
     def test(self, *tests: str) -> Calls:
         """Run these tests by the command of its prompt, by default its own."""
-        command = self._command.replace(shlex.quote(self._task), shlex.join(tests)) if tests else self._command
+        command = f"{self._command} {shlex.join(tests or (self._task,))}"
         result = yield from self._call(shell(self._talk, command, "Run the test"))
         is_green = re.search(r"\b\d+ passed\b", result) is not None and re.search(r"\bfailed\b", result) is None
         self._runs.append(("after" if self._changes else "before", is_green))
@@ -164,6 +196,9 @@ class _Actor:
 
     def ask(self, text: str, choices: list[str], then: list[Steps]) -> Calls:
         """Ask the user. `then`: the steps for each choice, and last for no answer."""
+        if PROMPT_FILE not in self._talk.said and (told := _chosen(self._talk.said, choices)) is not None:
+            yield from self.perform(then[told])  # a message that came behind its report
+            return
         if not self._stage.is_watched or "AskUserQuestion" not in self._talk.tools:
             yield from self.perform(then[-1])
             return
