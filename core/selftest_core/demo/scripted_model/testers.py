@@ -43,7 +43,10 @@ _FENCE = re.compile(r"^(?P<ends>`{3,})(?P<language>\w*)\n(?P<text>.*?)\n(?P=ends
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The stories by the id of their task, or by its role. `speed` divides every pause. `is_watched`: somebody answers questions."""
+    """The stories by the id of their task, or by its role.
+
+    `speed` divides every pause. `is_watched`: somebody answers questions.
+    """
 
     stories: Mapping[str, Steps] = field(default_factory=dict)
     speed: float = 1.0
