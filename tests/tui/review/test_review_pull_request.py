@@ -6,6 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
 from selftest_tui.review.pull_request import PullRequestPage
 from standins import make_gh
 from tui.review.review_driving import environ_of, reviewing
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from core.review.repositories import Repository
     from tui.review.review_driving import Reviewing
+
+pytestmark = pytest.mark.slow  # whole screens over a real repository
 
 
 async def test_the_text_is_shown_then_gh_opens_it_for_what_was_published(shop: Repository, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 import run_scenes
 from core.review.changes.test_inputs import a_run, arrive
 from core.review.desks import make_desk
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from selftest_tui.replay.player import Player
     from tui.review.review_driving import Reviewing
+
+pytestmark = pytest.mark.slow  # whole screens over a real repository
 
 _RECORDING = '{"version": 2, "width": 20, "height": 4}\n[0.1, "o", "hello"]\n[0.2, "m", "commit: Mend a"]\n'
 

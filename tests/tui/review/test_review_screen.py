@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 import scenes
 
+pytestmark = pytest.mark.slow  # whole screens over a real repository
+
 
 def bare_fleet(shop: Repository) -> AbstractAsyncContextManager[Driven]:
     """The fleet alone, in the shop."""

@@ -340,10 +340,13 @@ class ReviewPane(TabbedPane, can_focus=False):
             self._lay_out(part)
 
     def _lay_out(self, part: str) -> None:
-        # Updating a text lays out the whole screen, so texts of hidden tabs wait.
+        # A layout draws the whole screen anew: texts of hidden tabs wait, and a headline of the same height needs none.
         if part in self._due:
             self._due.discard(part)
-            self._texts[part].update(self._shown[part])
+            widget, text = self._texts[part], self._shown[part]
+            size = widget.content_size
+            is_as_high = part == "headline" and size.width > 0 and text.get_height({}, size.width) == size.height
+            widget.update(text, layout=not is_as_high)
 
     # tabs
 
