@@ -61,6 +61,10 @@ class Role(StrEnum):
     WRITES_ANOTHER_SHAPE = "writes another shape"
     OPENS_A_DIALOG = "opens a dialog"
     SHOWS_A_DIALOG_ONCE = "shows a dialog once"
+    CANNOT_GO_ON = "cannot go on"
+
+
+_BLOCKED = (Role.BLOCKED, Role.CANNOT_GO_ON)
 
 
 @dataclass(slots=True)
@@ -75,6 +79,9 @@ class SimulatedAgent:
     prompted_at: list[float] = field(default_factory=list)
     reminded_at: float | None = None
     dialogs: int = 0
+    told: list[str] = field(default_factory=list)
+    told_at: float | None = None
+    went_on_at: float | None = None
 
     @property
     def is_doomed(self) -> bool:
@@ -88,6 +95,7 @@ class SimulatedWorld:
     """The state that outlives a conductor: all agents, the calls for them, and violations (`wrongs`).
 
     `roles` by test (planned agent name); others succeed. `trouble`: how often a call fails for no reason, 0 to 1.
+    `answers`: what agents were told: test, attempt, and the answer that they have then.
     `outage`: from when to when, in seconds of simulated time, no call reaches anybody. `is_interactive`: agents begin
     when they get their prompt; `has_transcripts`: and whether they got it can be read.
     """
@@ -105,6 +113,7 @@ class SimulatedWorld:
     stops: list[tuple[str, ...]] = field(default_factory=list)
     most_at_once: int = 0
     wrongs: list[str] = field(default_factory=list)
+    answers: list[tuple[str, int, str]] = field(default_factory=list)
     _asked: dict[str, int] = field(default_factory=dict)
 
     def dice(self, what: str) -> random.Random:
@@ -141,6 +150,9 @@ class SimulatedCrew:
         seconds = 20.0 + 100.0 * random.Random(f"{world.seed} {member.agent_id}").random()
         agent = SimulatedAgent(member, role, self.clock.passed + duration, seconds)
         fails = role is Role.FAILS_TO_LAUNCH or (role is Role.FAILS_TO_LAUNCH_ONCE and member.attempt == 1)
+        if member.answer is not None:
+            agent.role = Role.SUCCEEDS
+            world.answers.append((member.test, member.attempt, member.answer.text))
         try:
             if not fails:
                 world.agents[member.agent_id] = agent
@@ -151,11 +163,27 @@ class SimulatedCrew:
             raise
         if fails:
             raise LaunchError("mngr could not create the agent", f"Error: quota of host 10.0.0.{dice.randrange(255)}")
-        live = [one for one in world.live(self.clock.passed) if one.member.test == member.test]
-        if len(live) > 1:
-            world.wrongs.append(f"two agents at once for {member.test}")
-        world.most_at_once = max(world.most_at_once, len(world.live(self.clock.passed)))
+        self._count(member)
         return Seen(Life.WORKING, host_id=_host(member), provider="simulated")
+
+    async def restart(self, member: Member) -> Seen:
+        """Start it again in some seconds; its results are away at once. After a cancel it was started or not."""
+        agent = self.world.agents.get(member.agent_id)
+        await self._take(0.2, 2.0, f"restart {member.agent_id}")
+        if agent is None or self._is_gone(agent) or agent.role is Role.CANNOT_GO_ON:
+            raise LaunchError("the agent cannot go on", "it is not there any more")
+        agent.went_on_at = self.clock.passed
+        agent.told_at = None
+        await asyncio.sleep(1.0)
+        agent.member, agent.stopped_at = member, None
+        self._count(member)
+        return Seen(Life.WORKING, host_id=_host(member), provider="simulated")
+
+    def _count(self, member: Member) -> None:
+        live = [one for one in self.world.live(self.clock.passed) if one.member.test == member.test]
+        if len(live) > 1:
+            self.world.wrongs.append(f"two agents at once for {member.test}")
+        self.world.most_at_once = max(self.world.most_at_once, len(self.world.live(self.clock.passed)))
 
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """Observe them."""
@@ -177,7 +205,9 @@ class SimulatedCrew:
                 os.truncate(staging / OUTCOME, _GIANT)
             if agent.role is Role.BREAKS_ITS_BUNDLE:
                 (staging / BUNDLE).write_text("no bundle")
-            elif agent.member.node_id and agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED):
+            elif agent.member.node_id and (
+                agent.told_at is not None or agent.role not in (Role.CHANGES_NOTHING, Role.BLOCKED, Role.CANNOT_GO_ON)
+            ):
                 (staging / BUNDLE).write_text(f"{_BUNDLE_WORDS} 2")
 
     async def conversation(self, member: Member) -> Conversation:
@@ -205,9 +235,12 @@ class SimulatedCrew:
         return f"{agent.role} at 0x{agent.member.agent_id[6:14]}\n"
 
     async def send(self, member: Member, text: str) -> None:
-        """Send the prompt, or a reminder."""
+        """Send the prompt, an answer, or a reminder."""
         if text == PROMPT_LINE:
             await self._prompt(member)
+            return
+        if "You ended your turn" not in text:
+            await self._tell(member, text)
             return
         self.world.reminders.append(member.agent_id)
         await self._take(0.5, 1.0, f"remind {member.agent_id}")
@@ -240,12 +273,36 @@ class SimulatedCrew:
             raise DoubtfulMessageError("it is not known whether the message arrived")
         agent.prompted_at.append(self.clock.passed)
 
+    async def _tell(self, member: Member, text: str) -> None:
+        """Send an answer. After a cancel it has arrived or not, by chance."""
+        dice = self.world.dice(f"tell {member.agent_id}")
+        self._refuse_in_outage()
+        agent = self.world.agents.get(member.agent_id)
+        if agent is None or agent.stopped_at is not None:
+            raise ToolFailedError("the message did not arrive", "Agent is not running (state: STOPPED)")
+        try:
+            await asyncio.sleep(0.5 + dice.random())
+        except asyncio.CancelledError:
+            if dice.random() < 0.5:
+                self._note_told(agent, text)
+            raise
+        self._note_told(agent, text)
+
+    def _note_told(self, agent: SimulatedAgent, text: str) -> None:
+        if agent.went_on_at is None and self._written(agent) is not None:
+            self.world.wrongs.append(f"{agent.member.test} was told before its results were away")
+        agent.told.append(text)
+        agent.told_at = self.clock.passed
+        self.world.answers.append((agent.member.test, agent.member.attempt, text))
+
     async def check_delivery(self, member: Member, text: str) -> Delivery:
-        """Tell whether it was prompted."""
+        """Tell whether it was prompted, or told this."""
         await self._take(0.05, 0.5, f"heard {member.agent_id}")
         agent = self.world.agents.get(member.agent_id)
         if agent is None or not self.world.has_transcripts:
             return Delivery.UNKNOWN
+        if text != PROMPT_LINE:
+            return Delivery.YES if text in agent.told else Delivery.NO
         return Delivery.YES if agent.prompted_at else Delivery.NO
 
     async def stop(self, members: Sequence[Member]) -> Mapping[str, str]:
@@ -295,6 +352,10 @@ class SimulatedCrew:
             return Life.STOPPED
         if self.world.is_interactive and not agent.prompted_at:
             return Life.TURN_ENDED
+        if agent.told_at is not None:
+            return Life.WORKING
+        if agent.went_on_at is not None:
+            return Life.TURN_ENDED
         is_through = self.clock.passed >= self._begun_at(agent) + agent.seconds
         match agent.role:
             case Role.HANGS:
@@ -317,6 +378,12 @@ class SimulatedCrew:
         """Return the content of its outcome file; None without one."""
         if self.world.is_interactive and not agent.prompted_at:
             return None
+        if agent.told_at is not None:
+            ended_at = self.clock.passed if agent.stopped_at is None else agent.stopped_at
+            answered = _report(Role.SUCCEEDS) | {"summary_markdown": f"Told: {len(agent.told)}"}
+            return json.dumps(answered).encode() if ended_at >= agent.told_at + 15.0 else None
+        if agent.went_on_at is not None:
+            return None  # its results are away
         begun_at = self._begun_at(agent)
         passed = self.clock.passed - begun_at
         if agent.stopped_at is not None:
@@ -359,11 +426,11 @@ def _report(role: Role) -> dict[str, object]:
     kind = {"FIX_IMPL": {"status": "SUCCEEDED", "summary_markdown": "Fixed the total."}}
     escalations = [{"kind": "BLOCKER", "title": "Needs a decision", "detail_markdown": "Which of the two is meant?"}]
     return {
-        "changes": {} if role in (Role.CHANGES_NOTHING, Role.BLOCKED) else kind,
+        "changes": {} if role in (Role.CHANGES_NOTHING, *_BLOCKED) else kind,
         "errored": False,
         "tests_passing_before": role is Role.CHANGES_NOTHING,
         "tests_passing_after": role is not Role.STAYS_RED,
         "summary_markdown": f"This agent {role}.",
         "test_runs": [],
-        "escalations": escalations if role is Role.BLOCKED else [],
+        "escalations": escalations if role in _BLOCKED else [],
     }

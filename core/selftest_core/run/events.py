@@ -11,7 +11,8 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
     resumed                                         launching continues; its cause is accepted (no agent)
     slowed        reason                            launching is slow for this reason; empty: no longer (no agent)
     called        reason, says                      a notification; `says`: why it failed (no agent)
-    declined      wish, test, says                  a request that was refused, and why (no agent)
+    declined      wish, test, says, text            a request that was refused, and why; `text`: of an answer (no
+                                                    agent)
     error         step, test, says                  an unexpected error in our code during `step`; `test`: the test,
                                                     empty if it is of none (no agent)
     smoking       place, type, number, agent_id,    written before a smoke agent is made (no agent)
@@ -44,7 +45,13 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
                   gate                              end `red`, with this text and signature; `gate`: true where the
                                                     gate of the run's role judged, and not a test
     stopped       says                              the agent is stopped; `says`: why it could not be
-    retrying      reason, text                      this attempt is over, and another one follows
+    answered      id, text, continues               a person's answer. A running agent is sent it next; for an ended
+                                                    one this attempt is over, and the next one gets it: the same agent
+                                                    started again (`continues`), else a new one
+    told          id, says                          the running agent was sent the answer; `says`: why it did not
+                                                    arrive, or may not have
+    retrying      reason, text                      this attempt is over, and another one follows; `reason`: asked,
+                                                    launch, lost, or gone (the agent of an answer cannot go on)
 """
 
 from __future__ import annotations
@@ -81,6 +88,8 @@ class Event(StrEnum):
     VERIFIED = "verified"
     STOPPED = "stopped"
     RETRYING = "retrying"
+    ANSWERED = "answered"
+    TOLD = "told"
 
 
 class Phase(StrEnum):
@@ -122,5 +131,9 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.STOPPING, Event.VERIFIED): Phase.STOPPING,
     (Phase.ENDED, Event.VERIFIED): Phase.ENDED,
     (Phase.ENDED, Event.RETRYING): Phase.WAITING,
+    (Phase.ENDED, Event.ANSWERED): Phase.WAITING,
+    (Phase.WAITING, Event.ANSWERED): Phase.WAITING,
+    (Phase.WORKING, Event.ANSWERED): Phase.WORKING,
+    (Phase.WORKING, Event.TOLD): Phase.WORKING,
 }
 """The next phase by phase and event; other pairs change nothing."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
+from selftest_core.run.answer.answer import Answer
 from selftest_core.run.clock import Moment
 from selftest_core.run.events import NEXT, RUNNING, Event, Phase
 from selftest_core.run.outcome.claims import ClaimResult
@@ -40,7 +41,10 @@ _RUN_EVENTS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One agent of the run: one attempt at a test. `host_id` is empty until the agent is known to exist."""
+    """One agent of the run: one attempt at a test. `host_id` is empty until the agent is known to exist.
+
+    `answer`: what a person answered to the attempt before. `is_continued`: the agent of that attempt goes on.
+    """
 
     test: str
     """The planned agent's name: the key of the test in all attempts."""
@@ -50,6 +54,8 @@ class Member:
     name: str
     host_id: str = ""
     provider: str = ""
+    answer: Answer | None = None
+    is_continued: bool = False
 
     @property
     def address(self) -> str:
@@ -59,12 +65,18 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An attempt that was replaced by another. `reason`: `launch`, `lost` or `asked`; `text`: the reason in words."""
+    """An attempt that was replaced by another. `reason`: `launch`, `lost`, `asked`, `answered` or `gone`.
+
+    `text`: the reason in words, or the answer. `tip`: the last commit that came back. `usage`: None where the agent
+    went on: the next attempt's includes it (`is_continued`).
+    """
 
     reason: str
     text: str
     member: Member
     usage: Usage | None = None
+    tip: str = ""
+    is_continued: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +89,11 @@ class RunRow:
     `began`: when the agent's time started. `is_whole`: the outcome of the last failed fetch is complete.
     `attention`: why the agent needs the user, `asks`: the kind of that (`condition.Kind`); `limited`: the rate limit
     on its screen. `says`: why the agent could not be stopped. `setup`: seconds that the setup of its copy took.
-    `usage`: of this attempt only. `is_verifying`: its claim is being verified; `verified`: the verdict, empty without
-    one (`claims.ClaimResult`), and `verified_reason` why it did not pass. `gate`: the verdict of the role's gate in the
-    same words, empty for testers and before it.
+    `usage`: of its agent, in earlier attempts too where it went on. `is_verifying`: its claim is being verified;
+    `verified`: the verdict, empty without one (`claims.ClaimResult`), and `verified_reason` why it did not pass.
+    `gate`: the verdict of the role's gate in the same words, empty for testers and before it. `answer`: what a
+    person answered, for this attempt or the next one where it waits; `continues`: the agent that goes on then.
+    `telling`: an answer that is being sent to the running agent. `answered`: ids of the answers taken.
     """
 
     planned: PlannedTest
@@ -115,6 +129,10 @@ class RunRow:
     verified: str = ""
     verified_reason: str = ""
     gate: str = ""
+    answer: Answer | None = None
+    continues: Member | None = None
+    telling: Answer | None = None
+    answered: tuple[str, ...] = ()
     retries: tuple[Retry, ...] = ()
 
     @property
@@ -127,8 +145,11 @@ class RunRow:
         return sum(retry.reason == reason for retry in self.retries)
 
     def next_member(self) -> Member:
-        """Return the agent of the next attempt."""
-        return member_of(self.planned, self.attempt + 1)
+        """Return the agent of the next attempt: that of the last one where it goes on, else a new one."""
+        made = member_of(self.planned, self.attempt + 1)
+        if self.continues is not None:
+            return replace(self.continues, attempt=made.attempt, answer=self.answer, is_continued=True)
+        return replace(made, answer=self.answer)
 
 
 def member_of(planned: PlannedTest, attempt: int) -> Member:
@@ -245,7 +266,7 @@ def advance(run: Run, entries: Iterable[Entry]) -> Run:
         changed.phase = phase
         if event is Event.ENDED:
             draft.order = (*draft.order, name)
-        elif event is Event.RETRYING and name in draft.order:
+        elif changed.phase is Phase.WAITING and name in draft.order:
             draft.order = tuple(one for one in draft.order if one != name)
     if rows:
         # A proxy's copy is a dict; unpacking the proxy takes four times as long.
@@ -306,8 +327,14 @@ def _change_row(row: _Draft, event: Event, entry: Entry) -> None:
         case Event.LAUNCHING:
             member = member_of(row.planned, row.attempt + 1)
             agent_id, name = _text(fields, "agent_id") or member.agent_id, _text(fields, "name") or member.name
+            last, answer, usage = row.continues, row.answer, row.usage
             _clear(row, row.retries)
-            row.member = Member(member.test, member.node_id, member.attempt, agent_id, name)
+            row.answer = answer
+            if last is not None and last.agent_id == agent_id:
+                row.member = replace(last, attempt=member.attempt, answer=answer, is_continued=True)
+                row.usage = usage
+            else:
+                row.member = replace(member, agent_id=agent_id, name=name, answer=answer)
             row.attempt = member.attempt
             row.launching_at, row.began = entry.at, _moment(entry)
         case Event.MADE:
@@ -354,20 +381,49 @@ def _change_row(row: _Draft, event: Event, entry: Entry) -> None:
         case Event.STOPPED:
             row.says = _text(fields, "says")
         case Event.RETRYING:
-            retries = row.retries
-            if row.member is not None:
-                retries = (*retries, Retry(_text(fields, "reason"), _text(fields, "text"), row.member, row.usage))
-            attempt = row.attempt
-            _clear(row, retries)
-            row.attempt = attempt
+            reason, answer = _text(fields, "reason"), row.answer
+            _replace(row, reason, _text(fields, "text"))
+            # A person who wants it tried again wants it from the base.
+            row.answer = None if reason == "asked" else answer
+        case Event.ANSWERED:
+            _answer(row, _text(fields, "id"), _text(fields, "text"), goes_on=fields.get("continues") is True)
+        case Event.TOLD:
+            row.telling = None
         case _:
             pass
 
 
 def _clear(row: _Draft, retries: tuple[Retry, ...]) -> None:
-    """Forget the attempt, but not the retries."""
+    """Forget the attempt, but not the retries, nor which answers were taken."""
+    answered = row.answered
     vars(row).update(_NEW_ROW)
-    row.retries = retries
+    row.retries, row.answered = retries, answered
+
+
+def _replace(row: _Draft, reason: str, text: str, *, goes_on: bool = False) -> None:
+    """End the attempt, and wait for the next one."""
+    attempt, member, usage, retries = row.attempt, row.member, row.usage, row.retries
+    if member is not None:
+        # The meter counts an agent from its beginning, so the usage of one that goes on moves to its next attempt.
+        retries = (*retries, Retry(reason, text, member, None if goes_on else usage, row.tip, goes_on))
+    _clear(row, retries)
+    row.attempt = attempt
+    if goes_on:
+        row.continues, row.usage = member, usage
+
+
+def _answer(row: _Draft, key: str, text: str, *, goes_on: bool) -> None:
+    """Take an answer: for the running agent, for the next attempt, or in addition to one that waits for it."""
+    before, asked = row.answer, row.text or row.attention
+    row.answered = (*row.answered, key)
+    if row.phase is Phase.WORKING:
+        row.telling = Answer(key, text, asked)
+    elif row.phase is Phase.WAITING:
+        row.answer = Answer(key, text, asked) if before is None else replace(before, text=f"{before.text}\n\n{text}")
+    else:
+        start = (row.tip, row.attempt) if row.tip else (before.start, before.start_attempt) if before else ("", 0)
+        _replace(row, "answered", text, goes_on=goes_on)
+        row.answer = Answer(key, text, asked, *start)
 
 
 def _placed(row: _Draft, fields: Mapping[str, Any]) -> Member:

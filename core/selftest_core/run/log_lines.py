@@ -121,6 +121,15 @@ def _of_a_test(run: Run, event: Event, entry: Entry, row: RunRow) -> str:
             return f"{test} is rate limited: {_text(entry, 'reason')}"
         case Event.REMINDING:
             return f"{test} ended its turn without an outcome: reminded"
+        case Event.ANSWERED if row.telling is not None:
+            return f"{test} is being sent an answer: {_text(entry, 'text')}"
+        case Event.ANSWERED:
+            how = "its agent goes on" if row.continues is not None else "a new agent goes on"
+            return f"{test} was answered, {how}: {_text(entry, 'text')}"
+        case Event.TOLD if not _text(entry, "says"):
+            return f"{test} has the answer"
+        case Event.RETRYING if _text(entry, "reason") == "gone":
+            return f"{test}: its agent cannot go on, a new one gets the answer: {_text(entry, 'text')}"
         case Event.RETRYING:
             return f"{test} is retried ({_text(entry, 'reason')}): {_text(entry, 'text')}"
         case Event.ENDED:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _NOTHING: Mapping[str, Usage] = MappingProxyType({})
 _ROUNDING = 1e-9
+_NEVER_LAUNCHED = ("launch", "gone")
+"""Reasons of retries for which no agent worked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +111,14 @@ def _attempts(run: Run, live: Mapping[str, Usage]) -> Iterator[tuple[Usage | Non
         for retry in row.retries:
             if retry.usage is not None:
                 yield _priced(retry.usage, plan.usd_per_agent), False
-            elif retry.reason != "launch":
+            elif retry.reason not in _NEVER_LAUNCHED and not retry.is_continued:
                 yield estimate, False
         usage = row.usage
         if row.member is not None and row.end is None:
             usage = live.get(row.member.agent_id, usage)
         if row.launched_at is None and usage is None:
             continue
-        is_running = row.end is None and row.phase is not Phase.LAUNCHING
+        is_running = row.end is None and row.phase not in (Phase.LAUNCHING, Phase.WAITING)
         if usage is not None:
             yield _priced(usage, None if is_running else plan.usd_per_agent), is_running
         else:

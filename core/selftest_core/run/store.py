@@ -46,14 +46,21 @@ class RequestKind(StrEnum):
     STOP_ONE = "stop_one"
     SKIP = "skip"
     RETRY = "retry"
+    ANSWER = "answer"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One request. `test`: the planned agent name, empty for the whole run."""
+    """One request. `test`: the planned agent name, empty for the whole run.
+
+    Of an answer: its `text`; the `attempt` that asked, 0 for any; and an `id`, so that it is taken once.
+    """
 
     kind: RequestKind
     test: str = ""
+    text: str = ""
+    attempt: int = 0
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,8 @@ class RunFolder:
         folder.mkdir(exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=folder, suffix=".draft")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"kind": request.kind, "test": request.test}, file)
+            answer = {"text": request.text, "attempt": request.attempt, "id": request.id}
+            json.dump({"kind": request.kind, "test": request.test, **(answer if request.id else {})}, file)
         taken = {int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal()}
         number = max(taken, default=0) + 1
         while True:
@@ -153,13 +161,21 @@ class RunFolder:
         for path in sorted((self.path / "wishes").glob("*.json")):
             try:
                 said = json.loads(path.read_text(encoding="utf-8"))
-                found.append((path, RunRequest(RequestKind(said["kind"]), str(said["test"]))))
+                found.append((path, _request(said)))
             except OSError:
                 continue  # keep the request: reading may fail for too many open files
             except (ValueError, KeyError, TypeError):
                 with contextlib.suppress(OSError):
                     path.unlink()
         return tuple(found)
+
+
+def _request(said: Mapping[str, Any]) -> RunRequest:
+    """Read a request. Raises ValueError, KeyError, TypeError."""
+    kind, test = RequestKind(said["kind"]), str(said["test"])
+    if kind is not RequestKind.ANSWER:
+        return RunRequest(kind, test)
+    return RunRequest(kind, test, str(said["text"]), int(said["attempt"]), str(said["id"]))
 
 
 def folder_of(plan: RunPlan) -> RunFolder:

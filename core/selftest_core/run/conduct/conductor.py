@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import ToolError, ToolFailedError, describe_error, describe_unexpected
 from selftest_core.fleet.sources.reminders import note_reminder
 from selftest_core.journal import JournalError
+from selftest_core.run.answer.handling import tell
 from selftest_core.run.clock import WallClock, seconds_since
 from selftest_core.run.conduct.context import METERING, Context, Tasks, shorten
 from selftest_core.run.conduct.finisher import Finisher
@@ -211,6 +212,9 @@ class Conductor:
         unseen, lost_after = self._observer.unseen_seconds(member), self._observer.lost_after(member)
         if row.phase is Phase.LAUNCHING:
             self._launcher.check_launch(row, member, seen, lost_after, unseen)
+            return
+        if row.telling is not None:
+            tell(self._context, row, is_again=True)
             return
         elapsed = self._clock.elapsed()
         advice = advise(

@@ -43,14 +43,15 @@ class Finisher:
         self._gate = gate
         self._verifying: dict[tuple[str, int], asyncio.Task[ClaimVerdict]] = {}  # by test and attempt
         self._fetching = asyncio.Semaphore(context.policy.pulls_at_once)
-        self._misses_after_end: dict[str, int] = {}  # by agent id
+        self._misses_after_end: dict[tuple[str, int], int] = {}  # by agent id and attempt
 
     async def fetch(self, row: RunRow, member: Member, seen: Seen, advice: Advice) -> None:
         """Fetch what the agent left; end its test where the outcome is complete or nothing more can come."""
         context, policy = self._context, self._context.policy
         if row.phase is not Phase.PULLING or row.stamp != seen.outcome:
             row = context.note_row(Event.PULLING, row, stamp=seen.outcome)
-        misses = self._misses_after_end.get(member.agent_id, 0)
+        key = (member.agent_id, member.attempt)
+        misses = self._misses_after_end.get(key, 0)
         is_last = advice.end is not None and misses + 1 >= policy.last_looks
         async with self._fetching:
             fetched = await fetch(member, context.crew, context.folder, context.bundles, policy, is_last=is_last)
@@ -61,7 +62,7 @@ class Finisher:
         if advice.end is None:
             self._note_miss(row, fetched)
             return
-        self._misses_after_end[member.agent_id] = misses = misses + 1
+        self._misses_after_end[key] = misses = misses + 1
         is_exhausted = misses >= policy.failed_pulls
         if fetched.failure and is_exhausted:
             self.give_up(row, End.LOST, f"its results could not be fetched: {fetched.failure}", stage="pull")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import ToolError, ToolFailedError, describe_error, describe_unexpected
 from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
+from selftest_core.run.answer.answer import answer_line
 from selftest_core.run.clock import moment
 from selftest_core.run.conduct.context import shorten
 from selftest_core.run.conduct.throttle import Throttle
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _MOST_CREATES = 3
 _USAGE_STATUS = 2
 """mngr's exit status for wrong arguments: it made nothing, and would refuse them again."""
-_CREATING, _PROMPTING = "creating its agent", "sending its prompt"
+_CREATING, _PROMPTING, _CONTINUING = "creating its agent", "sending its prompt", "starting its agent again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,10 @@ class Launcher:
         try:
             member = row.next_member()
             row = context.note_row(Event.LAUNCHING, row, 1, agent_id=member.agent_id, name=member.name, **self._now())
-            context.tasks.start(self._create(row, member), _CREATING, row.name)
+            if member.is_continued:
+                context.tasks.start(self._continue(row, member), _CONTINUING, row.name)
+            else:
+                context.tasks.start(self._create(row, member), _CREATING, row.name)
         except Exception as error:
             if is_fatal(error):
                 raise
@@ -111,7 +115,9 @@ class Launcher:
 
     def check_launch(self, row: RunRow, member: Member, seen: Seen, lost_after: float, unseen: float) -> None:
         """Continue a launch that an earlier conductor began, or whose success is not known."""
-        if seen.life is Life.UNSEEN:
+        if member.is_continued:
+            self._check_continuing(row, member, seen, is_lost=unseen >= lost_after)
+        elif seen.life is Life.UNSEEN:
             if unseen >= lost_after:
                 failure = self._failures.get(member.agent_id)
                 self._fail(row, failure or _LaunchFailure(seen.detail or "it was not seen after its launch"))
@@ -125,6 +131,36 @@ class Launcher:
             self._end_without_agent(row, "it was stopped before its agent was created")
         else:
             self._context.tasks.start(self._create(row, member), _CREATING, row.name)
+
+    def _check_continuing(self, row: RunRow, member: Member, seen: Seen, *, is_lost: bool) -> None:
+        """Continue to start an agent again that is to get an answer. Its old session is no sign that it was started."""
+        if seen.life in (Life.ABSENT, Life.LOST) or (seen.life is Life.UNSEEN and is_lost):
+            self._give_to_another(row, seen.detail or "it is not there any more")
+        elif seen.life is Life.UNSEEN:
+            pass
+        elif row.prompts:
+            self._context.tasks.start(self._check_prompt(row, member, seen), _PROMPTING, row.name)
+        else:
+            self._context.tasks.start(self._continue(row, member), _CONTINUING, row.name)
+
+    async def _continue(self, row: RunRow, member: Member) -> None:
+        """Start an agent again and send it the answer; where that fails another agent gets it."""
+        context = self._context
+        try:
+            async with self._creating, asyncio.timeout(context.policy.create_deadline):
+                seen = await context.crew.restart(member)
+        except Exception as error:
+            refuse_own_disk(error, context.folder.path)
+            self._give_to_another(row, self._launch_failure(error).text)
+        else:
+            await self._note_made_and_prompt(row, member, seen, "")
+
+    def _give_to_another(self, row: RunRow, reason: str) -> None:
+        """Let a new agent take the place of one that cannot go on; it starts from that one's commits."""
+        if self._context.may_retry(row):
+            self._context.note_row(Event.RETRYING, row, reason="gone", text=shorten(reason))
+        else:
+            self._end_without_agent(row, "it was stopped before its agent got the answer")
 
     async def _create(self, row: RunRow, member: Member) -> None:
         """Make the agent. After a failure look whether it is there: mngr may have been almost done."""
@@ -178,7 +214,7 @@ class Launcher:
             row = context.note_row(Event.PROMPTING, row, says=shorten(error_text))
             try:
                 async with asyncio.timeout(policy.prompt_deadline):
-                    await context.crew.send(member, PROMPT_LINE)
+                    await context.crew.send(member, _first_line(member))
             except Exception as error:
                 is_sure = isinstance(error, ToolFailedError)
                 is_known = isinstance(error, ToolError | TimeoutError)
@@ -187,7 +223,7 @@ class Launcher:
             else:
                 self._note_launched(row, seen, adopted=False)
                 return
-            delivery = await self._context.check_delivery(member, PROMPT_LINE)
+            delivery = await self._context.check_delivery(member, _first_line(member))
             if delivery is Delivery.YES:
                 self._note_launched(row, seen, adopted=False)
                 return
@@ -207,7 +243,7 @@ class Launcher:
         """
         error_text = error_text or "the conductor ended while its prompt was being sent"
         member = _placed(member, seen)
-        match await self._context.check_delivery(member, PROMPT_LINE):
+        match await self._context.check_delivery(member, _first_line(member)):
             case Delivery.YES:
                 self._note_launched(row, seen, adopted=True)
             case Delivery.NO:
@@ -271,6 +307,11 @@ class Launcher:
     def _now(self) -> dict[str, Any]:
         now = moment(self._context.clock)
         return {"elapsed": now.elapsed, "boot": now.boot}
+
+
+def _first_line(member: Member) -> str:
+    """Return the message with which an attempt begins."""
+    return answer_line(member.attempt) if member.is_continued else PROMPT_LINE
 
 
 def _placed(member: Member, seen: Seen) -> Member:

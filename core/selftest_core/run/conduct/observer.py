@@ -81,10 +81,11 @@ class Observer:
         # A test that a task owns now (launch, fetch) needs a look that begins after the task.
         running = [row for row in rows if row.phase in RUNNING and row.name not in context.tasks.busy]
         wanted = [row.member for row in running if row.member is not None]
-        given_up = [retry.member for row in rows for retry in row.retries]
+        given_up = [retry.member for row in rows for retry in row.retries if not retry.is_continued]
         seen = await self._ask(wanted, given_up) if wanted else {}
         # A session may end after its program did: that is a crash, and nobody stopped the agent.
         self._exited.update(key for key, found in seen.items() if found.life is Life.EXITED)
+        self._exited.difference_update(key for key, found in seen.items() if found.life in _CAN_BE_LIMITED)
         seen = {
             key: replace(found, life=Life.EXITED) if found.life is Life.STOPPED and key in self._exited else found
             for key, found in seen.items()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import RunRow
 
 UNSURE = f"it may not have its prompt; if it waits, send it “{PROMPT_LINE}”"
+UNSURE_OF_ANSWER = "it may not have the answer; if it waits, send it again"
 TURN_ENDED = AFTER_REMINDER
 ASKS = "it asks something that only a person can answer"
 
@@ -161,7 +162,8 @@ def _attend(row: RunRow, seen: Seen, policy: Policy, reminded: float) -> Advice:
         case Life.ASKS:
             reason, kind = seen.detail or ASKS, seen.kind or Kind.QUESTION
         case _ if row.unsure:  # a reminder must not be its first message
-            reason, kind = UNSURE, Kind.TURN_ENDED
+            is_continued = row.member is not None and row.member.is_continued
+            reason, kind = UNSURE_OF_ANSWER if is_continued else UNSURE, Kind.TURN_ENDED
         case Life.TURN_ENDED if not row.is_reminded:
             return Advice(Action.REMIND)
         case Life.TURN_ENDED if reminded < policy.reminder_patience and not seen.needs_you:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, assert_never
 
 from selftest_core.errors import describe_unexpected
+from selftest_core.run.answer.handling import LATER, handle_answer
+from selftest_core.run.conduct.context import shorten
 from selftest_core.run.conduct.unexpected import is_fatal
 from selftest_core.run.events import RUNNING, Event, Phase
 from selftest_core.run.outcome.ends import End
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from selftest_core.run.conduct.context import Context
     from selftest_core.run.fold import RunRow
     from selftest_core.run.store import RunRequest
-
-_LATER = "later"
 
 
 def handle_requests(context: Context) -> None:
@@ -31,16 +31,17 @@ def handle_requests(context: Context) -> None:
             if is_fatal(error):
                 raise
             reason = describe_unexpected(error)
-        if reason == _LATER:
+        if reason == LATER:
             continue
         if reason:
-            context.note(Event.DECLINED, wish=str(request.kind), test=request.test[:200], says=reason)
+            text = {"text": shorten(request.text)} if request.kind is RequestKind.ANSWER else {}
+            context.note(Event.DECLINED, wish=str(request.kind), test=request.test[:200], says=reason, **text)
         with suppress(OSError):
             path.unlink()
 
 
 def _handle(context: Context, request: RunRequest) -> str:
-    """Handle one; return the reason why it is declined, `_LATER` where it must wait, empty if it is done."""
+    """Handle one; return the reason why it is declined, `LATER` where it must wait, empty if it is done."""
     run = context.run
     match request.kind:
         case RequestKind.PAUSE:
@@ -54,10 +55,12 @@ def _handle(context: Context, request: RunRequest) -> str:
         case RequestKind.STOP:
             if not run.is_halted:
                 context.note(Event.HALTED)
-        case RequestKind.STOP_ONE | RequestKind.SKIP | RequestKind.RETRY:
+        case RequestKind.STOP_ONE | RequestKind.SKIP | RequestKind.RETRY | RequestKind.ANSWER:
             row = run.rows.get(request.test)
             if row is None:
                 return "there is no such test in this run"
+            if request.kind is RequestKind.ANSWER:
+                return handle_answer(context, row, request)
             return _retry(context, row) if request.kind is RequestKind.RETRY else _stop_one(context, row)
         case _:
             assert_never(request.kind)
@@ -73,7 +76,7 @@ def _stop_one(context: Context, row: RunRow) -> str:
         return ""
     if row.phase is Phase.WAITING or row.phase in RUNNING:
         context.asked_to_stop.add(row.name)
-        return _LATER  # the request stays until the agent has stopped: this conductor may end before that
+        return LATER  # the request stays until the agent has stopped: this conductor may end before that
     if row.name in context.asked_to_stop:
         context.asked_to_stop.discard(row.name)
         return ""
@@ -82,7 +85,7 @@ def _stop_one(context: Context, row: RunRow) -> str:
 
 def _retry(context: Context, row: RunRow) -> str:
     if row.phase is Phase.STOPPING or (row.phase is Phase.ENDED and context.run.is_halted and not context.run.is_over):
-        return _LATER
+        return LATER
     if row.phase is not Phase.ENDED:
         return "it has not ended yet"
     if context.run.is_halted:

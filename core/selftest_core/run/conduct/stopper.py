@@ -37,7 +37,7 @@ class Stopper:
         self._clock = clock
         self._calls = Counter[str]()  # by host: calls that run
         self._stopping: set[str] = set()
-        self._tries: dict[str, int] = {}
+        self._tries: dict[tuple[str, int], int] = {}  # by agent id and attempt
         self._not_before: dict[str, float] = {}
         self._strays: set[str] = set()
 
@@ -77,7 +77,8 @@ class Stopper:
         settled: dict[str, str] = {}
         for row, member in zip(batch, members, strict=True):
             failure = answers.get(member.agent_id, "no answer about it")
-            tries = self._tries[member.agent_id] = self._tries.get(member.agent_id, 0) + 1
+            key = (member.agent_id, member.attempt)
+            tries = self._tries[key] = self._tries.get(key, 0) + 1
             # A lost host is asked only once: there is nothing left to stop.
             if failure and tries < (1 if row.end is End.LOST else self._policy.stop_tries):
                 self._not_before[row.name] = self._clock.elapsed() + self._policy.launch_pause * tries

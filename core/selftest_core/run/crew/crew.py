@@ -100,6 +100,13 @@ class Crew(Protocol):
         """Make the agent without a prompt. Raises ToolError; then only `look` tells whether it is there."""
         ...
 
+    async def restart(self, member: Member) -> Seen:
+        """Start the ended agent again, with its conversation, for `member.answer`, which is put into its copy.
+
+        Its old outcome and bundle are renamed away first. Can be repeated. Raises ToolError if it cannot go on.
+        """
+        ...
+
     async def look(self, members: Sequence[Member]) -> Mapping[str, Seen]:
         """Observe these agents; the answer has all of them, by agent id."""
         ...

@@ -6,12 +6,14 @@ path, and the prompt and a `.gitignore` are put there while it is made.
 
 from __future__ import annotations
 
+import base64
 import json
 import shlex
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import ToolOutputError
+from selftest_core.run.answer.answer import ANSWER_FILE, ANSWER_VARIABLE
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery
 from selftest_core.run.crew.recording import NOT_RECORDED
 from selftest_core.run.fetch.received_files import LARGEST_FILE
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 OUT = ".selftest/out"
 _UPLOADED = ".selftest/carried"
+_START = f"{_UPLOADED}/start.bundle"
+_GIT = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
 _SYSTEM_FOLDERS = (
     "/bin/", "/sbin/", "/usr/", "/lib/", "/lib64/", "/opt/", "/etc/", "/nix/", "/dev/", "/proc/", "/run/",
 )  # fmt: skip
@@ -45,11 +49,13 @@ def create_arguments(
     uploads: Sequence[str] = (),
     recording: Provision = NOT_RECORDED,
     task: Path | None = None,
+    start: Path | None = None,
 ) -> list[str]:
     """Build `mngr create`, to be run in the private clone. `folder`: the agent's work dir. `prompt`: a local file.
 
     `withheld`: variables to set to empty. `uploads`: local files of the agent's command. `recording`: how it is
-    recorded on its host. `task`: a local folder with the files of its task.
+    recorded on its host. `task`: a local folder with the files of its task. `start`: a local bundle with the commits
+    that it starts from, those of its answer.
     """
     variables = {
         "SELFTEST_RUN": plan.run,
@@ -61,6 +67,8 @@ def create_arguments(
     }
     made = shlex.quote(str(folder / ".selftest"))
     prepare = f"mkdir -p {made}/out && printf '*\\n' > {made}/.gitignore"
+    if member.answer is not None:
+        variables[ANSWER_VARIABLE] = member.answer.text
     uploaded = upload_paths(uploads, folder / _UPLOADED)
     if uploaded:
         prepare += f" && chmod 700 {shlex.join(map(str, uploaded.values()))}"
@@ -76,6 +84,9 @@ def create_arguments(
     if task is not None:
         for given in sorted(one for one in task.rglob("*") if one.is_file()):
             arguments += ["--upload-file", f"{given}:{folder / TASK_FOLDER / given.relative_to(task)}"]
+    if start is not None and member.answer is not None:
+        arguments += ["--upload-file", f"{start}:{folder / _START}"]
+        arguments += ["--extra-provision-command", start_script(folder, member.answer.start)]
     if plan.setup_command:
         arguments += ["--extra-provision-command", setup_script(plan.setup_command, folder)]
     for file, there in uploaded.items():
@@ -141,13 +152,38 @@ def rsync_limits() -> tuple[str, ...]:
 
 def bundle_script(base: str) -> str:
     """Build a script that bundles the commits of HEAD over the base, if there are any and the agent wrote none."""
-    draft, bundle = f"{OUT}/.{BUNDLE}.draft", f"{OUT}/{BUNDLE}"
-    git = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false"
+    draft, bundle, git = f"{OUT}/.{BUNDLE}.draft", f"{OUT}/{BUNDLE}", _GIT
     return (
         f"mkdir -p {OUT}; test -s {bundle} || {{ "
         f'n=$({git} rev-list --count {base}..HEAD) && {{ test "$n" = 0 || '
         f"{{ {git} bundle create -q {draft} {base}..HEAD && mv -f {draft} {bundle}; }}; }}; }}"
     )
+
+
+def start_script(folder: PurePosixPath, start: str) -> str:
+    """Build a script that moves the branch of a new copy to a commit of the uploaded bundle."""
+    bundle = shlex.quote(str(folder / _START))
+    return (
+        f"cd {shlex.quote(str(folder))} && {_GIT} bundle unbundle {bundle} >/dev/null && "
+        f"{_GIT} reset --hard -q {start} && rm -f {bundle}"
+    )
+
+
+def answer_script(attempt: int, page: str) -> str:
+    """Build a script that renames the results of the attempt before `attempt` away and writes the answer's page.
+
+    A link in the way is removed, not followed. Repeated, it does nothing to results that are away already.
+    """
+    draft = f"{ANSWER_FILE}.draft"
+    steps = [f"mkdir -p {OUT}", f"rm -rf {draft} {ANSWER_FILE}"]
+    for name in (OUTCOME, BUNDLE):
+        away = f".selftest/attempt-{attempt - 1}-{name}"
+        steps.append(
+            f"{{ test ! -e {OUT}/{name} && test ! -L {OUT}/{name} || {{ rm -rf {away}; mv {OUT}/{name} {away}; }}; }}"
+        )
+    letters = base64.b64encode(page.encode()).decode()
+    steps.append(f"printf %s {letters} | base64 -d > {draft} && mv {draft} {ANSWER_FILE}")
+    return " && ".join(steps)
 
 
 def stamp_script() -> str:

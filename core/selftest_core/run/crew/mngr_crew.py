@@ -22,6 +22,7 @@ from selftest_core.agents import LOCAL_PROVIDER, AgentKey, State
 from selftest_core.errors import ToolError, ToolFailedError
 from selftest_core.fleet.clusters import limit_line
 from selftest_core.fleet.sources.mngr_list import list_agents
+from selftest_core.run.answer.answer import answer_page
 from selftest_core.run.crew.crew import BUNDLE, OUTCOME, Delivery, DoubtfulMessageError, LaunchError, Life, Seen
 from selftest_core.run.crew.delivery import find_message, may_have_arrived
 from selftest_core.run.crew.env_filter import inherited_from, withheld
@@ -37,6 +38,7 @@ from selftest_core.run.crew.local_agents import (
 )
 from selftest_core.run.crew.mngr_commands import (
     OUT,
+    answer_script,
     create_arguments,
     delivery_script,
     exec_arguments,
@@ -49,7 +51,7 @@ from selftest_core.run.crew.mngr_commands import (
     stamp_script,
 )
 from selftest_core.run.crew.recording import NOT_RECORDED
-from selftest_core.run.fetch.copying import pull_local, pull_remote, stop_local
+from selftest_core.run.fetch.copying import pull_local, pull_remote, put_answer, stop_local
 from selftest_core.run.fetch.mngr_conversations import MngrConversations
 from selftest_core.run.fold import Member
 from selftest_core.run.plan.copy_setup import raise_failed_setup, seconds_of
@@ -112,6 +114,7 @@ class MngrCrew:
         self._creating_seen_at = 0.0
         self._absent_in: dict[str, float] = {}  # by agent id: the time of the first listing without it
         self._begun: set[str] = set()  # agents whose program was seen, or whose end is certain
+        self._restarted_at: dict[str, float] = {}
         self._naming = asyncio.Lock()
 
     async def create(self, member: Member) -> Seen:
@@ -134,7 +137,17 @@ class MngrCrew:
         if self._recorder is not None and place != LOCAL_PROVIDER:
             recording = self._recorder.provision(member, folder)
         arguments = create_arguments(
-            self._plan, member, place, folder, prompt, project, cleared, uploads, recording, task
+            self._plan,
+            member,
+            place,
+            folder,
+            prompt,
+            project,
+            cleared,
+            uploads,
+            recording,
+            task,
+            self._start_of(member),
         )
         done = await self._mngr.call(arguments, timeout=_CREATE)
         if not done.ok:
@@ -147,6 +160,37 @@ class MngrCrew:
             Life.WORKING, host_id=parse_created(done.stdout), provider=provider_of(place), setup=seconds_of(done)
         )
 
+    async def restart(self, member: Member) -> Seen:
+        """Start it again by mngr, after its results were renamed away."""
+        if member.answer is None:
+            raise LaunchError("there is no answer for it")
+        listed = await list_agents(self._mngr, member.provider, _CREATE)
+        agent = find(by_id(listed), member)
+        if agent is None or (not agent.host.is_local and agent.host.state in _GONE_HOST):
+            why = "it is not there any more" if agent is None else f"its host is {agent.host.state}"
+            raise LaunchError("the agent cannot go on", why)
+        page = answer_page(member.answer, is_continued=True)
+        local = Path(work_dir(LOCAL_PROVIDER, member, self._host_dir)) if agent.host.is_local else None
+        await put_answer(self._mngr, replace(member, name=agent.name), local, answer_script(member.attempt, page))
+        target = replace(_target(member), name=agent.name, state=agent.state)
+        (result,) = await steer(self._mngr, Act.START, (target,), timeout=_CREATE)
+        # All that is known of it is from before.
+        self._listings.doubt(agent.id)
+        self._restarted_at[agent.id] = self._clock.elapsed()
+        self._waiting_since.pop(agent.id, None)
+        if not result.ok:
+            raise LaunchError("the agent cannot go on", result.text, result.hint)
+        return Seen(Life.WORKING, host_id=member.host_id, provider=member.provider)
+
+    def _start_of(self, member: Member) -> Path | None:
+        """Return the bundle with the commits that a new agent starts from. Raises LaunchError if it is gone."""
+        if member.answer is None or not member.answer.start:
+            return None
+        bundle = self._folder.attempt(replace(member, attempt=member.answer.start_attempt)) / BUNDLE
+        if not bundle.is_file():
+            raise LaunchError("the commits that it should start from are gone", str(bundle))
+        return bundle
+
     async def _ensure_host_id(self) -> None:
         """Have mngr give this machine its host id, once: the first creates, made at once, would each report another."""
         async with self._naming:
@@ -156,7 +200,10 @@ class MngrCrew:
     def _prompt_of(self, member: Member) -> str:
         if not member.node_id:
             return render_smoke_prompt(member.agent_id)
-        return render_prompt(self._plan, self._tests[member.test], self._clock.now())
+        prompt = render_prompt(self._plan, self._tests[member.test], self._clock.now())
+        if member.answer is None:
+            return prompt
+        return f"{prompt.rstrip()}\n\n{answer_page(member.answer, is_continued=False)}"
 
     def _task_files(self, member: Member) -> Path | None:
         """Write the files of the agent's task into the run's folder, and return their folder; None without any."""
@@ -320,6 +367,10 @@ class MngrCrew:
         mngr makes its files, then its session, then types its command, which the shell reads when it is ready. How long
         that takes depends on the machine, so the time counts from when no `mngr create` of the agent runs.
         """
+        restarted_at = self._restarted_at.get(agent.id)
+        if restarted_at is not None and agent.state in (State.DONE, State.STOPPED):
+            # The listing may be from before, or from between its new session and its program.
+            return self._listings.begun(agent.host.provider) < restarted_at + _SETTLING
         if agent.id in self._begun or agent.state is State.UNKNOWN or agent.host.state in _GONE_HOST:
             return False
         is_old = agent.created_at is None or listed.at - agent.created_at > 2.0 * _CREATE

@@ -2,7 +2,8 @@
 
 A quarantine repository borrows the user's objects, and the bundle is unpacked there first. Only when its tip is a
 commit that descends from the base, it is unpacked into the user's object store and named
-`refs/selftest/<run>/agents/<agent>`; refs in the bundle and the agent's branch name are ignored. A fetch would need
+`refs/selftest/<run>/agents/<agent>`; refs in the bundle and the agent's branch name are ignored. The branch of an
+earlier attempt is kept under `refs/selftest/<run>/earlier/<agent>/`, unless the new one contains it. A fetch would need
 git's file protocol, which stays forbidden, so `git bundle unbundle` is used.
 """
 
@@ -84,7 +85,11 @@ def take(plan: RunPlan, bundle: Path, test: str, environ: Mapping[str, str]) -> 
         if taken.commits:
             own = Git(place.git_dir, environ)
             _must(own.run("bundle", "unbundle", str(bundle), timeout=_TIMEOUT))
-            own.ask("update-ref", "--no-deref", agent_ref(plan.run, test), taken.tip)
+            ref = agent_ref(plan.run, test)
+            before = own.refs(ref).get(ref)
+            if before not in (None, taken.tip) and not own.run("merge-base", "--is-ancestor", before, taken.tip).ok:
+                own.ask("update-ref", "--no-deref", f"refs/selftest/{plan.run}/earlier/{test}/{before}", before)
+            own.ask("update-ref", "--no-deref", ref, taken.tip)
         return taken
     finally:
         shutil.rmtree(quarantine, ignore_errors=True)

@@ -47,13 +47,7 @@ async def pull_local(mngr: Mngr, work_dir: Path, staging: Path, *, bundle_base: 
 
     Raises ToolError, and ValueError if the out folder is no plain folder.
     """
-    for folder in (work_dir, work_dir / ".selftest", work_dir / OUT):
-        try:
-            is_folder = stat.S_ISDIR(folder.lstat().st_mode)
-        except OSError as error:
-            raise ToolFailedError("what the agent left could not be copied", str(error)) from error
-        if not is_folder:
-            raise ValueError(f"{folder} is no plain folder")
+    _refuse_odd_folders(work_dir, "what the agent left could not be copied")
     if bundle_base:
         script = ("/bin/sh", "-c", bundle_script(bundle_base))
         done = await run_async(script, timeout=_EXEC, cwd=work_dir, env=environment(mngr.environ))
@@ -63,6 +57,31 @@ async def pull_local(mngr: Mngr, work_dir: Path, staging: Path, *, bundle_base: 
     done = await run_async(copy, timeout=_RSYNC, cwd=Path("/"), env=mngr.environ)
     if not done.ok and done.exit_status not in _PARTIAL_STATUS:
         raise _not_copied(done)
+
+
+def _refuse_odd_folders(work_dir: Path, title: str) -> None:
+    """Raise ToolFailedError if the agent's folders are not there, ValueError if one is a link or a file."""
+    for folder in (work_dir, work_dir / ".selftest", work_dir / OUT):
+        try:
+            is_folder = stat.S_ISDIR(folder.lstat().st_mode)
+        except OSError as error:
+            raise ToolFailedError(title, str(error)) from error
+        if not is_folder:
+            raise ValueError(f"{folder} is no plain folder")
+
+
+async def put_answer(mngr: Mngr, member: Member, work_dir: Path | None, script: str) -> None:
+    """Run `answer_script` in the agent's copy: at `work_dir` on this machine, else by mngr. Raises as `pull_local`."""
+    title = "the answer could not be put into its copy"
+    if work_dir is not None:
+        _refuse_odd_folders(work_dir, title)
+        done = await run_async(("/bin/sh", "-c", script), timeout=_EXEC, cwd=work_dir, env=environment(mngr.environ))
+        ok, output = done.ok, done.stderr_end or done.stdout
+    else:
+        done = await mngr.call(exec_arguments((member,), script, _EXEC - 10.0), timeout=_EXEC)
+        ok, output = next(iter(parse_exec(done.stdout).values()), (False, done.stderr_end))
+    if not ok:
+        raise ToolFailedError(title, output, argv=done.argv, exit_status=done.exit_status, stderr=done.stderr)
 
 
 async def pull_remote(mngr: Mngr, member: Member, staging: Path, *, bundle_base: str = "") -> None:
