@@ -38,6 +38,26 @@ async def test_it_shows_the_recording_at_the_moment_that_was_asked_for(tmp_path:
         assert bar.rstrip().endswith(" 3:20")
 
 
+async def test_it_opens_at_its_first_words_and_home_goes_before_them(tmp_path: Path) -> None:
+    path = tmp_path / "late.cast"
+    with CastWriter(path, Header(3, 40, 8)) as writer:
+        for moment, text in ((0.0, "\x1b[2J"), (1.0, "\x1b[H"), (4.0, "$ pytest"), (9.0, "\r\nbye")):
+            writer.text(moment, text)
+        writer.exit(10.0, 0)
+    async with replayed(path, tmp_path) as one:
+        await one.until(lambda: one.player.time == 4.0, "the first words")
+        assert one.lines[0] == "$ pytest"
+        await one.press("home")
+        assert (one.player.time, one.lines[0]) == (0.0, "")
+
+
+async def test_one_refusal_is_shown_once_while_it_is_on_the_screen(tmp_path: Path) -> None:
+    async with replayed(write_story(tmp_path / "a.cast"), tmp_path) as one:
+        await one.press("L", "L", "L")
+        assert len(one.app._notifications) == 1
+        assert one.toasts.count("This recording is finished") == 3, "the page of problems keeps each"
+
+
 async def test_a_click_plays_the_wheel_winds_and_the_bar_is_clicked_and_dragged(tmp_path: Path) -> None:
     async with replayed(write_story(tmp_path / "a.cast"), tmp_path) as one:
         room = one.bar.room

@@ -40,6 +40,8 @@ FRAMES = 30
 _POLL = 0.1
 _LIVE_FOR = 20.0
 """Seconds after its last growth for which a recording counts as live."""
+_FIRST_EVENTS = 200
+"""Events among which the first text of a recording is looked for: more would delay its first frame."""
 
 
 class Player(Vertical):
@@ -111,7 +113,7 @@ class Player(Vertical):
         follows: bool = False,
         is_ended: bool = False,
     ) -> None:
-        """Show a recording at `at` seconds, None for its beginning.
+        """Show a recording at `at` seconds, None for the beginning of what it shows.
 
         `marker`: at the last marker that begins with one of these words, else at its end. `follows`: at its end, and
         stay there while it grows. `is_ended`: nothing is added to it, whatever its file says.
@@ -157,7 +159,7 @@ class Player(Vertical):
             self._show(timeline.duration)
             self._go_to_marker(timeline)
         else:
-            self.seek(self._at or 0.0)
+            self.seek(_first_words(timeline) if self._at is None else self._at)
 
     def _go_to_marker(self, timeline: Timeline) -> None:
         """Go to the wanted marker, once all markers are known."""
@@ -396,3 +398,18 @@ class Player(Vertical):
         """Seek to the place on the bar that was clicked."""
         event.stop()
         self.seek_share(event.share)
+
+
+def _first_words(timeline: Timeline) -> float:
+    """Return the time at which the screen shows its first text, 0.0 where that is not among the first events."""
+    timeline.seek(0.0)
+    time = 0.0
+    for _ in range(_FIRST_EVENTS):
+        if any(line.strip() for line in timeline.lines()):
+            return time
+        following = timeline.next_event()
+        if following is None:
+            break
+        time = following
+        timeline.seek(time)
+    return 0.0

@@ -6,6 +6,7 @@ A subclass returns the `situation` that keys are checked against, and has one me
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -46,6 +47,7 @@ class KeyedScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.said: deque[Toast] = deque(maxlen=KEPT_TOASTS)
+        self._shown_until: dict[Toast, float] = {}
         self._was_shown = False
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
@@ -115,8 +117,13 @@ class KeyedScreen(Screen[None]):
         self.toast(problems.act_failed(error))
 
     def toast(self, toast: Toast) -> None:
-        """Show a toast, and keep it for the page of problems."""
+        """Show a toast, unless the same one is still shown, and keep it for the page of problems."""
         self.said.append(toast)
+        now = time.monotonic()
+        self._shown_until = {one: until for one, until in self._shown_until.items() if until > now}
+        if toast in self._shown_until:
+            return
+        self._shown_until[toast] = now + toast.seconds
         self.notify(toast.text, title=toast.title, severity=toast.severity, timeout=toast.seconds, markup=False)
 
     # keys
