@@ -46,8 +46,9 @@ class FileStatus(StrEnum):
 class FileDiff:
     """One file of a diff. `path` and `old_path` (None unless it was renamed or copied) are safe to show.
 
-    Modes are git's (`100644`), None if the file does not exist; sizes are bytes, None for a file with lines (neither
-    `is_binary` nor `is_too_big`). `left_out`: lines of both sides beyond `MOST_LINES` of the commit.
+    `name`: the path as git has it, not safe to show. Modes are git's (`100644`), None if the file does not exist; sizes
+    are bytes, None for a file with lines (neither `is_binary` nor `is_too_big`). `left_out`: lines of both sides beyond
+    `MOST_LINES` of the commit.
     """
 
     path: str
@@ -61,6 +62,7 @@ class FileDiff:
     old_size: int | None = None
     new_size: int | None = None
     left_out: int = 0
+    name: str = ""
 
     @property
     def added(self) -> int:
@@ -83,15 +85,16 @@ def read_diff(store: ObjectStore, oid: str) -> tuple[FileDiff, ...]:
     return compare_trees(store, before, commit.tree)
 
 
-def compare_trees(store: ObjectStore, before: str, after: str) -> tuple[FileDiff, ...]:
-    """Read the diff of two trees, in git's order of paths."""
+def compare_trees(store: ObjectStore, before: str, after: str, *, is_plain: bool = False) -> tuple[FileDiff, ...]:
+    """Read the diff of two trees, in git's order of paths. `is_plain`: a renamed file is a deleted and an added one."""
     if not (is_oid(before) and is_oid(after)):
         raise ValueError("only full object ids may reach git")
-    raw = store.git.ask("diff-tree", *OPTIONS, "--raw", "-z", before, after)
+    options = (*OPTIONS, "--no-renames") if is_plain else OPTIONS
+    raw = store.git.ask("diff-tree", *options, "--raw", "-z", before, after)
     settings = ("-c", f"core.bigFileThreshold={BIGGEST}", "-c", "diff.context=3")
 
     def patch() -> str:
-        return store.git.ask(*settings, "diff-tree", *OPTIONS, "-p", before, after, limit=MOST)
+        return store.git.ask(*settings, "diff-tree", *options, "-p", before, after, limit=MOST)
 
     def sizes(oids: list[str]) -> dict[str, int]:
         out = store.git.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", text="\n".join(oids) + "\n")
@@ -190,4 +193,5 @@ def _file(part: _Part, sizes: dict[str, int]) -> FileDiff:
         old_size=old_size,
         new_size=new_size,
         left_out=part.left_out,
+        name=entry.path,
     )

@@ -9,7 +9,10 @@ Pure: text in, values out; no colours, columns or files.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import Counter
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import zip_longest
@@ -34,6 +37,8 @@ _UNSAFE = re.compile(
     "\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 _TAB = 4
+_ID = 12
+"""Digits of the id of a hunk."""
 
 
 class LineKind(StrEnum):
@@ -71,7 +76,11 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Consecutive lines. `heading`: the function or class that git found above them, safe to show."""
+    """Consecutive lines. `heading`: the function or class that git found above them, safe to show.
+
+    `id`: the first digits of the SHA-1 of its removed and added lines, each with its sign and its line break; of equal
+    hunks of one file, the second has "-2" at the end, and so on. It does not depend on the place of the hunk.
+    """
 
     old_start: int
     old_count: int
@@ -79,6 +88,7 @@ class Hunk:
     new_count: int
     heading: str
     lines: tuple[DiffLine, ...]
+    id: str = ""
 
     def rows(self) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
         """Yield its lines side by side: before and after, None if one side has nothing."""
@@ -168,6 +178,7 @@ class Patch:
             return None
         self._at += 1
         hunks: list[Hunk] = []
+        ids: Counter[str] = Counter()
         is_text, left_out = True, 0
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -180,7 +191,9 @@ class Patch:
                 hunk, missing = self._hunk(head)
                 left_out += missing
                 if hunk.lines:
-                    hunks.append(hunk)
+                    ids[hunk.id] += 1
+                    again = ids[hunk.id]
+                    hunks.append(hunk if again == 1 else replace(hunk, id=f"{hunk.id}-{again}"))
         return Section(tuple(hunks), is_text, left_out)
 
     def _hunk(self, head: re.Match[str]) -> tuple[Hunk, int]:
@@ -206,7 +219,23 @@ class Patch:
             else:
                 left_out += 1
         kept = tuple(_numbered(lines[start:end], counts[0], counts[2]))
-        return Hunk(*counts, shown(head[5]), kept), left_out
+        return Hunk(*counts, shown(head[5]), kept, _hunk_id(lines[start:end])), left_out
+
+
+def _hunk_id(lines: list[str]) -> str:
+    changed: list[str] = []
+    is_changed = False
+    for line in lines:
+        if line.startswith(("+", "-")):
+            changed.append(f"{line}\n")
+            is_changed = True
+        elif line.startswith("\\"):
+            if is_changed:
+                changed[-1] = changed[-1][:-1]
+        else:
+            is_changed = False
+    body = "".join(changed).encode("utf-8", "surrogateescape")
+    return hashlib.sha1(body, usedforsecurity=False).hexdigest()[:_ID]
 
 
 def _numbered(lines: list[str], old: int, new: int) -> Iterator[DiffLine]:

@@ -17,9 +17,28 @@ from selftest_core.errors import RefusedError
 from selftest_core.frozen import dataclass
 from selftest_core.git.diffs import compare_trees, read_diff
 from selftest_core.git.patches import LineKind
-from selftest_core.review.candidate_branch import Decision, Line, Status, build_line, store_line
+from selftest_core.review.candidate_branch import (
+    Decision,
+    Entry,
+    Line,
+    Squash,
+    Status,
+    build_line,
+    items_of,
+    store_line,
+)
 from selftest_core.review.changes.provenance import with_trailers
-from selftest_core.review.decisions import Decisions, Rule, decide, in_order, is_guarded, rule_of
+from selftest_core.review.decisions import (
+    Decisions,
+    Rule,
+    decide,
+    in_order,
+    is_guarded,
+    messages_of,
+    rule_of,
+    shape,
+    squashed_in,
+)
 from selftest_core.review.dependencies import Dependents, find_dependents
 from selftest_core.review.publishing import check_by_rebuilding, publish
 from selftest_core.review.resolutions import answers_of
@@ -33,6 +52,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.plan import Plan
     from selftest_core.review.changes.provenance import Provenance
+    from selftest_core.review.changes.ranking import Ranked
     from selftest_core.review.engine import Engine
     from selftest_core.review.resolutions import Answers
 
@@ -41,7 +61,10 @@ _MOST_LINES = 64
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """A plan with its decisions applied: `line` has everything that is not reverted."""
+    """A plan with its decisions applied: `line` has everything that is not reverted.
+
+    `ranked`: the changes of the plan as they are split and reworded.
+    """
 
     plan: Plan
     decisions: Decisions
@@ -49,6 +72,7 @@ class Reviewed:
     order: tuple[Change, ...]
     line: Line
     dependents: Dependents
+    ranked: tuple[Ranked, ...]
 
     @property
     def open(self) -> tuple[Change, ...]:
@@ -91,16 +115,19 @@ def apply_decisions(
     Not `stored`: only ids are computed. `should_stop` ends the search for dependents early; what was found is kept, and
     the next call goes on from there.
     """
-    decided = decide(plan.changes, decisions)
-    order = in_order(plan.changes, decisions)
-    joint, single = _split(plan, order)
+    ranked = shape(engine.shapes, plan.ranked, decisions)
+    changes = [one.change for one in ranked]
+    decided = decide(changes, decisions)
+    order = in_order(changes, decisions)
+    entries = _entries(plan, order, decisions)
     answers = answers_of(decisions.resolutions.values())
-    line = _build_line(engine, plan, joint, single, decided, answers, stored=stored)
+    line = _build_line(engine, plan, entries, decided, answers, stored=stored)
     paths = {change.oid: change.paths for change in order}
-    items = [change.item for change in (*joint, *single)]
+    by_oid = {change.oid: change for change in order}
+    items = items_of(entries)
     base_tree = engine.store.tree_of(plan.base)
     dependents = find_dependents(engine, base_tree, items, decided, paths, answers=answers, should_stop=should_stop)
-    return Reviewed(plan, decisions, decided, (*joint, *single), line, dependents)
+    return Reviewed(plan, decisions, decided, tuple(by_oid[item.oid] for item in items), line, dependents, ranked)
 
 
 def publish_review(
@@ -122,10 +149,8 @@ def publish_review(
     why_not = publish_disabled_reason(reviewed, line)
     if why_not:
         raise RefusedError("There is nothing to publish", why_not)
-    joint, single = _split(plan, reviewed.order)
-    items, joint_items = [change.item for change in single], [change.item for change in joint]
     answers = answers_of(reviewed.decisions.resolutions.values())
-    check_by_rebuilding(line, folder, user.git_dir, environ, items, only_kept(reviewed), joint_items, answers)
+    check_by_rebuilding(line, folder, user.git_dir, environ, line.entries, only_kept(reviewed), answers)
     if provenance is not None:
         store_line(engine, line, engine.store.tree_of(line.base))
         line = with_trailers(engine.store, line, reviewed.order, provenance)
@@ -134,10 +159,8 @@ def publish_review(
 
 def build_kept_line(engine: Engine, reviewed: Reviewed, *, stored: bool = False) -> Line:
     """Build the branch of what is kept, which would be published."""
-    plan = reviewed.plan
-    joint, single = _split(plan, reviewed.order)
     answers = answers_of(reviewed.decisions.resolutions.values())
-    return _build_line(engine, plan, joint, single, only_kept(reviewed), answers, stored=stored)
+    return _build_line(engine, reviewed.plan, reviewed.line.entries, only_kept(reviewed), answers, stored=stored)
 
 
 def only_what_is_kept(engine: Engine, reviewed: Reviewed) -> Reviewed:
@@ -203,9 +226,9 @@ def read_joint_diff(engine: Engine, reviewed: Reviewed) -> tuple[FileDiff, ...]:
     if not reviewed.line.joint_commit:
         return ()
     plan = reviewed.plan
-    joint, _ = _split(plan, reviewed.order)
+    joint = [one for one in reviewed.line.entries if isinstance(one, Squash) and one.is_joint]
     answers = answers_of(reviewed.decisions.resolutions.values())
-    line = _build_line(engine, plan, joint, (), reviewed.decided, answers, stored=True)
+    line = _build_line(engine, plan, joint, reviewed.decided, answers, stored=True)
     return compare_trees(engine.store, engine.store.tree_of(plan.base), line.tree)
 
 
@@ -230,10 +253,10 @@ def read_change_diff(engine: Engine, reviewed: Reviewed, oid: str) -> ChangeDiff
     plan = reviewed.plan
     base_tree = store.tree_of(plan.base)
     answers = answers_of(reviewed.decisions.resolutions.values())
-    items = [change.item for change in reviewed.order]
+    items = tuple(change.item for change in reviewed.order)
     place = next(number for number, item in enumerate(items) if item.oid == oid)
     before, after = (
-        build_line(engine, plan.base, base_tree, (), reviewed.decided, joint=items[:count], answers=answers).tree
+        build_line(engine, plan.base, base_tree, [Squash(items[:count])], reviewed.decided, answers=answers).tree
         for count in (place, place + 1)
     )
     applied = compare_trees(store, before, after)
@@ -274,21 +297,19 @@ def _changed_lines(files: Sequence[FileDiff]) -> list[tuple[object, ...]]:
 def _build_line(
     engine: Engine,
     plan: Plan,
-    joint: Sequence[Change],
-    single: Sequence[Change],
+    entries: Sequence[Entry],
     decided: Mapping[str, Decision],
     answers: Answers,
     *,
     stored: bool,
 ) -> Line:
     """Build a line, or return the same one from before: keeping an undecided change, or undo, changes no line."""
-    items, joint_items = [change.item for change in single], [change.item for change in joint]
     reverted = frozenset(oid for oid, decision in decided.items() if decision is Decision.REVERT)
-    key = (plan.base, tuple(items), tuple(joint_items), reverted, frozenset(answers.values()))
+    key = (plan.base, tuple(entries), reverted, frozenset(answers.values()))
     if not stored and key in engine.lines:
         return engine.lines[key]
     base_tree = engine.store.tree_of(plan.base)
-    line = build_line(engine, plan.base, base_tree, items, decided, joint=joint_items, answers=answers, stored=stored)
+    line = build_line(engine, plan.base, base_tree, entries, decided, answers=answers, stored=stored)
     if not stored:
         if len(engine.lines) >= _MOST_LINES:
             del engine.lines[next(iter(engine.lines))]
@@ -296,9 +317,27 @@ def _build_line(
     return line
 
 
-def _split(plan: Plan, order: Sequence[Change]) -> tuple[list[Change], list[Change]]:
-    """Split the changes into those that share a commit and those with their own, which a linear review gives to all."""
-    if plan.is_linear:
-        return [], list(order)
-    joint = [change for change in order if not change.kind.is_implementation]
-    return joint, [change for change in order if change.kind.is_implementation]
+def _entries(plan: Plan, order: Sequence[Change], decisions: Decisions) -> list[Entry]:
+    """Arrange the changes in what becomes one commit each.
+
+    Tests, docs and build files share the first one, unless the review is linear. Squashed changes stand at the place of
+    the first of them.
+    """
+    groups = squashed_in(order, decisions)
+    squashed = {change.oid for group in groups for change in group}
+    texts = messages_of(order, decisions)
+    joint = tuple(
+        change.item
+        for change in order
+        if not plan.is_linear and not change.kind.is_implementation and change.oid not in squashed
+    )
+    is_joint = {item.oid for item in joint}
+    group_of = {group[0].oid: group for group in groups}
+    entries: list[Entry] = [Squash(joint, is_joint=True)] if joint else []
+    for change in order:
+        if change.oid in group_of:
+            members = tuple(one.item for one in group_of[change.oid])
+            entries.append(Squash(members, text=texts.get(change.oid)))
+        elif change.oid not in squashed and change.oid not in is_joint:
+            entries.append(change.item)
+    return entries

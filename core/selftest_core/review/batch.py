@@ -25,7 +25,7 @@ from selftest_core.review.apply_decisions import (  # fmt: skip
 from selftest_core.review.candidate_branch import Line, Status
 from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
-from selftest_core.review.decisions import read_decisions, without_missing
+from selftest_core.review.decisions import notes_of, read_decisions, without_missing
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of, provenance_of, read_verified
 from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
@@ -121,7 +121,7 @@ def review(
         if given is None:
             if onto is not None and request.onto is None:
                 plan = replace(plan, base=onto)
-            given, missing = without_missing(plan.changes, decided)
+            given, missing = without_missing(engine.shapes, plan.ranked, decided)
             for oid in missing:
                 say(f"decided, but no branch has it any more: {oid}")
         reviewed = apply_decisions(engine, plan, given)
@@ -178,12 +178,7 @@ def _open_pull_request(
     environ: Mapping[str, str],
     tests: VerifiedTests | None,
 ) -> str:
-    notes = {
-        change.oid: reviewed.decisions.notes[source.oid]
-        for change in reviewed.order
-        for source in change.sources
-        if source.oid in reviewed.decisions.notes
-    }
+    notes = notes_of(reviewed.order, reviewed.decisions)
     ref, line = published
     text = write_pull_request(
         reviewed, line, notes=notes, evidence=inputs.evidence, clusters=inputs.clusters, verified=tests

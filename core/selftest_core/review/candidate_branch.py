@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.trees import parts_of
+from selftest_core.review.changes.messages import joint_message, squashed_message
 from selftest_core.review.resolutions import NO_ANSWERS, resolve_conflicts
 
 if TYPE_CHECKING:
@@ -62,6 +63,23 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Squash:
+    """Items that share one commit. Each is picked by itself, so that reverting one leaves the others as they are.
+
+    `is_joint`: the commit of tests, docs and build files. `text`: its message as a person wrote it, None: made of those
+    of its items.
+    """
+
+    items: tuple[Item, ...]
+    is_joint: bool = False
+    text: str | None = None
+
+
+type Entry = Item | Squash
+"""What becomes one commit of the branch."""
+
+
+@dataclass(frozen=True, slots=True)
 class LineItem:
     """An item on the branch: its status, the commit made of it, its unresolved conflicts, or the answers used."""
 
@@ -76,19 +94,22 @@ class LineItem:
 class Line:
     """The branch: `tip` is its last commit (the base where nothing is applied) and `tree` the tree of that commit.
 
-    The first `joint` items share one commit.
+    `entries`: what it was built from, whose items are `items`.
     """
 
     base: str
     tip: str
     tree: str
     items: tuple[LineItem, ...]
-    joint: int = 0
+    entries: tuple[Entry, ...] = ()
 
     @property
     def joint_commit(self) -> str:
-        """The id of the shared commit, "" where none of its items is applied."""
-        return next((one.commit for one in self.items[: self.joint] if one.commit), "")
+        """The id of the joint commit of tests, docs and build files, "" where none of its items is applied."""
+        joint = {
+            item.oid for entry in self.entries if isinstance(entry, Squash) and entry.is_joint for item in entry.items
+        }
+        return next((one.commit for one in self.items if one.commit and one.item.oid in joint), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +148,32 @@ def build_line(
     engine: PickEngine,
     base: str,
     base_tree: str,
-    items: Sequence[Item],
+    entries: Sequence[Entry],
     decisions: Mapping[str, Decision],
     *,
-    joint: Sequence[Item] = (),
     answers: Answers = NO_ANSWERS,
     stored: bool = True,
 ) -> Line:
     """Pick the items in their order, without those that are reverted; items without a decision are undecided.
 
-    `joint` items come first and share one commit, yet each is picked by itself, so that reverting one leaves the others
-    as they are. `answers` resolve conflicts. Not `stored`: only ids are computed, and `store_line` writes the objects.
+    `answers` resolve conflicts. Not `stored`: only ids are computed, and `store_line` writes the objects.
     """
-    tree = engine.start(base_tree, [*joint, *items], stored=stored)
+    tree = engine.start(base_tree, items_of(entries), stored=stored)
     tip = base
-    results = [(item, _pick_unless_reverted(engine, tree, item, decisions, answers)) for item in joint]
-    together = [item for item, result in results if result.status is Status.LAID]
-    if together:
-        tip = _commit(tree, tip, _joint_author(together), joint_message(together))
-    line = [_line_item(item, result, tip) for item, result in results]
-    for item in items:
-        result = _pick_unless_reverted(engine, tree, item, decisions, answers)
-        if result.status is Status.LAID:
-            tip = _commit(tree, tip, item.author, item.message)
-        line.append(_line_item(item, result, tip))
-    return Line(base, tip, tree.finish(), tuple(line), len(joint))
+    line: list[LineItem] = []
+    for entry in entries:
+        items = items_of([entry])
+        results = [(item, _pick_unless_reverted(engine, tree, item, decisions, answers)) for item in items]
+        laid = [item for item, result in results if result.status is Status.LAID]
+        if laid:
+            tip = _commit(tree, tip, *_author_and_message(entry, laid))
+        line += [_line_item(item, result, tip) for item, result in results]
+    return Line(base, tip, tree.finish(), tuple(line), tuple(entries))
+
+
+def items_of(entries: Sequence[Entry]) -> list[Item]:
+    """The items of entries, in the order in which they are picked."""
+    return [item for entry in entries for item in (entry.items if isinstance(entry, Squash) else (entry,))]
 
 
 def store_line(engine: PickEngine, line: Line, base_tree: str) -> None:
@@ -159,10 +181,9 @@ def store_line(engine: PickEngine, line: Line, base_tree: str) -> None:
 
     Raises RuntimeError where building it again gives another line, which would be a defect.
     """
-    laid = [one.item for one in line.items if one.status is Status.LAID]
-    count = sum(one.status is Status.LAID for one in line.items[: line.joint])
+    out = {one.item.oid: Decision.REVERT for one in line.items if one.status is not Status.LAID}
     answers = {answer.meeting: answer for one in line.items for answer in one.answers}
-    again = build_line(engine, line.base, base_tree, laid[count:], {}, joint=laid[:count], answers=answers)
+    again = build_line(engine, line.base, base_tree, line.entries, out, answers=answers)
     if again.tip != line.tip:
         raise RuntimeError("building the branch again gave another branch")
 
@@ -208,16 +229,14 @@ def _commit(tree: PickTree, tip: str, author: bytes, message: bytes) -> str:
     return tree.commit(tip, author, COMMITTER + b" " + date, message)
 
 
-def joint_message(items: Sequence[Item]) -> bytes:
-    """The message of the shared commit: the subject of each item, and each author credited once."""
-    count = len(items)
-    what = "change" if count == 1 else "changes"
-    lines = [f"Tests, docs and build files: {count} {what}".encode(), b""]
-    lines += [b"- " + item.message.lstrip(b"\n").split(b"\n", 1)[0].strip() for item in items]
-    authors = dict.fromkeys(item.author.rpartition(b">")[0] + b">" for item in items)
-    credited = [line for item in items for line in item.message.splitlines() if line.startswith(b"Co-authored-by: ")]
-    people = dict.fromkeys([*(b"Co-authored-by: " + author for author in authors), *credited])
-    return b"\n".join([*lines, b"", *people]) + b"\n"
+def _author_and_message(entry: Entry, laid: Sequence[Item]) -> tuple[bytes, bytes]:
+    """The author and the message of the commit of an entry, of which these items are applied."""
+    if not isinstance(entry, Squash):
+        return entry.author, entry.message
+    messages, authors = [item.message for item in laid], [item.author for item in laid]
+    if entry.is_joint:
+        return _joint_author(laid), joint_message(messages, authors)
+    return authors[0], squashed_message(messages, authors, entry.text)
 
 
 def _joint_author(items: Sequence[Item]) -> bytes:

@@ -3,6 +3,9 @@
 Every change is undecided until something decides it: its entry in `items`, else its kind's in `kinds`, else `default`.
 `kinds` never keeps a change that weakens a test; `default` does so only where it is `keep`.
 
+`splits` splits changes into parts, `squash` lists changes that share a commit, and `messages` replaces those of
+commits. What names a change that is split holds for each of its parts, unless something nearer names the part.
+
 The file is read strictly, since a silently ignored decision is lost work: unknown keys, unknown words and ids that are
 not in the plan are errors. A change may be named by any of its sources, but not be decided in two ways.
 """
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -21,6 +25,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.journal import unwritten
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.kinds import Kind
+from selftest_core.review.changes.parts import Split, UnfitSplitError, parse_split, split_json
 from selftest_core.review.resolutions import Resolution, resolution_from_json, resolution_json
 
 if TYPE_CHECKING:
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.changes.parts import Shapes
+    from selftest_core.review.changes.ranking import Ranked
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _HINT = (
@@ -48,7 +55,9 @@ class Rule(StrEnum):
 class Decisions:
     """All decisions. `items`, `notes`, `resolutions` by the oid of any source; `kinds` by the kind of a change.
 
-    `order` lists oids, the first first.
+    `order` lists oids, the first first. `splits`: the parts of a change, by oid, without the rest. `squash`: oids of
+    changes that share a commit; `messages`: by oid, instead of the message of its commit, and of the squashed commit
+    that the change is the first of.
 
     `on_conflict`: publish without changes in conflict (`hold`), or nothing (`fail`).
     """
@@ -60,6 +69,9 @@ class Decisions:
     order: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=lambda: _NONE)
     resolutions: Mapping[str, Resolution] = field(default_factory=lambda: _NONE)
+    splits: Mapping[str, Split] = field(default_factory=lambda: _NONE)
+    squash: tuple[tuple[str, ...], ...] = ()
+    messages: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -79,7 +91,18 @@ def read_decisions(path: Path) -> Decisions:
 def parse_decisions(document: object) -> Decisions:
     """Parse decisions from a JSON document. Raises UsageError."""
     body = _mapping(document, "the file")
-    known = {"default", "on_conflict", "kinds", "items", "order", "notes", "resolutions"}
+    known = {
+        "default",
+        "on_conflict",
+        "kinds",
+        "items",
+        "order",
+        "notes",
+        "resolutions",
+        "splits",
+        "squash",
+        "messages",
+    }
     unknown = sorted(set(body) - known)
     if unknown:
         raise UsageError(f"Unknown key {unknown[0]!r} in the decisions", f"Known: {', '.join(sorted(known))}.", _HINT)
@@ -97,6 +120,9 @@ def parse_decisions(document: object) -> Decisions:
         tuple(order),
         {oid: str(note) for oid, note in _mapping(body.get("notes", {}), "notes").items()},
         {oid: _resolution(value, oid) for oid, value in _mapping(body.get("resolutions", {}), "resolutions").items()},
+        {oid: _split(value, oid) for oid, value in _mapping(body.get("splits", {}), "splits").items()},
+        _squash(body.get("squash", [])),
+        {oid: _message(text, oid) for oid, text in _mapping(body.get("messages", {}), "messages").items()},
     )
 
 
@@ -115,6 +141,12 @@ def decisions_json(decisions: Decisions) -> dict[str, Any]:
         document["notes"] = dict(decisions.notes)
     if decisions.resolutions:
         document["resolutions"] = {oid: resolution_json(one) for oid, one in decisions.resolutions.items()}
+    if decisions.splits:
+        document["splits"] = {oid: split_json(one) for oid, one in decisions.splits.items()}
+    if decisions.squash:
+        document["squash"] = [list(group) for group in decisions.squash]
+    if decisions.messages:
+        document["messages"] = dict(decisions.messages)
     return document
 
 
@@ -123,16 +155,28 @@ def decide(changes: Sequence[Change], decisions: Decisions) -> dict[str, Decisio
 
     Raises UsageError for an oid that is in no change, and for two different decisions on one change.
     """
-    named = {source.oid: change.oid for change in changes for source in change.sources}
+    named = {oid for change in changes for oid in change.oids}
     missing = [oid for oid in _named_in(decisions) if oid not in named]
     if missing:
         detail = "No branch has this commit, or the base has it already."
         raise UsageError(f"{missing[0]} is not in the plan", detail, "Remove it, or review the branch that has it.")
-    explicit: dict[str, Decision] = {}
-    for oid, decision in decisions.items.items():
-        if explicit.setdefault(named[oid], decision) is not decision:
-            raise UsageError(f"Two different decisions on one change: {named[oid]}", f"{oid} is the same change.")
-    return {change.oid: explicit.get(change.oid, by_rule(change, decisions)[0]) for change in changes}
+    explicit = {change.oid: _nearest(change, decisions.items, "decisions") for change in changes}
+    return {change.oid: explicit[change.oid] or by_rule(change, decisions)[0] for change in changes}
+
+
+def _nearest[T](change: Change, values: Mapping[str, T], what: str) -> T | None:
+    """The value for a change: its own, else that of the nearest change that it is a part of, None without one.
+
+    Raises UsageError for two different values.
+    """
+    for oids in change.names:
+        found = [oid for oid in oids if oid in values]
+        for other in found[1:]:
+            if values[other] != values[found[0]]:
+                raise UsageError(f"Two different {what} on one change: {found[0]}", f"{other} is the same change.")
+        if found:
+            return values[found[0]]
+    return None
 
 
 def by_rule(change: Change, decisions: Decisions) -> tuple[Decision, Rule]:
@@ -145,7 +189,7 @@ def by_rule(change: Change, decisions: Decisions) -> tuple[Decision, Rule]:
 
 def rule_of(change: Change, decisions: Decisions) -> Rule:
     """Return the part of the decisions that decides a change."""
-    if any(source.oid in decisions.items for source in change.sources):
+    if any(oid in decisions.items for oid in change.oids):
         return Rule.ITEM
     return by_rule(change, decisions)[1]
 
@@ -155,29 +199,93 @@ def is_guarded(change: Change, decisions: Decisions) -> bool:
     return bool(change.weakenings) and decisions.kinds.get(change.kind) is Decision.KEEP
 
 
-def without_missing(changes: Sequence[Change], decisions: Decisions) -> tuple[Decisions, tuple[str, ...]]:
-    """Split decisions into those that fit the changes, and the ids of commits that do not exist any more."""
-    named = {source.oid for change in changes for source in change.sources}
+def shape(shapes: Shapes, ranked: tuple[Ranked, ...], decisions: Decisions) -> tuple[Ranked, ...]:
+    """Split and reword the changes of a plan. Raises UsageError for what does not fit them."""
+    if not decisions.splits and not decisions.messages:
+        return ranked
+    return shapes.shape(ranked, decisions.splits, lambda changes: messages_of(changes, decisions))
+
+
+def without_missing(
+    shapes: Shapes, ranked: tuple[Ranked, ...], decisions: Decisions
+) -> tuple[Decisions, tuple[str, ...]]:
+    """Split decisions into those that fit the changes, and the ids of commits that do not exist any more.
+
+    A split that does not fit its change any more is left out too.
+    """
+    splits = dict(decisions.splits)
+    while True:
+        try:
+            shaped = shape(shapes, ranked, replace(decisions, splits=splits))
+            break
+        except UnfitSplitError as error:
+            del splits[error.oid]
+    unfit = [oid for oid in decisions.splits if oid not in splits]
+    decisions = replace(decisions, splits=splits) if unfit else decisions
+    named = {oid for one in shaped for oid in one.change.oids}
     gone = tuple(dict.fromkeys(oid for oid in _named_in(decisions) if oid not in named))
     if not gone:
-        return decisions, ()
+        return decisions, tuple(unfit)
     fitting = replace(
         decisions,
         items={oid: decision for oid, decision in decisions.items.items() if oid in named},
         order=tuple(oid for oid in decisions.order if oid in named),
         notes={oid: note for oid, note in decisions.notes.items() if oid in named},
         resolutions={oid: resolution for oid, resolution in decisions.resolutions.items() if oid in named},
+        squash=tuple(group for one in decisions.squash if len(group := tuple(oid for oid in one if oid in named)) > 1),
+        splits={oid: split for oid, split in splits.items() if oid in named},
+        messages={oid: text for oid, text in decisions.messages.items() if oid in named},
     )
-    return fitting, gone
+    return fitting, (*unfit, *gone)
 
 
 def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
     """Sort the changes that `order` lists into that order; the other changes keep their places."""
-    named = {source.oid: change for change in changes for source in change.sources}
-    listed = list({named[oid].oid: named[oid] for oid in decisions.order}.values())
+    named = _named(changes)
+    listed = list({change.oid: change for oid in decisions.order for change in named[oid]}.values())
     moved = {change.oid for change in listed}
     rest = iter(listed)
     return [next(rest) if change.oid in moved else change for change in changes]
+
+
+def squashed_in(order: Sequence[Change], decisions: Decisions) -> list[list[Change]]:
+    """Find the groups of changes that share a commit, each in this order. Raises UsageError for a change in two."""
+    named = _named(order)
+    place = {change.oid: number for number, change in enumerate(order)}
+    seen: set[str] = set()
+    groups = []
+    for oids in decisions.squash:
+        members = {change.oid: change for oid in oids for change in named.get(oid, ())}
+        twice = [oid for oid in members if oid in seen]
+        if twice:
+            raise UsageError(f"{twice[0]} is squashed twice", "A change has one commit.", _HINT)
+        seen.update(members)
+        if len(members) > 1:
+            groups.append(sorted(members.values(), key=lambda change: place[change.oid]))
+    return groups
+
+
+def messages_of(order: Sequence[Change], decisions: Decisions) -> dict[str, str]:
+    """Find the messages that a person wrote, by the oids of the changes."""
+    if not decisions.messages:
+        return {}
+    found = {change.oid: _nearest(change, decisions.messages, "messages") for change in order}
+    return {oid: text for oid, text in found.items() if text is not None}
+
+
+def notes_of(order: Sequence[Change], decisions: Decisions) -> dict[str, str]:
+    """Find the notes by the oids of the changes; the note of a change that is split stands at its first part."""
+    named = _named(order)
+    return {named[oid][0].oid: text for oid, text in decisions.notes.items() if oid in named}
+
+
+def _named(changes: Sequence[Change]) -> dict[str, list[Change]]:
+    """The changes by each id that names them."""
+    named: dict[str, list[Change]] = {}
+    for change in changes:
+        for oid in change.oids:
+            named.setdefault(oid, []).append(change)
+    return named
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
@@ -196,7 +304,11 @@ def write_decisions(path: Path, decisions: Decisions) -> None:
 
 
 def _named_in(decisions: Decisions) -> tuple[str, ...]:
-    return (*decisions.items, *decisions.order, *decisions.notes, *decisions.resolutions)
+    squashed = (oid for group in decisions.squash for oid in group)
+    return (
+        *decisions.items, *decisions.order, *decisions.notes, *decisions.resolutions, *decisions.splits, *squashed,
+        *decisions.messages,
+    )  # fmt: skip
 
 
 def _decision(word: object, where: str) -> Decision:
@@ -218,6 +330,34 @@ def _resolution(value: object, oid: str) -> Resolution:
         return resolution_from_json(value)
     except ValueError as error:
         raise UsageError(f"The resolution of {oid} cannot be read", str(error), _HINT) from error
+
+
+def _squash(value: object) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list) or not all(
+        isinstance(group, list) and all(isinstance(oid, str) for oid in group) for group in value
+    ):
+        raise UsageError("squash must be a list of lists of oids", "", _HINT)
+    groups = tuple(tuple(group) for group in value)
+    oids = [oid for group in groups for oid in group]
+    twice = [oid for oid, count in Counter(oids).items() if count > 1]
+    if twice:
+        raise UsageError(f"{twice[0]} is squashed twice", "A change has one commit.", _HINT)
+    if any(len(group) < 2 for group in groups):
+        raise UsageError("A list of squash has fewer than two changes", "One change has a commit of its own.", _HINT)
+    return groups
+
+
+def _split(value: object, oid: str) -> Split:
+    try:
+        return parse_split(value)
+    except ValueError as error:
+        raise UsageError(f"The split of {oid} cannot be read: {error}", "", _HINT) from error
+
+
+def _message(text: object, oid: str) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError(f"The message of {oid} is {'empty' if text == '' else 'no text'}", "", _HINT)
+    return text
 
 
 def _mapping(value: object, where: str) -> dict[str, Any]:

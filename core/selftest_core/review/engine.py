@@ -12,6 +12,7 @@ from selftest_core.git.line_counts import LineCounter
 from selftest_core.git.merges import Merger
 from selftest_core.git.object_store import ObjectStore
 from selftest_core.git.path_cache import PathCache, WholeTree
+from selftest_core.review.changes.parts import Shapes
 from selftest_core.review.dependencies import DropCache
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Engine:
         self.lines: dict[object, Line] = {}
         """Lines that were built without storing them, by everything that determines them."""
         self.drops = DropCache()
+        self.shapes = Shapes(store)
         self._paths = None if is_plain else PathCache(store, self.merger)
         self._counter = LineCounter(store)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from selftest_core.git.command import Git
     from selftest_core.git.object_store import ObjectStore
-    from selftest_core.review.candidate_branch import Decision, Item, Line
+    from selftest_core.review.candidate_branch import Decision, Entry, Line
     from selftest_core.review.resolutions import Answers
 
 _NOWHERE = "0" * 40
@@ -137,9 +137,8 @@ def check_by_rebuilding(
     folder: Path,
     source: Path,
     environ: Mapping[str, str],
-    items: Sequence[Item],
+    entries: Sequence[Entry],
     decisions: Mapping[str, Decision],
-    joint: Sequence[Item],
     answers: Answers = NO_ANSWERS,
 ) -> None:
     """Build the line again by whole merges in a new engine. Raises RefusedError where the results differ."""
@@ -148,7 +147,7 @@ def check_by_rebuilding(
         Engine.open(Path(fresh) / "engine.git", source, environ, is_plain=True) as engine,
     ):
         base_tree = engine.store.tree_of(line.base)
-        again = build_line(engine, line.base, base_tree, items, decisions, joint=joint, answers=answers)
+        again = build_line(engine, line.base, base_tree, entries, decisions, answers=answers)
     if (again.tree, again.tip) != (line.tree, line.tip):
         detail = f"Its tree is {line.tree}; built again without caches it is {again.tree}."
         raise RefusedError("The branch cannot be verified, so it is not published", detail, "Please report this.")

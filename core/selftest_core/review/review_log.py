@@ -6,6 +6,9 @@
     moved       oids, before, order, says       the whole order from then on
     noted       oid, text, says                 an empty text removes the note
     resolved    oid, resolution, says           null removes the resolution
+    split       oid, parts, items, says         `parts` null: whole again; `items`: decisions made with it
+    squashed    squash, says                    all groups of changes that share a commit from then on
+    reworded    oid, text, says                 an empty text: the message of its author again
     recalled    oid, resolution                 a resolution of an earlier review that fits; no act
     onto        name, oid, says                 rebase onto a commit; null: onto the own base again
     imported    decisions, mark, says           the decisions of a file, over earlier ones
@@ -30,6 +33,7 @@ from selftest_core.frozen import dataclass
 from selftest_core.git.objects import is_oid
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.collect_changes import Branch
+from selftest_core.review.changes.parts import parse_split
 from selftest_core.review.decisions import Decisions, parse_decisions
 from selftest_core.review.resolutions import Resolution, resolution_from_json
 
@@ -38,10 +42,11 @@ if TYPE_CHECKING:
 
     from selftest_core.journal import Entry
     from selftest_core.review.changes.kinds import Kind
+    from selftest_core.review.changes.parts import Split
     from selftest_core.review.resolutions import Meeting
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-ACTS = frozenset({"decided", "moved", "noted", "resolved", "onto", "imported"})
+ACTS = frozenset({"decided", "moved", "noted", "resolved", "split", "squashed", "reworded", "onto", "imported"})
 """The events that can be undone."""
 _OF_A_PERSON = ACTS | {"opened", "undone", "redone", "published"}
 LONGEST_PAUSE = 300.0
@@ -157,6 +162,9 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
     notes: dict[str, str] = {}
     resolutions = dict(log.recalled)
     order: tuple[str, ...] = ()
+    splits: dict[str, Split] = {}
+    squash: tuple[tuple[str, ...], ...] = ()
+    messages: dict[str, str] = {}
     onto: str | None = None
     for act in log.acts[: log.done]:
         fields = act.fields
@@ -170,6 +178,13 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
             case "resolved":
                 document = fields["resolution"]
                 _put(resolutions, fields["oid"], resolution_from_json(document) if document else None)
+            case "split":
+                _put(splits, fields["oid"], parse_split(fields["parts"]) if fields["parts"] else None)
+                items |= {oid: Decision(word) for oid, word in fields["items"].items()}
+            case "squashed":
+                squash = tuple(tuple(group) for group in fields["squash"])
+            case "reworded":
+                _put(messages, fields["oid"], fields["text"])
             case "onto":
                 onto = fields["oid"]
             case "imported":
@@ -179,7 +194,13 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
                 notes |= read.notes
                 resolutions |= read.resolutions
                 order = read.order or order
-    made = Decisions(default, "fail" if on_conflict == "fail" else "hold", kinds, items, order, notes, resolutions)
+                splits |= read.splits
+                squash = read.squash or squash
+                messages |= read.messages
+    made = Decisions(
+        default, "fail" if on_conflict == "fail" else "hold", kinds, items, order, notes, resolutions, splits, squash,
+        messages,
+    )  # fmt: skip
     return made, onto
 
 
@@ -247,6 +268,19 @@ def _answered(act: Act) -> frozenset[Meeting]:
             if fields["resolution"]:
                 answers = resolution_from_json(fields["resolution"]).answers
                 return frozenset(answer.meeting for answer in answers)
+        case "split":
+            _oid(fields["oid"])
+            if fields["parts"]:
+                parse_split(fields["parts"])
+            for oid, word in fields["items"].items():
+                Decision(word)
+                _oid(oid)
+        case "squashed":
+            parse_decisions({"squash": fields["squash"]})
+        case "reworded":
+            _oid(fields["oid"])
+            if not isinstance(fields["text"], str):
+                raise TypeError("a message is text")
         case "onto":
             if fields["oid"] is not None:
                 _oid(fields["oid"])

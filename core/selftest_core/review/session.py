@@ -24,8 +24,10 @@ from selftest_core.journal import JournalError
 from selftest_core.review import decisions as decisions_file
 from selftest_core.review import repository
 from selftest_core.review.apply_decisions import build_kept_line, publish_review
-from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Squash, Status
 from selftest_core.review.changes.inputs import home_of, renewed
+from selftest_core.review.changes.parts import split_json
+from selftest_core.review.changes.ranking import Ranked
 from selftest_core.review.conflict_files import read_conflicts, read_sides
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import provenance_of
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from selftest_core.review.candidate_branch import LineItem
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.inputs import Inputs, Request
+    from selftest_core.review.changes.parts import Split
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.pull_request import PullRequest, VerifiedTests
     from selftest_core.review.resolutions import Resolution
@@ -73,7 +76,7 @@ class ReviewSession:
         self._log = fold(journal.entries)
         self._memory = ResolutionMemory(resolution_folder(environ))
         self._builder = StateBuilder(engine, name, self._home, self._memory)
-        self._changes: Mapping[str, Change] = {}
+        self._changes: dict[str, list[Change]] = {}
         self._upstream = Upstream()
         self._stamp = -1
         self._acted = time.monotonic()
@@ -163,7 +166,7 @@ class ReviewSession:
 
     def decide_each(self, decisions: Mapping[str, Decision]) -> ReviewState:
         """Make several decisions as one act: one line of the log, one step of undo."""
-        items = {self._change(oid).oid: decision for oid, decision in decisions.items()}
+        items = {change.oid: decision for oid, decision in decisions.items() for change in self._named(oid)}
         if not items:
             return self.state
         by_decision = {decision: [oid for oid, one in items.items() if one is decision] for decision in items.values()}
@@ -172,7 +175,7 @@ class ReviewSession:
 
     def move(self, oids: Sequence[str], before: str | None) -> ReviewState:
         """Move changes before another one, or to the end (None). Changes that share a commit stay before the others."""
-        moved = list(dict.fromkeys(self._change(oid).oid for oid in oids))
+        moved = list(dict.fromkeys(one for oid in oids for one in self._together(oid)))
         place = None if before is None else self._change(before).oid
         rest = [change.oid for change in self.state.reviewed.order if change.oid not in moved]
         if place in moved:
@@ -206,6 +209,50 @@ class ReviewSession:
                 self._memory.remember(resolution)
         return state
 
+    def split(self, oid: str, split: Split | None, *, keep: Sequence[int] = ()) -> ReviewState:
+        """Split a change into parts, or make it whole again (None). Its parts have its decision.
+
+        `keep`: the numbers of the parts to keep, from 1; the others are reverted by the same act. Raises UsageError for
+        a split that does not fit.
+        """
+        if split is None:
+            if oid not in self.state.decisions.splits:
+                raise UsageError("It is not split", "So there is nothing to make whole again.")
+            return self._act("split", oid=oid, parts=None, items={}, says=f"make {self._describe([oid])} whole")
+        change = self._change(oid)
+        made = self._engine.shapes.shape((Ranked(change, ""),), {change.oid: split}, lambda changes: {})
+        items = {}
+        if keep:
+            items = {
+                one.change.oid: Decision.KEEP if number in keep else Decision.REVERT
+                for number, one in enumerate(made, 1)
+            }
+        word = f"keep {len(keep)} of {len(made)} parts of" if keep else "split"
+        return self._act(
+            "split", oid=change.oid, parts=split_json(split), items={one: word.value for one, word in items.items()},
+            says=f"{word} {self._describe([change.oid])}",
+        )  # fmt: skip
+
+    def squash(self, oids: Sequence[str]) -> ReviewState:
+        """Make changes share one commit, together with those that they share one with already.
+
+        One change alone gets a commit of its own again.
+        """
+        named = list(dict.fromkeys(change.oid for oid in oids for change in self._named(oid)))
+        groups = [[change.oid for oid in group for change in self._named(oid)] for group in self.state.decisions.squash]
+        touched = [group for group in groups if not set(group).isdisjoint(named)]
+        rest = [group for group in groups if group not in touched]
+        if len(named) > 1:
+            squash = [*rest, list(dict.fromkeys([*named, *(oid for group in touched for oid in group)]))]
+            says = f"squash {self._describe(named)}"
+        else:
+            left = [[oid for oid in group if oid not in named] for group in touched]
+            squash = [*rest, *(group for group in left if len(group) > 1)]
+            says = f"take {self._describe(named)} out of its commit"
+        if squash == groups:
+            return self.state
+        return self._act("squashed", squash=squash, says=says)
+
     def rebase(self, ref: str | None) -> ReviewState:
         """Rebase the branch onto another commit, such as a newer main; None: back onto the review's own base."""
         oid = None if ref is None else self._user.resolve(ref)
@@ -226,7 +273,7 @@ class ReviewSession:
         mark = json.dumps(document, sort_keys=True)
         if mark != self._log.imported:
             # Unknown commits in a file are refused; commits that the log names may have been deleted since.
-            decisions_file.decide(self._builder.changes, decisions_file.parse_decisions(document))
+            self._builder.check(decisions_file.parse_decisions(document))
             self._act("imported", decisions=document, mark=mark, says="import decisions")
 
     def _act(self, event: str, reverse: str = "withdrawn", **fields: Any) -> ReviewState:
@@ -296,7 +343,10 @@ class ReviewSession:
             for oid, resolution in recalled.items():
                 self._append("recalled", oid=oid, resolution=resolution_json(resolution))
         reviewed, upstream = applied.reviewed, self._upstream
-        self._changes = {source.oid: change for change in reviewed.order for source in change.sources}
+        self._changes = {}
+        for change in reviewed.order:
+            for oid in change.oids:
+                self._changes.setdefault(oid, []).append(change)
         return replace(
             self._builder.build(self._log, applied),
             main=upstream.main,
@@ -310,11 +360,23 @@ class ReviewSession:
         )
 
     def _change(self, oid: str) -> Change:
-        change = self._changes.get(oid)
-        if change is None:
+        """The change that this id names, the first part of one that is split."""
+        return self._named(oid)[0]
+
+    def _named(self, oid: str) -> Sequence[Change]:
+        """The change that this id names, or all its parts."""
+        changes = self._changes.get(oid)
+        if changes is None:
             hint = "Refresh: its branch may have moved."
             raise UsageError(f"{oid} is not in this review", "None of its branches has that commit.", hint)
-        return change
+        return changes
+
+    def _together(self, oid: str) -> list[str]:
+        """The changes that this id names, with those that share a commit with them."""
+        named = [change.oid for change in self._named(oid)]
+        squashed = [one for one in self.state.reviewed.line.entries if isinstance(one, Squash) and not one.is_joint]
+        groups = [[item.oid for item in one.items] for one in squashed]
+        return [one for oid in named for one in next((group for group in groups if oid in group), [oid])]
 
     def _describe(self, oids: Sequence[str]) -> str:
         return f"“{self._change(oids[0]).subject[:60]}”" if len(oids) == 1 else f"{len(oids)} changes"

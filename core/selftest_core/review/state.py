@@ -15,7 +15,7 @@ from selftest_core.review.apply_decisions import apply_decisions, build_kept_lin
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.plan import Targets, make_plan
 from selftest_core.review.changes.similar_changes import find_similar, hot_files
-from selftest_core.review.decisions import without_missing
+from selftest_core.review.decisions import decide, notes_of, shape, squashed_in, without_missing
 from selftest_core.review.evidence import claims_of, read_verified
 from selftest_core.review.resolutions import Resolution, ResolutionMemory
 from selftest_core.review.review_log import decisions_of
@@ -112,10 +112,12 @@ class StateBuilder:
         self._similar: Mapping[str, tuple[str, ...]] = {}
         self._hot: Mapping[str, int] = {}
 
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """The changes of the plan."""
-        return self._plan.changes
+    def check(self, decisions: Decisions) -> None:
+        """Raise UsageError for decisions that do not fit the plan."""
+        ranked = shape(self._engine.shapes, self._plan.ranked, decisions)
+        changes = [one.change for one in ranked]
+        decide(changes, decisions)
+        squashed_in(changes, decisions)
 
     def collect(self, subject: Subject, inputs: Inputs, *, may_be_empty: bool = True) -> None:
         """Read the branches and make the plan. Raises UsageError where there is nothing to review."""
@@ -128,7 +130,7 @@ class StateBuilder:
         """Apply the decisions of the log. The search for dependents ends after `seconds`, and goes on next time."""
         decisions, onto = decisions_of(log)
         plan = replace(self._plan, base=onto or subject.base)
-        fitting, missing = without_missing(plan.changes, decisions)
+        fitting, missing = without_missing(self._engine.shapes, plan.ranked, decisions)
         until = time.monotonic() + seconds
 
         def is_over() -> bool:
@@ -154,13 +156,17 @@ class StateBuilder:
     def build(self, log: ReviewLog, applied: Applied) -> ReviewState:
         """Build the state, without what depends on the user's repository."""
         reviewed = applied.reviewed
-        oid_of = {source.oid: change.oid for change in reviewed.order for source in change.sources}
         status_of = statuses(reviewed)
         undecided = sum(
             decision is Decision.UNDECIDED and status_of[oid] is not Status.VOID
             for oid, decision in reviewed.decided.items()
         )
-        arrived = {change.oid for change in reviewed.order if all(one.oid in log.new for one in change.sources)}
+        explicit = reviewed.decisions.items
+        arrived = {
+            change.oid
+            for change in reviewed.order
+            if log.new.issuperset(change.original_oids) and not any(oid in explicit for oid in change.oids)
+        }
         return ReviewState(
             name=self._name,
             home=self._home,
@@ -168,8 +174,8 @@ class StateBuilder:
             decisions=reviewed.decisions,
             reviewed=reviewed,
             kept_line=applied.kept,
-            new=frozenset(arrived - {oid_of[oid] for oid in reviewed.decisions.items}),
-            notes={oid_of[oid]: text for oid, text in reviewed.decisions.notes.items()},
+            new=frozenset(arrived),
+            notes=notes_of(reviewed.order, reviewed.decisions),
             undo_text=log.undo_text,
             redo_text=log.redo_text,
             total=len(reviewed.order),
@@ -201,8 +207,8 @@ def statuses(reviewed: Reviewed) -> dict[str, Status]:
 def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], decision: Decision) -> Consequences:
     """Find the effects of another decision on these changes (oids) on all other changes."""
     decisions = reviewed.decisions
-    oid_of = {source.oid: change.oid for change in reviewed.order for source in change.sources}
-    items = {oid_of[oid]: one for oid, one in decisions.items.items()} | dict.fromkeys(asked, decision)
+    oids = {oid for change in reviewed.order if change.oid in asked for oid in change.names[0]}
+    items = {oid: one for oid, one in decisions.items.items() if oid not in oids} | dict.fromkeys(asked, decision)
     wanted = replace(decisions, items=items)
     before = statuses(reviewed)
     after = statuses(apply_decisions(engine, reviewed.plan, wanted, stored=False, should_stop=lambda: True))

@@ -68,6 +68,9 @@ class ReviewItem(Shape):
 
     source: Oid
     sources: list[Oid]
+    part_of: Oid | None = Field(
+        None, description="The change that was split; `source` is a commit of this review then. null: a whole change."
+    )
     kind: Literal["implementation", "test", "docs", "build", "mixed"]
     agents: list[Text]
     subject: Text
@@ -234,7 +237,7 @@ def review_document(
     """Convert a review, and its verification where there was one."""
     plan = reviewed.plan
     placed = {one.item.oid: one for one in reviewed.line.items}
-    why = {one.change.oid: one.why for one in plan.ranked}
+    why = {one.change.oid: one.why for one in reviewed.ranked}
     needs: dict[str, list[str]] = {}
     for oid, broken in reviewed.dependents.needed_by.items():
         for other in broken:
@@ -243,6 +246,7 @@ def review_document(
         ReviewItem(
             source=change.oid,
             sources=list(dict.fromkeys(source.oid for source in change.sources)),
+            part_of=None if change.part is None else change.part.of,
             kind=change.kind.value,
             agents=list(change.agents),
             subject=change.subject,

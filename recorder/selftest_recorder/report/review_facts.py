@@ -20,6 +20,7 @@ from selftest_core.journal import read
 from selftest_core.review.apply_decisions import apply_decisions, build_kept_line
 from selftest_core.review.changes.inputs import Inputs
 from selftest_core.review.changes.plan import Targets
+from selftest_core.review.decisions import notes_of
 from selftest_core.review.engine import Engine
 from selftest_core.review.repository import LOG, current_subject, subject_of
 from selftest_core.review.resolutions import ResolutionMemory, resolution_folder
@@ -114,7 +115,7 @@ class ReviewReader:
         verified = read_verification(self._home)
         answer = None if verified is None else _answer(reviewed, verified)
         document = review_document(reviewed, None, None if last is None else last.ref, commits=commits, verified=answer)
-        notes = builder.build(log, applied).notes if decisions is None else dict(decisions.notes)
+        notes = builder.build(log, applied).notes if decisions is None else notes_of(reviewed.order, decisions)
         published = _published_commits(log, kept, commits)
         by_oid = {change.oid: change for change in reviewed.order}
         changes = tuple(
@@ -129,7 +130,7 @@ class ReviewReader:
                     "note": notes.get(item.source, ""),
                     "lines": by_oid[item.source].lines,
                     "paths": [_path(one) for one in by_oid[item.source].paths],
-                    "message": next(one.commit.text for one in by_oid[item.source].sources if one.oid == item.source),
+                    "message": by_oid[item.source].commit.text,
                     "published": published.get(item.source),
                 }
             )

@@ -10,7 +10,7 @@ import pytest
 
 from core.review.repositories import Repository
 from selftest_core.git.commit_changes import read_changes
-from selftest_core.review.candidate_branch import Decision, Item, Line, Status, build_line
+from selftest_core.review.candidate_branch import Decision, Item, Line, Squash, Status, build_line
 from selftest_core.review.dependencies import find_dependents
 from selftest_core.review.engine import Engine
 
@@ -206,15 +206,19 @@ def test_joint_items_share_a_commit_and_are_reverted_one_by_one(repository: Repo
     base = repository.commit("Start", {"a": "1\n"})
     tests = [repository.commit(f"Test {n}", {f"tests/test_{n}.py": f"{n}\n"}, f"Agent{n}") for n in range(3)]
     fix = repository.commit("Mend a", {"a": "2\n"})
-    members = [item(engine, oid) for oid in tests]
-    whole = build_line(engine, base, engine.store.tree_of(base), [item(engine, fix)], {}, joint=members)
+    members = tuple(item(engine, oid) for oid in tests)
+    whole = build_line(
+        engine, base, engine.store.tree_of(base), [Squash(members, is_joint=True), item(engine, fix)], {}
+    )
     assert len({one.commit for one in whole.items}) == 2
     assert engine.store.git.ask("rev-list", "--count", f"{base}..{whole.tip}").strip() == "2"
     message = engine.store.git.ask("log", "-1", "--format=%B", f"{whole.tip}~1")
     assert "- Test 0\n- Test 1\n- Test 2\n" in message
     assert "Co-authored-by: Agent2 <agent2@example.org>" in message
     decided = {tests[1]: Decision.REVERT}
-    without = build_line(engine, base, engine.store.tree_of(base), [item(engine, fix)], decided, joint=members)
+    without = build_line(
+        engine, base, engine.store.tree_of(base), [Squash(members, is_joint=True), item(engine, fix)], decided
+    )
     names = engine.store.git.ask("ls-tree", "-r", "--name-only", without.tip).split()
     assert names == ["a", "tests/test_0.py", "tests/test_2.py"]
     assert "Agent1" not in engine.store.git.ask("log", "--format=%B", f"{base}..{without.tip}")

@@ -14,7 +14,7 @@ import pytest
 
 from core.review.random_histories import CherryPicks, RandomHistory, make_history
 from core.review.repositories import Repository
-from selftest_core.review.candidate_branch import Decision, Item, Line, Status, build_line, store_line
+from selftest_core.review.candidate_branch import Decision, Entry, Item, Line, Squash, Status, build_line, store_line
 from selftest_core.review.engine import Engine
 
 if TYPE_CHECKING:
@@ -77,10 +77,11 @@ def check(
 ) -> Line:
     """Lay what the walk has come to, the first `members` as one commit, and hold it against cherry-pick."""
     order, decisions = walk.now
-    line = build_line(
-        engine, history.base, picks.commits_tree(history.base), [items[oid] for oid in order[members:]], decisions,
-        joint=[items[oid] for oid in order[:members]], stored=False,
-    )  # fmt: skip
+    rest = [items[oid] for oid in order[members:]]
+    entries: list[Entry] = [*rest]
+    if members:
+        entries.insert(0, Squash(tuple(items[oid] for oid in order[:members]), is_joint=True))
+    line = build_line(engine, history.base, picks.commits_tree(history.base), entries, decisions, stored=False)
     became, tree = picks.lay([oid for oid in order if decisions.get(oid) is not Decision.REVERT])
     told = {one.item.oid: one.status.value for one in line.items if one.status is not Status.DROPPED}
     assert (told, line.tree) == (became, tree), (order, decisions)

@@ -204,6 +204,6 @@ def test_two_that_publish_at_once_leave_one_winner(bench: Bench, tmp_path: Path)
 def test_a_line_is_proved_by_laying_it_again(bench: Bench, tmp_path: Path) -> None:
     line = bench.line()
     source = bench.repository.folder / ".git"
-    check_by_rebuilding(line, tmp_path, source, os.environ, bench.items, {}, ())
+    check_by_rebuilding(line, tmp_path, source, os.environ, bench.items, {})
     with pytest.raises(RefusedError, match="cannot be verified"):
-        check_by_rebuilding(line, tmp_path, source, os.environ, bench.items[:1], {}, ())
+        check_by_rebuilding(line, tmp_path, source, os.environ, bench.items[:1], {})

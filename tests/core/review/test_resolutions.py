@@ -105,9 +105,9 @@ def test_a_resolved_line_is_proved_and_stored_as_it_was_laid(clash: Clash, tmp_p
     resolution = choose(clash.conflicts(clash.build_line(*items)), "theirs")
     line = clash.resolved(*items, by=resolution, stored=False)
     answers = answers_of([resolution])
-    check_by_rebuilding(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, (), answers)
+    check_by_rebuilding(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, answers)
     with pytest.raises(RefusedError, match="cannot be verified"):
-        check_by_rebuilding(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {}, ())
+        check_by_rebuilding(line, tmp_path, clash.repository.folder / ".git", os.environ, items, {})
     store_line(clash.engine, line, clash.engine.store.tree_of(clash.base))
     assert clash.text(line, "a") == "two\n"
     clash.engine.store.git.ask("fsck", "--strict", "--no-dangling", line.tip)

@@ -102,9 +102,8 @@ def members(row: ReviewRow, answers: Sequence[Answer] = ()) -> Content:
         pieces += [f"{present.clean(one.path)}{_resolved_by(one)}\n" for one in answers[:MOST_LISTED]]
         pieces.append(("1 shows what is applied, = there its agent's commit; 4 shows all sides.\n", MUTED))
     _weakenings(pieces, row)
-    applied = next(source for source in row.change.sources if source.oid == row.oid)
     _title(pieces, "message")
-    pieces += [block(applied.commit.text.strip(), _MOST_OF_A_MESSAGE), "\n"]
+    pieces += [block(row.change.commit.text.strip(), _MOST_OF_A_MESSAGE), "\n"]
     _title(pieces, present.plural(len(row.change.paths), "file"))
     for path in row.change.paths[:MOST_LISTED]:
         sign = "+" if path.before is None else "-" if path.after is None else " "

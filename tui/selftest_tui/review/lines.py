@@ -197,10 +197,10 @@ class RowMaker:
 
     def _look_up(self, state: ReviewState) -> dict[str, ReviewRow]:
         """Return the earlier rows; none of them when the sources of their facts have changed."""
-        known_from = (state.plan.ranked, state.similar, state.hot, state.evidence)
+        known_from = (state.reviewed.ranked, state.similar, state.hot, state.evidence)
         if not self._known_from or any(one is not two for one, two in zip(known_from, self._known_from, strict=True)):
             self._known_from = known_from
-            self._facts = {one.change.oid: _facts(one.change, one.why, state) for one in state.plan.ranked}
+            self._facts = {one.change.oid: _facts(one.change, one.why, state) for one in state.reviewed.ranked}
             for number, change in enumerate(_numbered(state), 1):
                 self._facts[change.oid] = replace(self._facts[change.oid], ranked=number)
             self._rows = {}
@@ -209,7 +209,7 @@ class RowMaker:
 
 def _numbered(state: ReviewState) -> list[Change]:
     """The changes with a commit of their own, in the order of the ranking."""
-    changes = (one.change for one in state.plan.ranked)
+    changes = (one.change for one in state.reviewed.ranked)
     return [change for change in changes if state.plan.is_linear or change.kind.is_implementation]
 
 
@@ -310,7 +310,7 @@ def facts_of(row: ReviewRow) -> Facts:
 def _fields_of(change: Change) -> dict[str, tuple[str, ...]]:
     return {
         "kind": (change.kind.value,), "agent": change.agents, "file": tuple(path.path for path in change.paths),
-        "commit": tuple(source.oid for source in change.sources),
+        "commit": change.oids,
     }  # fmt: skip
 
 

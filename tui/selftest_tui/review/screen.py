@@ -213,7 +213,7 @@ class ReviewScreen(ReviewActions):
             return
         oid, self._wanted_commit = self._wanted_commit, ""
         row = next(
-            (row for row in self.rows if oid == row.oid or any(oid == source.oid for source in row.change.sources)),
+            (row for row in self.rows if oid in row.change.oids),
             None,
         )
         if row is not None and not self.table.go_to_key(row.oid):

@@ -7,6 +7,7 @@ the same patch at any place. Nothing is dropped: a change names all its sources.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
@@ -51,10 +52,25 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The place of a part in the change that was split: `of` is that change, `number` counts from 1 to `count`.
+
+    `above`: the ids that name that change, then those of the one that it is a part of itself, and so on.
+    """
+
+    of: str
+    number: int
+    count: int
+    above: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One distinct change. `sources` in the order of the branches; `item` is the source that is picked.
 
     `lines`: the number of lines that it adds and removes. `weakenings`: places where it makes a test easier to pass.
+    `is_reworded`: a person wrote the message of `item`. `part`: None for a whole change; the sources of a part are its
+    own commits.
     """
 
     item: Item
@@ -63,6 +79,24 @@ class Change:
     paths: tuple[PathChange, ...]
     lines: int = 0
     weakenings: tuple[Weakening, ...] = ()
+    is_reworded: bool = False
+    part: Part | None = None
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """The ids that name it in decisions: its own, then those of the changes that it is a part of, nearest first."""
+        own = tuple(dict.fromkeys(source.oid for source in self.sources))
+        return (own, *self.part.above) if self.part is not None else (own,)
+
+    @property
+    def oids(self) -> tuple[str, ...]:
+        """All ids that name it in decisions."""
+        return tuple(oid for level in self.names for oid in level)
+
+    @property
+    def original_oids(self) -> tuple[str, ...]:
+        """The commits of agents that made it, or that it is a part of."""
+        return self.names[-1]
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -80,9 +114,15 @@ class Change:
         return tuple(dict.fromkeys(source.agent for source in self.sources))
 
     @property
+    def commit(self) -> Commit:
+        """The commit of the picked source, with the message that a person wrote instead, if one did."""
+        commit = next(source.commit for source in self.sources if source.oid == self.oid)
+        return replace(commit, message=self.item.message) if self.is_reworded else commit
+
+    @property
     def subject(self) -> str:
-        """The subject of the picked source, not yet safe to show."""
-        return next(source.commit.subject for source in self.sources if source.oid == self.oid)
+        """The subject, not yet safe to show."""
+        return self.commit.subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +188,11 @@ def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -
     found = [source for source in found if source.agent not in refused]
     paths = {source.oid: paths[source.oid] for source in found}
     patches = _patches(store, list(paths))
-    changes = tuple(_change(store, sources, paths, patches) for sources in _groups(found, paths, patches))
+    changes = tuple(
+        # The source with the fewest commits before it depends least on its branch.
+        _change(store, sources, min(sources, key=lambda source: (source.position, source.oid)), paths, patches)
+        for sources in _groups(found, paths, patches)
+    )
     return Collected(base, changes, tuple(left_out))
 
 
@@ -215,14 +259,21 @@ def _patches(store: ObjectStore, oids: Sequence[str]) -> dict[str, _Patch]:
     return {oid: _Patch(ids.get(oid, ""), counts[oid]) for oid in oids}
 
 
+def make_changes(store: ObjectStore, groups: Sequence[Sequence[Source]], picked: int) -> list[Change]:
+    """Make a change of each group of sources, with the kind that its paths have. `picked`: the number of its source."""
+    oids = list(dict.fromkeys(source.oid for group in groups for source in group))
+    paths, patches = read_changes(store.git, oids), _patches(store, oids)
+    made = [_change(store, group, group[picked], paths, patches) for group in groups]
+    return [replace(one, kind=kind_of_commit("", (), (path.path for path in one.paths))) for one in made]
+
+
 def _change(
     store: ObjectStore,
     sources: Sequence[Source],
+    picked: Source,
     paths: Mapping[str, tuple[PathChange, ...]],
     patches: Mapping[str, _Patch],
 ) -> Change:
-    # The source with the fewest commits before it depends least on its branch.
-    picked = min(sources, key=lambda source: (source.position, source.oid))
     commit = picked.commit
     base = store.tree_of(commit.parents[0]) if commit.parents else store.empty_tree()
     touched = paths[picked.oid]

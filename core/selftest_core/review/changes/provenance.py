@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.patches import shown
+from selftest_core.review.changes.messages import NO_MESSAGE, split_trailers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +38,6 @@ LONGEST = 200
 _WORST_FIRST = ("failed", "flaky", "unknown")
 _IMITATION = re.compile(rb"^(?=selftest-(?:run|agent|test|verified)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 _DIVIDER = re.compile(rb"^(?=---(?:[ \t\r\x0b\x0c]|$))", re.MULTILINE)
-_TRAILER = re.compile(rb"[A-Za-z0-9][A-Za-z0-9-]*: [^\x00-\x1f\x7f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +96,8 @@ def add_trailers(message: bytes, trailers: Sequence[tuple[str, str]]) -> bytes:
     """Append trailers to a message: to its own block of trailers if it ends with one, else as a new paragraph."""
     own = _DIVIDER.sub(b" ", _IMITATION.sub(b"> ", message.replace(b"\0", b" "))).rstrip()
     added = [f"Selftest-{name}: {_one_line(value)}".encode() for name, value in trailers if _one_line(value)]
-    gap = b"\n" if _ends_with_trailers(own) else b"\n\n"
-    return (own or b"(no message)") + gap + b"\n".join(added) + b"\n"
-
-
-def _ends_with_trailers(message: bytes) -> bool:
-    """Return True where the last paragraph, which is not the first, has trailers only, as git reads them."""
-    lines = message.split(b"\n")
-    at = len(lines)
-    while at and _TRAILER.fullmatch(lines[at - 1]):
-        at -= 1
-    return 1 < at < len(lines) and not lines[at - 1].strip(b" \t") and any(one.strip() for one in lines[: at - 1])
+    gap = b"\n" if split_trailers(own)[1] else b"\n\n"
+    return (own or NO_MESSAGE) + gap + b"\n".join(added) + b"\n"
 
 
 def _one_line(text: str) -> str:
