@@ -176,7 +176,16 @@ def test_a_split_that_does_not_fit_is_refused_with_the_reason(bench: Bench) -> N
     with pytest.raises(UnfitSplitError) as raised:
         bench.split(change.oid, PartSpec(hunks=(("a", ("0" * 12,)),)))
     assert f"{one}: -1 +1" in raised.value.detail, "it lists the hunks that there are"
-    wrong: list[object] = [[], {}, [{}], [{"files": []}], [{"hunks": {"a": []}}], [{"lines": [1]}], [{"files": "a"}], ["a"]]
+    wrong: list[object] = [
+        [],
+        {},
+        [{}],
+        [{"files": []}],
+        [{"hunks": {"a": []}}],
+        [{"lines": [1]}],
+        [{"files": "a"}],
+        ["a"],
+    ]
     for value in wrong:
         with pytest.raises(ValueError, match=r"part|split|hunks"):
             parse_split(value)
