@@ -18,6 +18,7 @@ from bench import (
     report_rows,
     review_rows,
     run_rows,
+    scenario_rows,
     screen_rows,
     search_rows,
     verify_rows,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 PARTS = (
     "machine", "import", "paint", "refresh", "screen", "change", "idle", "refresh1000", "keys", "pilot", "memory",
     "check", "run1000", "conductor", "line", "review", "recorder", "replay", "report",
-    "verify", "search",
+    "verify", "search", "scenario",
 )  # fmt: skip
 _REAL = ("refresh", "screen", "change", "idle")
 _FAKE = ("refresh1000", "keys")
@@ -74,6 +75,7 @@ def main() -> int:
     take("replay", replay_rows.replay)
     take("report", report_rows.report)
     take("search", search_rows.search)
+    take("scenario", lambda: scenario_rows.scenario(arguments.seed, arguments.scenario))
     if "paint" in wanted:
         with a_world() as world:
             take("paint", lambda: screen_rows.first_paint(MeasuredFleet(world, world.environ, {}, is_real=True)))
@@ -101,6 +103,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fakes", type=int, default=1000, help="fake agents")
     parser.add_argument("--idle", type=float, default=60.0, help="seconds of idling that are measured")
     parser.add_argument("--refreshes", type=int, default=3600, help="refreshes for the memory row")
+    parser.add_argument("--seed", type=int, default=14, help="of the scenario of repeated work")
+    parser.add_argument("--scenario", type=Path, metavar="DIR", help="another one, made elsewhere: repo and truth.json")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file that the results are added to")
     parser.add_argument("--against", type=Path, metavar="FILE", help="results to show beside these, with the ratios")
     return parser.parse_args()

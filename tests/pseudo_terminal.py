@@ -127,6 +127,11 @@ class Terminal:
                     raise NeverPaintedError(f"{text!r} was not painted; the last output: {bytes(self._data[-300:])!r}")
                 self._news.wait(left)
 
+    def is_quiet(self, seconds: float) -> bool:
+        """True when nothing was printed for so long."""
+        with self._news:
+            return time.perf_counter() - (self._times[-1] if self._times else self.began) >= seconds
+
     def quiet(self, seconds: float, patience: float = _PATIENCE) -> None:
         """Wait until nothing was printed for so long; gives up waiting after `patience`."""
         deadline = time.perf_counter() + patience
