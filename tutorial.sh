@@ -131,6 +131,13 @@ selftest-tui resume --batch > resumed.jsonl
 # The same, and watch it on the screen.
 selftest-tui resume
 
+# Answer an agent that is blocked: it goes on in a new attempt, from its commits so far. Neither it nor its run need be
+# running; `--batch` waits until the run has ended again.
+selftest-tui answer --batch "Round half up." tests/test_tax.py::test_tax > answered.jsonl
+
+# One answer, here from a file, to all agents that ask the same. They are named first, and each goes on.
+selftest-tui answer --alike --yes --run 2026 - tests/test_tax.py::test_tax < answer.md
+
 # End a run: its agents are emptied and stopped, the rest is not started.
 selftest-tui stop
 

@@ -11,8 +11,8 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
     resumed                                         launching continues; its cause is accepted (no agent)
     slowed        reason                            launching is slow for this reason; empty: no longer (no agent)
     called        reason, says                      a notification; `says`: why it failed (no agent)
-    declined      wish, test, says, text            a request that was refused, and why; `text`: of an answer (no
-                                                    agent)
+    declined      wish, test, says, text, id        a request that was refused, and why; `text` and `id`: of an
+                                                    answer (no agent)
     error         step, test, says                  an unexpected error in our code during `step`; `test`: the test,
                                                     empty if it is of none (no agent)
     smoking       place, type, number, agent_id,    written before a smoke agent is made (no agent)
@@ -45,9 +45,10 @@ Fields of each event, besides `agent` (the planned name, the same in all attempt
                   gate                              end `red`, with this text and signature; `gate`: true where the
                                                     gate of the run's role judged, and not a test
     stopped       says                              the agent is stopped; `says`: why it could not be
-    answered      id, text, continues               a person's answer. A running agent is sent it next; for an ended
-                                                    one this attempt is over, and the next one gets it: the same agent
-                                                    started again (`continues`), else a new one
+    answered      id, text, asked, continues        a person's answer, and what the agent asked. A
+                                                    running agent is sent it next; for an ended one this attempt is
+                                                    over, and the next one gets it: the same agent started again
+                                                    (`continues`), else a new one
     told          id, says                          the running agent was sent the answer; `says`: why it did not
                                                     arrive, or may not have
     retrying      reason, text                      this attempt is over, and another one follows; `reason`: asked,

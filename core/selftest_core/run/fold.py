@@ -386,7 +386,8 @@ def _change_row(row: _Draft, event: Event, entry: Entry) -> None:
             # A person who wants it tried again wants it from the base.
             row.answer = None if reason == "asked" else answer
         case Event.ANSWERED:
-            _answer(row, _text(fields, "id"), _text(fields, "text"), goes_on=fields.get("continues") is True)
+            key, text, asked = _text(fields, "id"), _text(fields, "text"), _text(fields, "asked")
+            _answer(row, Answer(key, text, asked or row.text or row.attention), goes_on=fields.get("continues") is True)
         case Event.TOLD:
             row.telling = None
         case _:
@@ -412,18 +413,18 @@ def _replace(row: _Draft, reason: str, text: str, *, goes_on: bool = False) -> N
         row.continues, row.usage = member, usage
 
 
-def _answer(row: _Draft, key: str, text: str, *, goes_on: bool) -> None:
+def _answer(row: _Draft, answer: Answer, *, goes_on: bool) -> None:
     """Take an answer: for the running agent, for the next attempt, or in addition to one that waits for it."""
-    before, asked = row.answer, row.text or row.attention
-    row.answered = (*row.answered, key)
+    before = row.answer
+    row.answered = (*row.answered, answer.id)
     if row.phase is Phase.WORKING:
-        row.telling = Answer(key, text, asked)
+        row.telling = answer
     elif row.phase is Phase.WAITING:
-        row.answer = Answer(key, text, asked) if before is None else replace(before, text=f"{before.text}\n\n{text}")
+        row.answer = answer if before is None else replace(before, text=f"{before.text}\n\n{answer.text}")
     else:
         start = (row.tip, row.attempt) if row.tip else (before.start, before.start_attempt) if before else ("", 0)
-        _replace(row, "answered", text, goes_on=goes_on)
-        row.answer = Answer(key, text, asked, *start)
+        _replace(row, "answered", answer.text, goes_on=goes_on)
+        row.answer = replace(answer, start=start[0], start_attempt=start[1])
 
 
 def _placed(row: _Draft, fields: Mapping[str, Any]) -> Member:

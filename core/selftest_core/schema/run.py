@@ -62,10 +62,10 @@ class RunLine(Line):
     `reminded`, `noticed` (reason; empty: no longer), `limited` (reason; empty: no longer), `metered` (usage),
     `ended` (end, stage, text, signature, tip, commits, verifying), `verified` (result: passed, failed, flaky or
     unknown; reason, text, signature; failed makes the end `red`), `stopped` (says), `retrying` (reason, text),
-    `answered` (id, text, continues), `told` (id, says; empty where it arrived) are about one test;
+    `answered` (id, text, asked, continues), `told` (id, says; empty where it arrived) are about one test;
     `conducting` (pid), `paused` (reason, by, signature), `resumed`, `slowed` (reason; empty: no longer), `called`
-    (reason, says), `declined` (wish, says; of an answer also text), `error` (step, says), `smoking` (place, type,
-    name), `smoked` (place, ok, seconds, says), `halted`, `left` (why) about the run.
+    (reason, says), `declined` (wish, says; of an answer also text and id), `error` (step, says), `smoking` (place,
+    type, name), `smoked` (place, ok, seconds, says), `halted`, `left` (why) about the run.
     """
 
     model_config = ConfigDict(extra="allow")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from worlds import World
 
 COMMANDS = (
-    "list", "run", "runs", "resume", "stop", "check", "review", "verify", "report", "record", "replay", "search",
-    "doctor", "key-guard", "schema", "demo", "sweep",
+    "list", "run", "runs", "resume", "answer", "stop", "check", "review", "verify", "report", "record", "replay",
+    "search", "doctor", "key-guard", "schema", "demo", "sweep",
 )  # fmt: skip
 
 
@@ -76,6 +76,7 @@ def test_help_and_lists_load_no_screen(shared_world: World) -> None:
         (["run", "--env", "TOKEN", "tests/a.py"], "TESTS come before --env"),
         (["run", "--timeout", "0"], "not more than 0"),
         (["run", "--budget-usd", "nan"], "no number"),
+        (["answer", "Yes."], "An answer needs a text and a test"),
         ([], "There is no terminal"),
         (["demo"], "There is no terminal"),
         (["review", "main..fixes"], "There is no terminal"),

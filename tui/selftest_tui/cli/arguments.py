@@ -45,6 +45,7 @@ COMMANDS = {
     "run": "start one agent for each test, and follow them",
     "runs": "list the runs, or open one",
     "resume": "resume a run that stopped early",
+    "answer": "answer agents that asked, are blocked or have ended; they go on",
     "stop": "stop a run and its agents",
     "check": "check that every block of the tutorial is cited by a test",
     "review": "review the commits of many agents, and publish one branch",
@@ -186,11 +187,15 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
 
             add_runs(add_command)
         case "resume":
-            from selftest_tui.cli.resume_stop import add_resume
+            from selftest_tui.cli.steering import add_resume
 
             add_resume(add_command)
+        case "answer":
+            from selftest_tui.cli.steering import add_answer
+
+            add_answer(add_command)
         case "stop":
-            from selftest_tui.cli.resume_stop import add_stop
+            from selftest_tui.cli.steering import add_stop
 
             add_stop(add_command)
         case "check":

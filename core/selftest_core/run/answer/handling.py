@@ -7,14 +7,16 @@ found again after a kill is not taken twice, and one that was cut off is looked 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import ToolError, ToolFailedError, UsageError, describe_error, describe_unexpected
 from selftest_core.run.answer.answer import clean_answer
-from selftest_core.run.conduct.context import shorten
-from selftest_core.run.crew.crew import Delivery
+from selftest_core.run.conduct.context import LONGEST_TEXT, shorten
+from selftest_core.run.crew.crew import OUTCOME, Delivery
 from selftest_core.run.events import Event, Phase
 from selftest_core.run.outcome.ends import End
+from selftest_core.run.outcome.outcome_file import UnreadableOutcomeError, parse_outcome
 
 if TYPE_CHECKING:
     from selftest_core.run.conduct.context import Context
@@ -75,12 +77,23 @@ def _answer_ended(context: Context, row: RunRow, key: str, text: str) -> str:
     context.asked_to_stop.discard(row.name)
     # A command agent has no conversation that could go on.
     goes_on = context.plan.agent_type != "command" and bool(row.member.host_id) and row.end is not End.LAUNCH
-    _note(context, row, key, text, goes_on=goes_on)
+    _note(context, row, key, text, asked=_asked(context, row), **({"continues": True} if goes_on else {}))
     return ""
 
 
-def _note(context: Context, row: RunRow, key: str, text: str, *, goes_on: bool = False) -> RunRow:
-    return context.note_row(Event.ANSWERED, row, id=key, text=text, **({"continues": True} if goes_on else {}))
+def _note(context: Context, row: RunRow, key: str, text: str, **fields: Any) -> RunRow:
+    return context.note_row(Event.ANSWERED, row, id=key, text=text, **fields)
+
+
+def _asked(context: Context, row: RunRow) -> str:
+    """Return what the agent reported to a person, with all details; else the text with which it ended."""
+    told = row.text
+    if row.member is not None:
+        with suppress(OSError, UnreadableOutcomeError):
+            outcome = parse_outcome((context.folder.attempt(row.member) / OUTCOME).read_bytes())
+            reports = ("\n".join(filter(None, (one.title, one.detail))) for one in outcome.escalations)
+            told = "\n\n".join((*reports, outcome.summary)) or told
+    return shorten(told[:LONGEST_TEXT])
 
 
 async def _tell(context: Context, row: RunRow, *, is_again: bool) -> None:
@@ -104,7 +117,9 @@ async def _tell(context: Context, row: RunRow, *, is_again: bool) -> None:
         failure = await _send(context, row, answer.text)
     context.note_row(Event.TOLD, row, id=answer.id, says=shorten(failure))
     if failure:
-        context.note(Event.DECLINED, wish="answer", test=row.name, says=shorten(failure), text=answer.text)
+        context.note(
+            Event.DECLINED, wish="answer", test=row.name, says=shorten(failure), text=answer.text, id=answer.id
+        )
 
 
 async def _send(context: Context, row: RunRow, text: str) -> str:

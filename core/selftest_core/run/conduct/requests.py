@@ -34,7 +34,8 @@ def handle_requests(context: Context) -> None:
         if reason == LATER:
             continue
         if reason:
-            text = {"text": shorten(request.text)} if request.kind is RequestKind.ANSWER else {}
+            is_answer = request.kind is RequestKind.ANSWER
+            text = {"text": shorten(request.text), "id": request.id[:80]} if is_answer else {}
             context.note(Event.DECLINED, wish=str(request.kind), test=request.test[:200], says=reason, **text)
         with suppress(OSError):
             path.unlink()
