@@ -29,6 +29,11 @@ _PLUGINS = {"claude": "imbue_mngr_claude", "codex": "imbue_mngr_codex"}
 _PLUGINS_WANTED = {"claude": "imbue-mngr-claude>=0.3,<0.4", "codex": "imbue-mngr-codex>=0.2,<0.3"}
 _NEEDS_JQ = frozenset({"claude"})
 """Types for which mngr writes hooks that call jq."""
+_SANDBOX_HINT = (
+    "`codex sandbox -- true` repeats it: bubblewrap must be able to make user namespaces, and HOME must not be in the "
+    "temporary folder; or turn it off for agents that are contained otherwise: "
+    '`create_args = ["-S", "agent_types.codex.config_overrides.sandbox_mode=danger-full-access"]`'
+)
 _NUMBER = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
@@ -68,6 +73,12 @@ async def check_type(agent_type: str, environ: Mapping[str, str], cwd: Path, tim
         missing.append(("mngr has no plugin for it", _plugin_hint(agent_type, environ)))
     if program is not None and agent_type in _NEEDS_JQ and shutil.which("jq", path=environ.get("PATH", "")) is None:
         missing.append(("jq is not installed; mngr's hooks need it", install_hint("jq")))
+    if program is not None and agent_type == "codex":
+        problem = await _sandbox_problem(environ, cwd, timeout)
+        if problem:
+            missing.append((f"the sandbox of its commands does not start: {problem}", _SANDBOX_HINT))
+        else:
+            found.append("its sandbox starts")
     if program is not None and agent_type == "claude":
         found.append(f"permissions: {_permissions(environ)}")
     return Found(program is not None, "; ".join(found), tuple(missing))
@@ -104,6 +115,16 @@ async def _login(agent_type: str, environ: Mapping[str, str], cwd: Path, timeout
     except ToolError:
         return ""
     return "signed in (`codex login status`)" if done.ok else ""
+
+
+async def _sandbox_problem(environ: Mapping[str, str], cwd: Path, timeout: float) -> str:
+    """Try the sandbox in which Codex runs the commands of its agents; return its error, empty if it starts."""
+    try:
+        done = await run_async(("codex", "sandbox", "--", "true"), timeout=timeout, cwd=cwd, env=environ)
+    except ToolError as error:
+        return error.title
+    lines = done.stderr.strip().splitlines() or [f"exit status {done.exit_status}"]
+    return "" if done.ok else lines[-1][:200]
 
 
 async def _answer(argv: tuple[str, ...], environ: Mapping[str, str], cwd: Path, timeout: float) -> str:

@@ -222,6 +222,24 @@ async def test_a_login_in_files_is_found(world: World, files: dict[str, str], sa
     assert "example.org" not in found.text
 
 
+@pytest.mark.parametrize(
+    ("status", "says"), [(0, "its sandbox starts"), (1, "does not start: bwrap: no user namespaces")]
+)
+async def test_the_sandbox_of_codex_is_tried(world: World, status: int, says: str) -> None:
+    folder = a_claude(world)
+    program(folder, "codex", "codex-cli 0.169.0")
+    (folder / "codex").write_text(
+        '#!/bin/sh\ncase "$1" in\n'
+        f"sandbox) echo 'bwrap: no user namespaces' >&2; exit {status};;\n"
+        "*) echo codex-cli 0.169.0;;\nesac\n"
+    )
+
+    found = (await checks(world.environment, world.root))["codex"]
+
+    assert says in found.text
+    assert ("codex sandbox -- true" in found.hint) == (status != 0)
+
+
 async def test_a_type_that_nobody_chose_is_plainly_not_installed_and_a_chosen_one_fails(world: World) -> None:
     world.load_mngr()
     found = await checks(world.environment, world.root)
