@@ -41,6 +41,10 @@ selftest-tui list --json --no-wait > at-once.json
 # One line of JSON, as every command gives it with --batch.
 selftest-tui list --batch
 
+# Some of them: in the language of `/` on the screens, and in mngr's own (CEL).
+selftest-tui list --json --filter 'is:waiting test:cart' > matching.json
+selftest-tui list --json --cel 'state == "WAITING" && labels.selftest_test.contains("cart")' > matching-cel.json
+
 ##################################################
 # Ctrl-Q and Ctrl-T in an agent's terminal
 ##################################################

@@ -337,6 +337,43 @@ def test_list_as_a_line_where_settings_cannot_be_read(e2e: EndToEnd, plain: Worl
     assert (answer["event"], answer["exit_status"]) == ("error", 2)
 
 
+LIST_SOME = """
+    # Some of them: in the language of `/` on the screens, and in mngr's own (CEL).
+    selftest-tui list --json --filter 'is:waiting test:cart' > matching.json
+    selftest-tui list --json --cel 'state == "WAITING" && labels.selftest_test.contains("cart")' > matching-cel.json
+"""
+
+
+def test_list_some(e2e: EndToEnd, fleet: World, tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(LIST_SOME)
+    fleet.tmux("new-session", "-d", "-s", "cart", "sleep 100000")
+
+    result = block.run(environment=fleet.environment, cwd=tmp_path)
+
+    expect(result).to_succeed()
+    for name in ("matching.json", "matching-cel.json"):
+        answer = document(tmp_path, name)
+        assert ([agent["name"] for agent in answer["agents"]], answer["sessions"]) == ([NAME], []), name
+    for flag, query in (("--filter", "is:working"), ("--filter", "!is:waiting"), ("--cel", 'state == "DONE"')):
+        other = e2e.run(["selftest-tui", "list", flag, query], environment=fleet.environment, cwd=tmp_path)
+        assert NAME not in other.stdout, query
+
+
+@pytest.mark.unhappy
+def test_list_some_where_mngr_fails(e2e: EndToEnd, without_mngr: dict[str, str], tmp_path: Path) -> None:
+    block = e2e.write_tutorial_block(LIST_SOME)
+
+    result = block.run(environment=without_mngr, cwd=tmp_path)
+
+    expect(result).to_have_exit_code(2).stderr.to_contain("mngr list failed")
+    assert [agent["name"] for agent in document(tmp_path, "matching.json")["agents"]] == [NAME]
+    assert (tmp_path / "matching-cel.json").read_text() == ""
+    for flag, query, says in (("--filter", "is:nothing", "no state here"), ("--cel", "bad((", "needs mngr")):
+        arguments = ["selftest-tui", "list", "--no-wait", flag, query]
+        wrong = e2e.run(arguments, environment=without_mngr, cwd=tmp_path)
+        expect(wrong).to_have_exit_code(2).stderr.to_contain(says)
+
+
 # keys that stop and destroy
 
 

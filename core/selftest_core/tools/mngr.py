@@ -117,10 +117,11 @@ def refuse_broken(version: str, program: MngrProgram) -> None:
         )  # fmt: skip
 
 
-def list_arguments(provider: str | None) -> tuple[str, ...]:
-    """Arguments of `mngr list` for one provider, or all."""
+def list_arguments(provider: str | None, include: str = "") -> tuple[str, ...]:
+    """Arguments of `mngr list` for one provider, or all; `include`: a CEL expression that agents must match."""
     chosen = () if provider is None else (f"--provider={provider}",)
-    return ("list", "--format", "json", "--on-error", "continue", *chosen)
+    matching = (f"--include={include}",) if include else ()
+    return ("list", "--format", "json", "--on-error", "continue", *chosen, *matching)
 
 
 def message_arguments(addresses: Sequence[str]) -> tuple[str, ...]:

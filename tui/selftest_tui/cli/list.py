@@ -7,12 +7,16 @@ same without it.
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import os
 import shutil
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from selftest_core.errors import UsageError
 from selftest_core.fleet.attention import cost_of_waiting
 from selftest_core.fleet.view import Category
 from selftest_tui.cli.command import DONE, Progress, print_lines, write_answer
@@ -35,9 +39,11 @@ from selftest_tui.shared.present import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from selftest_core.agents import AgentKey
     from selftest_core.fleet.observations import TmuxSession
     from selftest_core.fleet.view import FleetView, Problem, Row
     from selftest_tui.cli.command import AddCommand, Call
+    from selftest_tui.fleet.arrangement import LineKey
 
 LEAST_WIDTH = 40
 _COLOURS = {
@@ -60,6 +66,8 @@ def add_list(add_command: AddCommand) -> None:
         """
         selftest-tui list
         selftest-tui list --no-wait        without asking mngr
+        selftest-tui list --filter 'is:needs-you !provider:modal'
+        selftest-tui list --cel 'labels.project == "api"'
         selftest-tui list --json | jq -r '.agents[] | [.name, .state] | @tsv'
         selftest-tui list --json --socket /tmp/other/tmux-1000/default
         """,
@@ -67,6 +75,12 @@ def add_list(add_command: AddCommand) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     command.add_argument(
         "--no-wait", action="store_true", help="do not ask mngr: local agents as they are, others as last known"
+    )
+    command.add_argument(
+        "--filter", metavar="QUERY", help="only agents and sessions that match, in the language of / on the screens"
+    )
+    command.add_argument(
+        "--cel", metavar="EXPR", help="only agents that match this expression; mngr list --include reads it"
     )
     command.set_defaults(run=list_fleet)
 
@@ -76,20 +90,67 @@ def list_fleet(call: Call) -> int:
     from selftest_core.fleet.watch.fleet_watch import observe_once
     from selftest_core.fleet.watch.poll_schedule import watch_settings
 
-    config, environ = call.config, call.environ
+    config, environ, arguments = call.config, call.environ, call.arguments
+    if arguments.cel and arguments.no_wait:
+        raise UsageError("--cel needs mngr, and --no-wait does not ask it", "", "Use --filter, which needs no mngr.")
+    if arguments.filter:
+        _refuse_query(arguments.filter)
     with Progress("asking mngr"):
         settings = watch_settings(config, call.cwd)
-        view = observe_once(environ, settings, config.list_deadline, wait=not call.arguments.no_wait)
+        with ThreadPoolExecutor(1) as pool:
+            matching = pool.submit(_matching_agents, call) if arguments.cel else None
+            view = observe_once(environ, settings, config.list_deadline, wait=not arguments.no_wait)
+        if matching is not None:
+            keys = matching.result()
+            view = dataclasses.replace(view, rows=tuple(row for row in view.rows if row.key in keys), sessions=())
+    if arguments.filter:
+        view = _filtered(view, arguments.filter)
     if call.is_for_programs:
         from selftest_core.schema.fleet import list_document
 
         write_answer(list_document(view).model_dump(mode="json"), is_batch=call.arguments.batch)
         return DONE
-    width = shutil.get_terminal_size((80, 24)).columns
-    print_lines(fleet_lines(view, time.time(), width, colour=_has_colour(environ)))
+    if not view.rows and not view.sessions and (arguments.filter or arguments.cel):
+        print_lines(["No agent matches."])
+    else:
+        width = shutil.get_terminal_size((80, 24)).columns
+        print_lines(fleet_lines(view, time.time(), width, colour=_has_colour(environ)))
     for line in problem_lines(view.problems):
         sys.stderr.write(line + "\n")
     return DONE
+
+
+def _matching_agents(call: Call) -> frozenset[AgentKey]:
+    """Return the agents that match `--cel`, as mngr says. Raises ToolError for an expression that it refuses."""
+    from selftest_core.fleet.sources.mngr_list import list_agents
+    from selftest_core.tools.mngr import Mngr, find_mngr
+
+    mngr = Mngr(find_mngr(call.environ), call.environ, call.cwd)
+    listed = asyncio.run(list_agents(mngr, timeout=call.config.list_deadline, include=call.arguments.cel))
+    return frozenset(agent.key for agent in listed.agents)
+
+
+def _refuse_query(query: str) -> None:
+    from selftest_tui.fleet.arrangement import FILTER
+    from selftest_tui.shared.filter import help_lines, problem_of
+
+    problem = problem_of(query, FILTER)
+    if problem:
+        fields = dict(help_lines(FILTER))["fields"]
+        raise UsageError(f"--filter: {problem}", "", f"Fields: {fields}. `?` on the fleet screen shows every form.")
+
+
+def _filtered(view: FleetView, query: str) -> FleetView:
+    """Return the view with what the filter of the fleet screen finds."""
+    from selftest_tui.fleet.arrangement import FILTER, facts_of, items_of
+    from selftest_tui.shared.filter import Finder
+
+    finder: Finder[LineKey, Row | TmuxSession] = Finder(facts_of, FILTER)
+    found = finder.find(items_of(view), query)
+    if found is None:
+        return view
+    rows = tuple(row for row in view.rows if row.key in found)
+    return dataclasses.replace(view, rows=rows, sessions=tuple(one for one in view.sessions if one.ref in found))
 
 
 def _has_colour(environ: Mapping[str, str]) -> bool:

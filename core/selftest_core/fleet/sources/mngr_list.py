@@ -27,13 +27,20 @@ _SHOWN = 200
 
 
 async def list_agents(
-    mngr: Mngr, provider: str | None = None, timeout: float = LIST_TIMEOUT, *, tmux_socket: str | None = None
+    mngr: Mngr,
+    provider: str | None = None,
+    timeout: float = LIST_TIMEOUT,
+    *,
+    tmux_socket: str | None = None,
+    include: str = "",
 ) -> Listed:
     """Run `mngr list` for `provider` (None: all), on the default tmux server or on `tmux_socket`.
 
+    `include`: a CEL expression that the agents must match, checked by mngr.
+
     Raises ToolError: mngr is missing, broken, over its deadline, cut short, or reported why it failed.
     """
-    done = await mngr.call(list_arguments(provider), timeout=timeout, tmux_socket=tmux_socket)
+    done = await mngr.call(list_arguments(provider, include), timeout=timeout, tmux_socket=tmux_socket)
     return parse_listing(
         done.stdout, at=time.time(), provider=provider, seconds=done.seconds, stderr=done.stderr,
         exit_status=done.exit_status,
