@@ -170,6 +170,10 @@ selftest-tui review --batch --base main ada bob --decisions decisions.json --pub
 echo "{\"default\": \"keep\", \"items\": {\"$(git rev-parse ada)\": \"revert\"}}" > decisions.json
 selftest-tui review --batch main..ada --decisions decisions.json --publish less
 
+# Let agents resolve the conflicts. Each gets both sides, their intents and tests; its answer is used where it keeps both
+# sides and their tests pass with it. The settings of runs say which agents; 1 says that changes are undecided.
+selftest-tui review --batch --integrate --base main ada eve --set agent=command --set agent_command=./integrator.sh > review.jsonl || test $? = 1
+
 # What the newest run of this repository brought back, as one line.
 selftest-tui review --batch > review.jsonl || test $? = 1
 

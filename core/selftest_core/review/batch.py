@@ -31,7 +31,7 @@ from selftest_core.review.evidence import claims_of, provenance_of, read_verifie
 from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
 from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import find_log, keep_sources, open_log
-from selftest_core.review.review_log import decisions_of, fold
+from selftest_core.review.review_log import Integrations, decisions_of, fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ class BatchResult:
     otherwise.
     `commits`: those of the published branch, read back from the repository. `run`: the run that was reviewed, None for
     other reviews. `pull_request`: the address of the pull request that was opened. `not_published`: the reason why
-    nothing was published though it was asked for, else empty.
+    nothing was published though it was asked for, else empty. `integrations`: agents that worked on conflicts.
     """
 
     reviewed: Reviewed
@@ -63,6 +63,7 @@ class BatchResult:
     pull_request: str | None = None
     refused: str = ""
     not_published: str = ""
+    integrations: Integrations = Integrations()
 
     @property
     def is_done(self) -> bool:
@@ -129,7 +130,7 @@ def review(
         is_publishing = request.publish is not None and not why_not
         checked = check(engine, reviewed, inputs, is_publishing=is_publishing)
         if checked.refusal:
-            return BatchResult(reviewed, None, None, run=run, refused=checked.refusal)
+            return BatchResult(reviewed, None, None, run=run, refused=checked.refusal, integrations=log.integrations)
         if inputs.folder is None:  # the branches of a run have refs already
             keep_sources(user, inputs.name, (branch.tip for branch in inputs.targets.branches))
         candidate: str | None = None
@@ -154,7 +155,9 @@ def review(
     address = None
     if request.pr and published is not None:
         address = _open_pull_request(inputs, user, reviewed, published, environ, checked.tests)
-    return BatchResult(reviewed, candidate, published, commits, run, address, not_published=why_not)
+    return BatchResult(
+        reviewed, candidate, published, commits, run, address, not_published=why_not, integrations=log.integrations
+    )
 
 
 def _as_on_screen(inputs: Inputs) -> Inputs:

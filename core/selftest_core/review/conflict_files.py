@@ -7,6 +7,7 @@ target as text. An edited copy is refused while it has conflict markers.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
@@ -146,6 +147,11 @@ def _has_markers(content: bytes, size: int) -> bool:
     marks = (b"<" * size + b" " + _LABELS[0].encode(), b"|" * size + b" " + _LABELS[1].encode(),
              b">" * size + b" " + _LABELS[2].encode())  # fmt: skip
     return any(line.startswith(marks) for line in content.split(b"\n"))
+
+
+def answer_with(file: ConflictFile, content: bytes | None, by: str) -> Answer:
+    """Resolve one file with this content; None deletes it. `by`: as in `Answer`."""
+    return replace(_answer(file, content, None if content is None else file.mode), by=by)
 
 
 def _answer(file: ConflictFile, content: bytes | None, mode: str | None) -> Answer:

@@ -21,7 +21,7 @@ import re
 import secrets
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from selftest_core.frozen import dataclass
 from selftest_core.git.merges import Side
@@ -36,9 +36,12 @@ if TYPE_CHECKING:
 
 type Meeting = tuple[Side | None, Side | None, Side | None]
 """The three contents in conflict: base, ours (the branch so far), theirs (the change); None where there is none."""
-type Author = Literal["person", "memory", "union"]
-"""The author of an answer: a person in this review, a person in an earlier one, or the rule for changelogs."""
+type Author = str
+"""The author of an answer: `person` in this review, `memory` for a person in an earlier one, `union` for the rule for
+changelogs, or the name of the agent that resolved it."""
 
+_NO_AGENT = frozenset({"person", "memory", "union"})
+_AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,49}")
 _FILE_MODES = ("100644", "100755", "120000")
 _WITHIN_A_PATH = frozenset({"content", "contents", "add/add", "modify/delete"})
 _KIND = re.compile(r"CONFLICT \(([^)]*)\)")
@@ -59,6 +62,11 @@ class Answer:
     mode: str | None
     content: bytes | None
     by: Author = "person"
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that resolved it, empty where no agent did."""
+        return "" if self.by in _NO_AGENT else self.by
 
     @property
     def meeting(self) -> Meeting:
@@ -179,8 +187,8 @@ def _answer_from_json(value: object) -> Answer:
         raise ValueError("text is a string, or null where the file is deleted")
     if mode not in (None, *_FILE_MODES) or (mode is None) != (content is None):
         raise ValueError(f"the mode {mode!r} does not fit: {', '.join(_FILE_MODES)}, or null where the file is deleted")
-    if not isinstance(path, str) or by not in ("person", "memory", "union"):
-        raise ValueError("path is a string, and by is person, memory or union")
+    if not isinstance(path, str) or not isinstance(by, str) or not _AUTHOR.fullmatch(by):
+        raise ValueError("path is a string, and by is person, memory, union or the name of an agent")
     sides = [_side_from_json(value.get(name)) for name in ("base", "ours", "theirs")]
     if sum(side is not None for side in sides) < 2:
         raise ValueError("at least two of base, ours and theirs are required")
@@ -259,7 +267,7 @@ class ResolutionMemory:
             if file.stat().st_size <= 2 * LARGEST:
                 (answer,) = resolution_from_json(json.loads(file.read_text(encoding="utf-8"))).answers
                 if answer.meeting == meeting:
-                    return replace(answer, by="memory")
+                    return answer if answer.agent else replace(answer, by="memory")
         return None
 
     def _write(self, path: Path, text: str) -> None:

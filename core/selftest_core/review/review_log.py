@@ -15,6 +15,8 @@
     undone, redone                              the last act that is not undone; the first that is
     withdrawn                                   the last act could not be applied
     published   ref, tip, tree, kept            no act: it cannot be undone here; `kept`: the tip without trailers
+    integrating run, tasks                      no act: agents work on conflicts; `tasks`: oids by agent
+    integrated  run, agent, attempt, reason     no act: its answer was taken, or refused for a reason
 
 Pure: no clock, no file, no git. Undo and redo move a mark in the list of acts, so they reach any depth and outlive
 restarts; a new act drops the undone ones. A line of a later version, or one that does not fit, changes nothing.
@@ -75,6 +77,41 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
+class Integration:
+    """The work of an agent on a conflict: `run` and `agent` by name. `reason`: why its last answer was refused.
+
+    `is_ended`: its answer was taken or refused.
+    """
+
+    run: str
+    agent: str
+    is_ended: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Integrations:
+    """The work of agents on conflicts of a review. `by_change`: the newest for each oid.
+
+    `tasks`: the oids by run and agent; `taken`: run, agent and attempt of each answer that was taken or refused.
+    """
+
+    by_change: Mapping[str, Integration] = field(default_factory=lambda: _NOTHING)
+    tasks: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    taken: frozenset[tuple[str, str, int]] = frozenset()
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs of integrators, in their order."""
+        return tuple(dict.fromkeys(run for run, _ in self.tasks))
+
+    def working_on(self, oid: str) -> Integration | None:
+        """The work on a change that has not ended."""
+        found = self.by_change.get(oid)
+        return None if found is None or found.is_ended else found
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewLog:
     """The folded log. The first `done` of `acts` are in effect; the others are undone and can be redone.
 
@@ -89,6 +126,7 @@ class ReviewLog:
     published: tuple[tuple[str, str, str], ...] = ()
     recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
     answered: frozenset[Meeting] = frozenset()
+    integrations: Integrations = Integrations()
 
     @property
     def undo_text(self) -> str:
@@ -137,6 +175,10 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
                 tip = str(fields["tip"])
                 found = str(fields["ref"]), tip, str(fields.get("kept") or tip)
                 return replace(log, published=(*log.published, found))
+            case "integrating":
+                return replace(log, integrations=_integrating(log.integrations, fields))
+            case "integrated":
+                return replace(log, integrations=_integrated(log.integrations, fields))
             case event if event in ACTS:
                 act = Act(event, fields, str(fields.get("says") or event))
                 answered = log.answered | _answered(act)
@@ -236,6 +278,28 @@ def _arrived(log: ReviewLog, fields: Mapping[str, Any]) -> ReviewLog:
         return log
     subject = replace(log.subject, base=_oid(fields["base"]), branches=_branches(fields["branches"]))
     return replace(log, subject=subject, new=log.new | {_oid(oid) for oid in fields["new"]})
+
+
+def _integrating(before: Integrations, fields: Mapping[str, Any]) -> Integrations:
+    run = str(fields["run"])
+    tasks = {(run, str(agent)): tuple(_oid(oid) for oid in oids) for agent, oids in fields["tasks"].items()}
+    begun = {oid: Integration(run, agent) for (_, agent), oids in tasks.items() for oid in oids}
+    return replace(before, by_change={**before.by_change, **begun}, tasks={**before.tasks, **tasks})
+
+
+def _integrated(before: Integrations, fields: Mapping[str, Any]) -> Integrations:
+    run, agent, attempt, reason = (
+        str(fields["run"]),
+        str(fields["agent"]),
+        int(fields["attempt"]),
+        str(fields["reason"]),
+    )
+    ended = {
+        oid: Integration(run, agent, True, reason)
+        for oid in before.tasks.get((run, agent), ())
+        if (before.by_change[oid].run, before.by_change[oid].agent) == (run, agent)
+    }
+    return replace(before, by_change={**before.by_change, **ended}, taken=before.taken | {(run, agent, attempt)})
 
 
 def _branches(value: Any) -> tuple[Branch, ...]:

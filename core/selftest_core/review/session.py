@@ -139,6 +139,11 @@ class ReviewSession:
         """The user's work tree."""
         return self._inputs.place.top
 
+    @property
+    def kind(self) -> str:
+        """The subject's kind: run, agents, branches or range."""
+        return self._subject.kind
+
     def _start(self) -> None:
         if self._log.subject is None:
             subject = repository.subject_of(self._inputs)
@@ -201,7 +206,8 @@ class ReviewSession:
         change = self._change(oid)
         document = None if resolution is None else resolution_json(resolution)
         word = "resolve" if resolution is not None else "unresolve"
-        text = f"{word} {self._describe([change.oid])}"
+        agent = next((answer.agent for answer in resolution.answers if answer.agent), "") if resolution else ""
+        text = f"{word} {self._describe([change.oid])}{f' by {agent}' if agent else ''}"
         state = self._act("resolved", oid=change.oid, resolution=document, says=text)
         if resolution is not None:
             # Without this memory later reviews ask again, and this one loses nothing.
@@ -259,6 +265,26 @@ class ReviewSession:
         if (oid or self._subject.base) == self.state.plan.base:
             return self.state
         return self._act("onto", name=ref, oid=oid, says=f"rebase onto {ref or 'the first base'}")
+
+    def store_candidate(self) -> str:
+        """Write the candidate branch to its ref now, and return its last commit: agents can start from there."""
+        self._update_candidate()
+        return self.state.reviewed.line.tip
+
+    def begin_integration(self, run: str, tasks: Mapping[str, Sequence[str]]) -> ReviewState:
+        """Note that agents of a run work on conflicts: the changes by agent. No act: there is nothing to undo."""
+        return self._note_integration(
+            "integrating", run=run, tasks={agent: list(oids) for agent, oids in tasks.items()}
+        )
+
+    def end_integration(self, run: str, agent: str, attempt: int, reason: str) -> ReviewState:
+        """Note that the answer of an agent was taken, or refused for a reason."""
+        return self._note_integration("integrated", run=run, agent=agent, attempt=attempt, reason=reason)
+
+    def _note_integration(self, event: str, **fields: Any) -> ReviewState:
+        self._append(event, **fields)
+        self.state = replace(self.state, integrations=self._log.integrations)
+        return self.state
 
     def undo(self) -> ReviewState:
         """Undo the last act."""

@@ -18,7 +18,7 @@ from selftest_core.review.changes.similar_changes import find_similar, hot_files
 from selftest_core.review.decisions import decide, notes_of, shape, squashed_in, without_missing
 from selftest_core.review.evidence import claims_of, read_verified
 from selftest_core.review.resolutions import Resolution, ResolutionMemory
-from selftest_core.review.review_log import decisions_of
+from selftest_core.review.review_log import Integrations, decisions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,7 @@ class ReviewState:
     ahead. `publish_disabled_reason` is empty where publishing is possible. `similar`: nearly equal changes, by oid.
     `hot`: by path, how many agents changed it. `evidence` by agent. `missing`: decided commits that do not exist any
     more. `branch_names`: those of the repository, for the name to publish under.
-    `is_live`: more may arrive.
+    `is_live`: more may arrive. `integrations`: agents that work, or worked, on conflicts.
     """
 
     name: str
@@ -98,6 +98,7 @@ class ReviewState:
     missing: tuple[str, ...] = ()
     branch_names: Branches | None = None
     is_live: bool = False
+    integrations: Integrations = Integrations()
 
 
 class StateBuilder:
@@ -187,6 +188,7 @@ class StateBuilder:
             similar=self._similar,
             hot=self._hot,
             missing=applied.missing,
+            integrations=log.integrations,
         )
 
 

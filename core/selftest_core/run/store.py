@@ -32,7 +32,7 @@ from selftest_core.run.fold import Run, fold
 from selftest_core.run.plan.plan import RunPlan, plan_from_json, plan_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from selftest_core.run.fold import Member
 
@@ -232,16 +232,23 @@ def run_folders(environ: Mapping[str, str], repository: Path | None = None) -> t
     return tuple(RunFolder(path) for path in found)
 
 
-def find_run(environ: Mapping[str, str], repository: Path | None, run: str | None = None) -> RunFolder:
-    """Find the run with that id or prefix of it, or the newest of this repository. Raises UsageError."""
+def find_run(
+    environ: Mapping[str, str],
+    repository: Path | None,
+    run: str | None = None,
+    *,
+    is_wanted: Callable[[RunFolder], bool] = lambda folder: True,
+) -> RunFolder:
+    """Find the run with that id or prefix of it, or the newest of this repository that is wanted. Raises UsageError."""
     folders = run_folders(environ, repository)
     if run is None:
         own = [
             one for one in folders if repository and one.path.is_relative_to((repository / REPOSITORY_FOLDER).resolve())
         ]
-        if not own:
+        newest = next((one for one in own if is_wanted(one)), None)
+        if newest is None:
             raise UsageError("There is no run in this repository", "", "`selftest-tui run` begins one.")
-        return own[0]
+        return newest
     matching = [one for one in folders if one.run.startswith(run)]
     exact = [one for one in matching if one.run == run] or matching
     if len(exact) != 1:

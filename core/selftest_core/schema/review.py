@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from selftest_core.git.history import HistoryCommit
     from selftest_core.review.apply_decisions import Reviewed
+    from selftest_core.review.review_log import Integration, Integrations
     from selftest_core.verify.batch import Answer as VerifyAnswer
     from selftest_core.verify.schedule import TestReport
     from selftest_core.verify.verification import Verification
@@ -63,6 +64,15 @@ class VerificationItem(Shape):
     reason: Text = ""
 
 
+class IntegrationItem(Shape):
+    """The work of an agent on the conflict of a change (`review --integrate`)."""
+
+    run: str
+    agent: Text
+    state: Literal["working", "resolved", "refused"]
+    reason: Text = Field("", description="The reason why its answer was refused: the change is in conflict still.")
+
+
 class ReviewItem(Shape):
     """One change. Each commit id of `sources` identifies it."""
 
@@ -87,6 +97,14 @@ class ReviewItem(Shape):
     resolved: list[Text] = Field(
         default_factory=list,
         description="Paths whose conflict was resolved: what is applied is not the agent's commit.",
+    )
+    resolved_by: list[Text] = Field(
+        default_factory=list,
+        description="For each path of `resolved`: person, memory (a person in an earlier review), union (both sides "
+        "of a changelog), or the name of the agent.",
+    )
+    integration: IntegrationItem | None = Field(
+        None, description="The agent that works, or worked last, on its conflict; null where none did."
     )
     needs: list[Oid] = Field(description="Changes that this one needs in order to apply.")
     needed_by: list[Oid]
@@ -233,6 +251,7 @@ def review_document(
     commits: Sequence[HistoryCommit] = (),
     verified: VerifyAnswer | None = None,
     refused: str = "",
+    integrations: Integrations | None = None,
 ) -> ReviewDocument:
     """Convert a review, and its verification where there was one."""
     plan = reviewed.plan
@@ -257,6 +276,8 @@ def review_document(
             commit=placed[change.oid].commit,
             conflicts=[_text(conflict.path) for conflict in placed[change.oid].conflicts],
             resolved=[_text(answer.path) for answer in placed[change.oid].answers],
+            resolved_by=[answer.by for answer in placed[change.oid].answers],
+            integration=None if integrations is None else _integration_item(integrations.by_change.get(change.oid)),
             needs=needs.get(change.oid, []),
             needed_by=list(reviewed.dependents.needed_by.get(change.oid, ())),
             lets_in=list(reviewed.dependents.lets_in.get(change.oid, ())),
@@ -290,6 +311,15 @@ def review_document(
         kept_weakening=[change.oid for change in reviewed.kept_weakening],
         guarded=[change.oid for change in reviewed.guarded],
     )
+
+
+def _integration_item(found: Integration | None) -> IntegrationItem | None:
+    if found is None:
+        return None
+    state: Literal["working", "resolved", "refused"] = "working"
+    if found.is_ended:
+        state = "refused" if found.reason else "resolved"
+    return IntegrationItem(run=found.run, agent=found.agent, state=state, reason=found.reason)
 
 
 def _verified_fields(oid: str, verification: Verification | None) -> dict[str, Any]:

@@ -251,7 +251,7 @@ def test_a_resolution_survives_json_whatever_its_content_is(clash: Clash) -> Non
 @pytest.mark.parametrize(
     "change",
     [
-        {"base": "100644 short"}, {"mode": "40000"}, {"mode": None}, {"text": 1}, {"by": "nobody"}, {"more": 1},
+        {"base": "100644 short"}, {"mode": "40000"}, {"mode": None}, {"text": 1}, {"by": "no body"}, {"more": 1},
         {"base64": "AA=="}, {"base": None, "ours": None}, {"path": None}, {"text": "\ud800"},
     ],
 )  # fmt: skip

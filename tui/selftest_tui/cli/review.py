@@ -8,6 +8,7 @@ from selftest_core.errors import RefusedError, UsageError
 from selftest_tui.cli.command import (
     DONE,
     SOMETHING_LEFT,
+    STOPPED_EARLY,
     add_targets,
     count,
     require_terminal,
@@ -32,7 +33,8 @@ def add_review(add_command: AddCommand) -> None:
         revert it, and only kept changes are published; your checkout, index and other branches are never touched.
         Ends with 1 where a change is undecided or in conflict, or where nothing is kept that could be published.
         --verify runs the tests again before a branch is written; --require-verified publishes only a branch whose own
-        tests pass, else ends with 4.""",
+        tests pass, else ends with 4. --integrate starts an agent for each conflict; an answer is used where it keeps
+        both sides and their tests pass with it, else its change stays in conflict, with the reason.""",
         """
         selftest-tui review                the newest run of this repository
         selftest-tui review --agents ada bob eve
@@ -40,12 +42,18 @@ def add_review(add_command: AddCommand) -> None:
         selftest-tui review --batch --base main ada bob --decisions decisions.json
         selftest-tui review --batch 20261121-0931 --publish fixes --pr
         selftest-tui review --batch main..fixes --publish good --require-verified
+        selftest-tui review --integrate
+        selftest-tui review --integrate --batch --base main ada bob eve
         """,
     )
     add_targets(command)
     command.add_argument("--decisions", metavar="FILE", help="JSON with keep, revert or undecided for each change")
     command.add_argument("--publish", metavar="BRANCH", help="publish the kept changes as this branch")
     command.add_argument("--pr", action="store_true", help="open a pull request of the published branch, with gh")
+    command.add_argument(
+        "--integrate", action="store_true",
+        help="start agents that resolve the conflicts, as the settings of runs say; asks first, but not with --batch",
+    )  # fmt: skip
     tests = command.add_argument_group("verification, with --batch")
     tests.add_argument("--verify", action="store_true", help="run the tests again, as `selftest-tui verify` does")
     tests.add_argument(
@@ -67,7 +75,15 @@ def review(call: Call) -> int:
     if (arguments.jobs or arguments.all) and not (arguments.verify or arguments.require_verified):
         raise UsageError("--jobs and --all need --verify", "", "Add --verify.")
     if arguments.batch:
-        return _review_batch(call, request)
+        status = DONE
+        if arguments.integrate:
+            from selftest_tui.cli.integrate import integrate
+
+            request, status = integrate(call, request)
+        done = _review_batch(call, request)
+        return STOPPED_EARLY if status == STOPPED_EARLY else done
+    if arguments.integrate:
+        raise UsageError("--integrate needs --batch", "", "On the screen A asks an integrator.")
     if arguments.verify or arguments.require_verified:
         hint = "On the screen changes are verified in the background; or add --batch."
         raise UsageError("--verify and --require-verified need --batch", "", hint)
@@ -97,8 +113,9 @@ def _review_batch(call: Call, request: Request) -> int:
 
     published = None if result.published is None else result.published[0]
     document = review_document(
-        result.reviewed, result.candidate, published, result.pull_request, result.commits, answer, result.refused
-    )
+        result.reviewed, result.candidate, published, result.pull_request, result.commits, answer, result.refused,
+        result.integrations,
+    )  # fmt: skip
     for line in _summary_lines(result):
         tell(line)
     if answer is not None:

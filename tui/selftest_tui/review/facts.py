@@ -113,9 +113,11 @@ def members(row: ReviewRow, answers: Sequence[Answer] = ()) -> Content:
 
 
 def _resolved_by(answer: Answer) -> str:
-    return {"person": ": resolved here", "memory": ": as resolved in an earlier review", "union": ": both sides kept"}[
-        answer.by
-    ]
+    if answer.agent:
+        return f": resolved by {present.clean(answer.agent)}"
+    return {"memory": ": as resolved in an earlier review", "union": ": both sides kept"}.get(
+        answer.by, ": resolved here"
+    )
 
 
 def _weakenings(pieces: Pieces, row: ReviewRow) -> None:

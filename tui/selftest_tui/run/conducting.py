@@ -42,7 +42,11 @@ def make_claim_verifier(plan: RunPlan, config: Config, environ: Mapping[str, str
 def make_gate(plan: RunPlan, config: Config, environ: Mapping[str, str]) -> Gate | None:
     """Make the gate of the run's role: imported only where a run has that role."""
     match plan.role:
-        case "tester" | "drafter" | "writer" | "integrator":
+        case "integrator":
+            from selftest_core.integrate.gate import IntegratorGate
+
+            return IntegratorGate(plan, config, environ)
+        case "tester" | "drafter" | "writer":
             return None
         case _:
             assert_never(plan.role)

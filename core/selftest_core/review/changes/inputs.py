@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from selftest_core.errors import UsageError
+from selftest_core.errors import SelftestError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
 from selftest_core.paths import REPOSITORY_FOLDER
@@ -152,11 +152,19 @@ def run_inputs(
             raise
         here = None
     try:
-        folder = find_run(environ, here, run)
+        folder = find_run(environ, here, run, is_wanted=_has_branches)
     except UsageError as error:
         raise UsageError(error.title, error.detail, f"{error.hint} Or: {_HINT[0].lower()}{_HINT[1:]}") from error
     standing = folder.read()
     return inputs_of_run(folder, standing, environ, onto, known)
+
+
+def _has_branches(folder: RunFolder) -> bool:
+    """False for a run of integrators: their answers belong to the review that asked for them."""
+    try:
+        return folder.plan().role != "integrator"
+    except SelftestError:
+        return True  # it is named with the reason when it is read
 
 
 def inputs_of_run(

@@ -2,12 +2,13 @@
 
     Selftest-Run: 20261121-0931-7f3a
     Selftest-Agent: st-7f-login-redirect (claude, claude-opus-5-5)
+    Selftest-Integrator: st-9c-mend-login
     Selftest-Test: tests/test_login.py::test_redirect
     Selftest-Verified: passed
 
-Published commits have them, the candidate's have not, so a decision costs no new message. They depend on the decisions
-and the verdicts alone: the same ones give the same commit ids. `Verified` is our own verdict on exactly the published
-tree, `no` without one.
+An integrator is an agent that resolved a conflict of the commit. Published commits have them, the candidate's have not,
+so a decision costs no new message. They depend on the decisions and the verdicts alone: the same ones give the same
+commit ids. `Verified` is our own verdict on exactly the published tree, `no` without one.
 
 Names come from agents: a value is one line without control characters, and cut. Lines of an agent's own message that
 imitate one of these trailers, or that hide the end of the message from git (`---`), are quoted.
@@ -36,7 +37,7 @@ MOST_NAMED = 20
 LONGEST = 200
 """Characters of a value."""
 _WORST_FIRST = ("failed", "flaky", "unknown")
-_IMITATION = re.compile(rb"^(?=selftest-(?:run|agent|test|verified)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_IMITATION = re.compile(rb"^(?=selftest-(?:run|agent|integrator|test|verified)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 _DIVIDER = re.compile(rb"^(?=---(?:[ \t\r\x0b\x0c]|$))", re.MULTILINE)
 
 
@@ -62,19 +63,24 @@ def with_trailers(store: ObjectStore, line: Line, changes: Iterable[Change], pro
     """Write the commits of a stored line again with trailers; their trees, authors and dates stay the same."""
     by_oid = {change.oid: change for change in changes}
     members: dict[str, list[Change]] = {}
+    integrators: dict[str, dict[str, None]] = {}
     for placed in line.items:
         if placed.commit is not None:
             members.setdefault(placed.commit, []).append(by_oid[placed.item.oid])
+            names = (answer.agent for answer in placed.answers)
+            integrators.setdefault(placed.commit, {}).update((name, None) for name in names if name)
     tip, written = line.base, {}
     for oid, made in members.items():
         commit = store.commit(oid)
-        message = add_trailers(commit.message, list(_trailers(made, provenance)))
+        message = add_trailers(commit.message, list(_trailers(made, list(integrators[oid]), provenance)))
         tip = written[oid] = store.write_commit(replace(commit, parents=(tip,), message=message))
     items = tuple(replace(one, commit=written.get(one.commit or "", one.commit)) for one in line.items)
     return replace(line, tip=tip, items=items)
 
 
-def _trailers(changes: Sequence[Change], provenance: Provenance) -> Iterator[tuple[str, str]]:
+def _trailers(
+    changes: Sequence[Change], integrators: Sequence[str], provenance: Provenance
+) -> Iterator[tuple[str, str]]:
     agents = list(dict.fromkeys(agent for change in changes for agent in change.agents))
     yield "Run", provenance.run
     for agent in agents[:MOST_NAMED]:
@@ -83,6 +89,8 @@ def _trailers(changes: Sequence[Change], provenance: Provenance) -> Iterator[tup
         yield "Agent", f"{_one_line(agent)} ({', '.join(known)})" if known else agent
     if len(agents) > MOST_NAMED:
         yield "Agent", f"and {len(agents) - MOST_NAMED} more"
+    for name in integrators[:MOST_NAMED]:
+        yield "Integrator", name
     tests = list(dict.fromkeys(test for agent in agents for test in provenance.origins.get(agent, Origin()).tests))
     for test in tests[:MOST_NAMED]:
         yield "Test", test

@@ -164,8 +164,13 @@ def _verification(plan: RunPlan) -> list[str]:
         if plan.verify_on_arrival == NOT_ISOLATED
         else "in a sandbox: it reaches neither your home, nor your checkout, nor the network"
     )
+    what = (
+        "an agent's claim that its test passes is verified when it arrives (--no-verify-on-arrival leaves it out)"
+        if plan.role == "tester"
+        else "what an agent answers is tested when it arrives, and refused where its tests do not pass"
+    )
     return [
-        "an agent's claim that its test passes is verified when it arrives (--no-verify-on-arrival leaves it out)",
+        what,
         f"so agents' code runs on this machine, {where}",
     ]
 

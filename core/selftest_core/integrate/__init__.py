@@ -1,0 +1,1 @@
+"""Integrators: agents that resolve conflicts of a review, and the gate that their answers pass."""

@@ -1,0 +1,113 @@
+"""The block of tutorial.sh in which agents resolve the conflicts of a review, by the real mngr."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from core.integrate.counters import BOTH, RESOLVED, make_counter
+from core.verify.desks import SETTINGS
+from selftest_recorder.e2e.expect import expect
+from worlds import World, a_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from core.review.repositories import Repository
+    from selftest_recorder.e2e.end_to_end import EndToEnd
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+INTEGRATE = """
+    # Let agents resolve the conflicts. Each gets both sides, their intents and tests; its answer is used where it keeps both
+    # sides and their tests pass with it. The settings of runs say which agents; 1 says that changes are undecided.
+    selftest-tui review --batch --integrate --base main ada eve --set agent=command --set agent_command=./integrator.sh > review.jsonl || test $? = 1
+"""  # noqa: E501 -- the block's own lines
+
+
+@pytest.fixture
+def away() -> Iterator[World]:
+    """A world whose mngr is loaded, and whose tests this interpreter runs."""
+    with a_world(**SETTINGS) as world:
+        world.load_mngr()
+        yield world
+
+
+def counter(world: World, script: str) -> Repository:
+    """The review with one conflict, and the agent's script beside it."""
+    repository = make_counter(world.repository)
+    path = world.repository / "integrator.sh"
+    path.write_text(script)
+    path.chmod(0o755)
+    return repository
+
+
+def answering(command: str) -> str:
+    """An agent that answers with what a command prints."""
+    return f"""#!/bin/sh
+test "$SELFTEST_ROLE" = integrator && test -s .selftest/prompt.md || exit 9
+mkdir -p "$SELFTEST_OUT/resolved/shop"
+{{
+{command}
+}} > "$SELFTEST_OUT/resolved/shop/price.py"
+cat > "$SELFTEST_OUT/outcome.json.draft" <<'END'
+{json.dumps(RESOLVED)}
+END
+mv "$SELFTEST_OUT/outcome.json.draft" "$SELFTEST_OUT/outcome.json"
+"""
+
+
+def summaries(path: Path) -> list[dict[str, Any]]:
+    """The summaries of the run and of the review."""
+    return [line for line in map(json.loads, path.read_text().splitlines()) if line["event"] == "summary"]
+
+
+def test_an_agent_resolves_a_conflict(e2e: EndToEnd, away: World) -> None:
+    block = e2e.write_tutorial_block(INTEGRATE)
+    repository = counter(away, answering(f"cat <<'END'\n{BOTH}END"))
+    checkout = repository.git("status", "--porcelain")
+
+    result = block.run(environment=away.environment, cwd=away.repository)
+
+    expect(result).to_have_exit_code(0).stderr.to_contain(
+        "to resolve: ", "was checked, and can be used", ": resolved by Add-a-"
+    )
+    run, review = summaries(away.repository / "review.jsonl")
+    (item,) = [one for one in review["items"] if one["integration"] is not None]
+    assert (item["status"], item["resolved"], item["integration"]["state"]) == ("laid", ["shop/price.py"], "resolved")
+    assert item["resolved_by"] == [item["integration"]["agent"]]
+    assert item["integration"]["run"] == run["run"]
+    assert repository.git("show", f"{review['candidate']}:shop/price.py") + "\n" == BOTH
+    # The user's files and branches are as they were.
+    assert repository.git("status", "--porcelain") == f"{checkout}\n?? review.jsonl"
+    assert repository.git("branch", "--format=%(refname:short)").split() == ["ada", "eve", "main"]
+
+
+@pytest.mark.unhappy
+def test_an_agent_that_leaves_markers_changes_nothing(e2e: EndToEnd, away: World) -> None:
+    block = e2e.write_tutorial_block(INTEGRATE)
+    counter(away, answering("cat .selftest/task/1-1.merged"))
+
+    result = block.run(environment=away.environment, cwd=away.repository)
+
+    expect(result).to_have_exit_code(0).stderr.to_contain(
+        "still in conflict: shop/price.py still has a conflict marker"
+    )
+    _, review = summaries(away.repository / "review.jsonl")
+    (item,) = [one for one in review["items"] if one["integration"] is not None]
+    assert (item["status"], item["integration"]["state"]) == ("held", "refused")
+    assert item["integration"]["reason"].startswith("shop/price.py still has a conflict marker: <<<<<<<")
+
+
+@pytest.mark.unhappy
+def test_without_an_agent_nothing_is_started(e2e: EndToEnd, world: World) -> None:
+    block = e2e.write_tutorial_block(INTEGRATE)
+    make_counter(world.repository)
+
+    result = block.run(environment=world.environment, cwd=world.repository)
+
+    expect(result).to_fail().stderr.to_contain("There is no script", "integrator.sh")
+    assert not list(world.repository.glob(".selftest/runs/*/plan.json"))
