@@ -10,7 +10,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from selftest_core.agent_types.condition import Kind, urgency
+from selftest_core.agent_types.condition import ASKING, Kind, urgency
 from selftest_core.agents import AgentKey
 from selftest_core.fleet.clusters import signature
 from selftest_core.frozen import dataclass
@@ -110,7 +110,9 @@ def _kind(row: RunRow) -> tuple[ClusterKind, str, str] | None:
         kind = ClusterKind.FAILED if row.end.is_failure else ClusterKind.BLOCKED
         return kind, row.stage, row.signature
     if row.end is None and row.attention:
-        return ClusterKind.ASKING, ASKING_STAGE, signature(row.attention)
+        # One answer fits all of a cluster only if they ask the same: of dialogs, word by word.
+        asked = row.attention if row.asks in ASKING else signature(row.attention)
+        return ClusterKind.ASKING, ASKING_STAGE, asked
     if row.end is None and row.limited:
         return ClusterKind.LIMITED, LIMITED_STAGE, signature(row.limited)
     return None

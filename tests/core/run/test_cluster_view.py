@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.run.rehearsals import a_plan
 from selftest_core.journal import Entry
+from selftest_core.run.answer.answering import asking_alike
 from selftest_core.run.cluster_view import ClusterKind, cluster_rows, message_targets, unreachable_reason
 from selftest_core.run.events import Event
 from selftest_core.run.fold import fold
@@ -73,6 +74,22 @@ def test_the_cluster_that_pauses_the_run_comes_first_and_is_marked_when_it_was_w
     assert not any(one.is_pausing for one in others)
     waved = next(one for one in cluster_rows(a_busy_run(pause, (Event.RESUMED, {}))) if one.key == key)
     assert (waved.is_pausing, waved.is_accepted) == (False, True)
+
+
+def test_dialogs_are_alike_only_where_they_ask_the_same_word_by_word() -> None:
+    def asks(name: str, reason: str, kind: str) -> tuple[Event, dict[str, object]]:
+        return Event.NOTICED, {"agent": name, "reason": reason, "kind": kind}
+
+    first, second, third = NAMES[3:6]
+    for kind, sizes in (("permission", [1, 2]), ("turn ended", [3])):
+        run = a_busy_run(
+            asks(first, "asks for permission: rm -r 3", kind), asks(second, "asks for permission: rm -r 4", kind),
+            asks(third, "asks for permission: rm -r 3", kind),
+        )  # fmt: skip
+        asking = [one for one in cluster_rows(run) if one.kind is ClusterKind.ASKING]
+        assert sorted(len(one.members) for one in asking) == sizes
+        alike = [row.name for row in asking_alike(run, run.rows[first])]
+        assert alike == ([first, third] if kind == "permission" else [first, second, third])
 
 
 def test_what_a_person_need_not_know_any_more_is_in_no_cluster() -> None:

@@ -12,9 +12,12 @@ from core.review.changes.test_inputs import a_run, arrive
 from core.review.desks import make_desk
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
+from selftest_core.run.store import RequestKind
 from selftest_tui.replay.screen import ReplayScreen
 from selftest_tui.review.lines import NEW, ReviewGroup
+from selftest_tui.shared.dialogs.composer import Composer
 from tui.review.review_driving import reviewing
+from tui.run.run_driving import conducted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +60,29 @@ async def test_a_live_run_with_its_evidence_and_what_arrives(tmp_path: Path) -> 
         assert "2 new" in one.head
         kept = [row for row in one.screen.rows if name in row.change.agents and row.number]
         assert [row.decision for row in kept] == [Decision.KEEP], "decisions stay"
+
+
+async def test_a_note_on_a_hunk_goes_back_to_its_author_who_goes_on(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "a desk")
+    story = a_run(desk)
+    name = story.plan.tests[0].agent_name
+    async with reviewing(desk, Request(run=story.plan.run)) as one:
+        await one.go_to("Mend a")
+        with conducted(story.folder):
+            await one.press("m")
+            await one.until(lambda: isinstance(one.top, Composer), "the note")
+            assert isinstance(one.top, Composer)
+            assert str(one.top.query_one("#dialog").border_title) == f"Answer {story.plan.tests[0].node_id}"
+            await one.press(*"Why?", "enter")
+            await one.until(story.folder.requests, "the request")
+            await one.until(lambda: "goes on" in one.toasts, "what happens")
+    ((_, request),) = story.folder.requests()
+    assert (request.kind, request.test, request.attempt) == (RequestKind.ANSWER, name, 1)
+    # The path, the lines and the text.
+    assert "About “Mend a”" in request.text
+    assert "+++ src/a.py" in request.text
+    assert "@@ -" in request.text
+    assert request.text.endswith("+2\n\nWhy?")
 
 
 BEGAN = 1_800_000_000

@@ -222,9 +222,29 @@ async def _(one: RunDriven, key: str) -> None:
 
 @does("message")
 async def _(one: RunDriven, key: str) -> None:
-    await one.go_to(a_test(one, Phase.ENDED, End.SUCCEEDED))
+    await one.go_to(a_test(one, Phase.WAITING))
     await one.press(key)
-    assert "its agent has ended" in one.toasts
+    assert "it has no agent yet" in one.toasts
+    # One that has ended goes on with it: a request to the conductor.
+    name = a_test(one, Phase.ENDED, End.SUCCEEDED)
+    await one.go_to(name)
+    await one.press(key)
+    await one.until(lambda: isinstance(one.top, Composer), "the answer")
+    await one.press(*"why", "enter")
+    await one.until(lambda: one.requests == [("answer", name)], "the request")
+    ((_, request),) = one.screen.folder.requests()
+    assert (request.text, request.attempt) == ("why", 1)
+    await one.until(lambda: "goes on" in one.toasts, "what happens")
+    # Several are named, and asked about: the default is No.
+    blocked = next(group for group in one.table.shown.groups.values() if "blocked" in group.key)
+    await one.go_to(f"group {blocked.key}" if not blocked.key.startswith("group ") else blocked.key)
+    await one.press(key)
+    await one.until(lambda: isinstance(one.top, Composer), "the answer to all")
+    assert isinstance(one.top, Composer)
+    assert str(one.top.query_one("#dialog").border_title) == f"Answer {len(blocked.members)} agents"
+    await one.press(*"yes", "enter")
+    await answered(one, "enter")
+    assert len(one.requests) == 1
     await one.press("home", key)
     await one.until(lambda: isinstance(one.top, Composer), "the message")
     composer = one.top

@@ -21,9 +21,11 @@ from selftest_core.actions.attach import AttachPlan, new_window_argv, plan_attac
 from selftest_core.actions.send_keys import Keystroke
 from selftest_core.actions.terminal import hand_over
 from selftest_core.agent_types.condition import ASKING, reason
+from selftest_core.agents import State
 from selftest_core.errors import RefusedError, SelftestError
 from selftest_core.tools import panes
 from selftest_core.tools.tmux import default_socket, own_server, tmux_environment
+from selftest_tui.fleet.answering import differ, ended_tests_of, leave_answers
 from selftest_tui.fleet.answers import Answer, Answers
 from selftest_tui.shared.dialogs.composer import Composed, Composer
 from selftest_tui.shared.dialogs.dialogs import Question, Results, target_lines
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from selftest_core.fleet.view import FleetView, Row
     from selftest_core.tools.mngr import Mngr
     from selftest_core.tools.tmux import SessionRef
+    from selftest_tui.fleet.answering import EndedTests
 
 _DOING = {
     Act.MESSAGE: ("Message", "Sending to"),
@@ -54,6 +57,7 @@ _WHAT_IT_MEANS = {
     Act.DESTROY: "It ends, and a work dir that mngr made for it is deleted, with all that is not committed. "
     "Branches stay. This cannot be undone.",
 }
+_OVER = (State.STOPPED, State.DONE)
 _MESSAGE_ON_A_DIALOG = (
     "A dialog is open. mngr presses Escape there before it types the message: that is taken for No, and may interrupt "
     "what the agent is doing. To answer the dialog itself, type into it (i) or attach (⏎)."
@@ -100,14 +104,23 @@ class Acting:
     # Actions of mngr
 
     async def message(self, rows: Sequence[Row]) -> None:
-        """Ask for a message, and send it to these agents."""
-        await self.message_to(_targets(rows))
+        """Ask for a message, and send it to these agents; one of a run that has ended goes on with it."""
+        over = [row.agent for row in rows if row.agent.state in _OVER]
+        ended = await asyncio.to_thread(ended_tests_of, over, self._screen.environ, None) if over else ()
+        going_on = {row.member.agent_id for one in ended for row in one.rows if row.member is not None}
+        await self.message_to(_targets([row for row in rows if row.agent.id not in going_on]), ended=ended)
 
-    async def message_to(self, targets: tuple[Target, ...], more: Sequence[str] = (), *, text: str = "") -> None:
+    async def message_to(
+        self, targets: tuple[Target, ...], more: Sequence[str] = (), *, text: str = "", ended: Sequence[EndedTests] = ()
+    ) -> None:
         """Ask for a message, and send it to these targets. `more`: lines about agents that cannot be reached.
 
-        `text`: the initial text; if empty, the last text that was written and not sent.
+        `ended`: tests whose agents go on with it. `text`: the initial text; if empty, the last text that was written
+        and not sent.
         """
+        if ended:
+            await self._answer(targets, more, text, ended)
+            return
         mngr = self._screen.mngr
         known = self._dialogs_of(targets)
         if known and not await self._ask_to_close(known):
@@ -120,6 +133,41 @@ class Acting:
             self._drafts["message"] = composed.text
             return
         await self._steer(mngr, Act.MESSAGE, targets, composed.text)
+
+    async def _answer(
+        self, targets: tuple[Target, ...], more: Sequence[str], text: str, ended: Sequence[EndedTests]
+    ) -> None:
+        """Ask for an answer; send it to the targets that run, and let the ended agents go on with it."""
+        lines = [line for one in ended for line in one.lines]
+        count = len(targets) + len(lines)
+        about = ended[0].rows[0].planned.node_id if count == 1 else f"{count} agents"
+        composed = await self._compose("message", f"Answer {about}", targets, [*lines, *more], text=text, count=count)
+        if composed is None:
+            return
+        if count > 1:
+            odd = "They do not all ask the same. " if differ(ended) else ""
+            says = f"{odd}Each that has ended goes on in a new attempt, which takes time and tokens."
+            named = [*target_lines(targets, default_socket(self._screen.environ)), *lines]
+            if not await self._ask(Question(f"Answer all {count}?", says, named, yes=f"Answer all {count}")):
+                self._drafts["message"] = composed.text
+                self._screen.say("Nothing was sent.")
+                return
+        doing = f"Answering {about}"
+        self._is_running.add(doing)
+        self._screen.say(f"{doing} …")
+        try:
+            await asyncio.to_thread(leave_answers, ended, composed.text, self._screen.environ)
+        except SelftestError:
+            self._drafts["message"] = composed.text
+            raise
+        finally:
+            self._is_running.discard(doing)
+            self._screen.watch_refresh()
+        self._screen.say(
+            f"{about}: its agent goes on" if count == 1 else f"{plural(len(lines), 'agent')} go on", "Answered"
+        )
+        if targets:
+            await self._steer(self._screen.mngr, Act.MESSAGE, targets, composed.text)
 
     def _dialogs_of(self, targets: Sequence[Target]) -> list[str]:
         """Return the questions of these agents' open dialogs, one line each."""
@@ -237,15 +285,18 @@ class Acting:
         *,
         text: str = "",
         asks_enter: bool = False,
+        count: int = 0,
     ) -> Composed | None:
         """Ask for the text to send; return None if the user cancelled.
 
         The targets are listed above the text field, so a written text needs no confirmation. Without a text, only Enter
-        is sent; for several targets that needs a confirmation, because it may be a slip.
+        is sent; for several targets that needs a confirmation, because it may be a slip. `count`: of all that get it,
+        if there are others besides the targets.
         """
         lines = target_lines(targets, default_socket(self._screen.environ))
         draft = text or self._drafts.get(kind, "")
-        send = f"send to all {len(targets)}" if len(targets) > 1 else "send"
+        count = count or len(targets)
+        send = f"send to all {count}" if count > 1 else "send"
         composer = Composer(title, [*lines, *more], draft, asks_enter=asks_enter, send=send)
         composed = await self._screen.app.push_screen_wait(composer)
         if composed is None:

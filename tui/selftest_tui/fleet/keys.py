@@ -185,7 +185,7 @@ ACT = (
         Topic.ACT, line=2, disabled_reason=type_disabled_reason),
     Key(("I",), "I", "type_many", "type into many", "type the same into all marked agents; lists them first",
         Topic.ACT, disabled_reason=type_many_disabled_reason, opens=True),
-    Key(("m",), "m", "message", "message", "send a message to one or many agents",
+    Key(("m",), "m", "message", "message", "send a message to one or many agents; one of a run that has ended goes on",
         Topic.ACT, line=4, disabled_reason=targets_disabled_reason, opens=True),
     Key(("s",), "s", "stop", "stop", "stop agents; asks first",
         Topic.ACT, line=13, disabled_reason=stop_disabled_reason, opens=True),

@@ -21,6 +21,7 @@ from selftest_core.review.apply_decisions import find_unused_resolutions
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.verify.background.background_verifier import Phase
 from selftest_tui.fleet.acting import Acting
+from selftest_tui.fleet.answering import authors_of_run
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.review import words as review_words
 from selftest_tui.review.keys import ReviewSituation
@@ -109,6 +110,12 @@ class ReviewActions(ReviewVerifying):
         names = set(row.change.agents)
         return tuple(one for one in self.fleet.view.rows if {one.agent.name, one.agent.address} & names)
 
+    def _count_authors(self, row: ReviewRow | None) -> int:
+        """Count the agents of a change that can be reached: those of a run go on where they have ended."""
+        if row is None or self.state is None:
+            return 0
+        return len(self.authors(row)) or sum(agent in self.state.evidence for agent in row.change.agents)
+
     def situation(self) -> ReviewSituation:
         """The state that decides which keys are disabled."""
         row, state, verification = self.table.row, self.state, self.feed.verification
@@ -131,7 +138,7 @@ class ReviewActions(ReviewVerifying):
             main_moved=state.main_moved if state is not None else 0,
             is_rebased=self.is_rebased,
             hunks=self.pane.diff.layout_of_rows.hunks,
-            authors=len(self.authors(row)),
+            authors=self._count_authors(row),
             recordings=sum(len(evidence[agent].recordings) for agent in row.change.agents if agent in evidence)
             if row is not None
             else 0,
@@ -408,10 +415,20 @@ class ReviewActions(ReviewVerifying):
         row = self._row
         note = self._state.notes.get(row.oid, "")
         parts = [note or f"About “{subject_of(row.change)}”:", self.pane.diff.hunk_text]
-        targets = tuple(target_of(agent) for agent in self.authors(row))
-        missing = len(row.change.agents) - len({target.name for target in targets})
-        more = [f"not possible: {present.plural(missing, 'other author')} not in the fleet any more"] if missing else []
-        await self._acting.message_to(targets, more, text="\n\n".join(part for part in parts if part))
+        authors = await asyncio.to_thread(authors_of_run, self._state.home, row.change.agents)
+        if authors is None:
+            ended, targets = None, tuple(target_of(agent) for agent in self.authors(row))
+        else:
+            ended, targets = authors
+        missing = len(row.change.agents) - len(targets) - (0 if ended is None else len(ended.rows))
+        if not targets and ended is None:
+            raise RefusedError("None of its authors can be reached", "They are gone, or are being launched.")
+        more = [f"not possible: {present.plural(missing, 'other author')} cannot be reached"] if missing > 0 else []
+        text = "\n\n".join(part for part in parts if part)
+        if ended is None:
+            await self._acting.message_to(targets, more, text=text)
+        else:
+            await self._acting.message_to(targets, more, text=f"{text}\n\n", ended=(ended,))
 
     async def do_replay(self) -> None:
         """Play the recording of its agent at the moment at which it made the selected hunk; of several the chosen one.

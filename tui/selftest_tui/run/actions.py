@@ -16,6 +16,7 @@ from selftest_core.run.events import Phase
 from selftest_core.run.store import RequestKind, RunRequest
 from selftest_core.tools.tmux import own_server, tmux_environment
 from selftest_tui.fleet.acting import Acting
+from selftest_tui.fleet.answering import ended_tests
 from selftest_tui.fleet.messages import ReviewWanted
 from selftest_tui.fleet.seat import Seat
 from selftest_tui.run.failure import find_replay
@@ -99,6 +100,7 @@ class RunActions(FilteredScreen):
             targets=self.targets,
             shown=len(self.table.shown.group_of),
             needing=self._count_needing(),
+            can_answer=run is not None and ended_tests(self.folder, run, self.targets) is not None,
             problems=len(self.problems) + len(self.said),
             is_live=bool(self.news and self.news.is_live),
             is_over=bool(run and run.is_over),
@@ -272,10 +274,17 @@ class RunActions(FilteredScreen):
         self.pane.start_typing()
 
     async def do_message(self) -> None:
-        """Send one message to all targets that can be reached."""
-        rows = self.targets
-        away = [f"not possible: {row.planned.node_id}, {reason}" for row in rows if (reason := unreachable_reason(row))]
-        await self._acting.message_to(message_targets(rows), away)
+        """Send one message to all targets that can be reached; those that have ended go on with it."""
+        rows, run = self.targets, self.run_now
+        ended = ended_tests(self.folder, run, rows) if run is not None else None
+        going_on = {row.name for row in ended.rows} if ended is not None else set()
+        away = [
+            f"not possible: {row.planned.node_id}, {reason}"
+            for row in rows
+            if row.name not in going_on and (reason := unreachable_reason(row))
+        ]
+        await self._acting.message_to(message_targets(rows), away, ended=() if ended is None else (ended,))
+        self.hurry()
 
     async def do_retry(self) -> None:
         """Try those again that have ended."""

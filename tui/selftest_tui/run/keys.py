@@ -22,7 +22,7 @@ class RunSituation:
     """The state that reasons depend on. `targets`: the tests of the group under the cursor, or the one test.
 
     `row`: the test under the cursor; `agent`: its agent in the fleet, None if unknown. `is_over`: every test has
-    ended. `has_files`: files came back for the test.
+    ended. `has_files`: files came back for the test. `can_answer`: an ended agent among the targets can go on.
     """
 
     row: RunRow | None = None
@@ -31,6 +31,7 @@ class RunSituation:
     targets: tuple[RunRow, ...] = ()
     shown: int = 0
     needing: int = 0
+    can_answer: bool = False
     problems: int = 0
     is_live: bool = False
     is_over: bool = False
@@ -86,7 +87,7 @@ def message_disabled_reason(now: RunSituation) -> str | None:
     if not now.targets:
         return targets_disabled_reason(now)
     reasons = [unreachable_reason(row) for row in now.targets]
-    if not all(reasons):
+    if now.can_answer or not all(reasons):
         return None
     if len(reasons) == 1:
         return f"It cannot be messaged: {reasons[0]}."
@@ -191,7 +192,8 @@ ACT = (
         _ACT, Where.TABLE, line=1, disabled_reason=attach_disabled_reason),
     Key(("i",), "i", "type", "type", "type into its agent's terminal from here", _ACT, line=4,
         disabled_reason=type_disabled_reason),
-    Key(("m",), "m", "message", "message", "send a message to its agent, or to all of a cluster",
+    Key(("m",), "m", "message", "message", "send a message to its agent, or to all of a cluster; an ended "
+        "agent goes on with it in a new attempt",
         _ACT, line=4, disabled_reason=message_disabled_reason, opens=True),
     Key(("A",), "A", "retry", "try again", "try it again with a new agent; on a group all that have ended, after "
         "asking", _ACT, line=5, disabled_reason=retry_disabled_reason, opens=True),

@@ -97,6 +97,9 @@ def _nothing_yet(row: RunRow) -> str:
         return "The agent left no outcome."
     if row.phase is Phase.WAITING:
         again = f"Tried {present.plural(row.attempt, 'time')} so far. " if row.attempt else ""
+        if row.answer is not None:
+            who = "its agent" if row.continues is not None else "a new agent"
+            return f"{again}It was answered: {who} goes on as soon as it can be launched."
         return f"{again}Its agent is not launched yet."
     return "Its agent has not written an outcome yet: p shows its terminal."
 
@@ -244,6 +247,7 @@ def _facts(row: RunRow, agent: Row | None, run: Run, folder: str, now: float) ->
     yield Fact("used", present.used(live or row.usage))
     yield Fact("commits", f"{row.commits}, newest {row.tip[:12]}" if row.commits else "")
     yield Fact("collected", folder)
+    yield Fact("answer", "" if row.answer is None else present.clean(row.answer.text)[:200])
     for retry in row.retries:
         yield Fact(f"attempt {retry.member.attempt}", f"{retry.reason}: {present.clean(retry.text)[:200]}")
         yield Fact("", f"{retry.member.name}  {retry.member.agent_id}")
