@@ -29,7 +29,7 @@ EXCEPTIONS = {
 CHANGES = {
     "stop", "start", "destroy", "type", "type_many", "message", "shell", "pause", "end_run", "retry", "skip", "begin",
     "keep", "revert", "undecide", "keep_many", "revert_many", "undecide_many", "pick", "note", "undo", "redo",
-    "move_down", "move_up", "edit", "rebase", "publish",
+    "move_down", "move_up", "edit", "rebase", "publish", "split", "squash", "unsquash", "reword",
 }  # fmt: skip
 """Actions that change agents, a run, a review or files."""
 

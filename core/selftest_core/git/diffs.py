@@ -28,6 +28,7 @@ MOST = 32 * 1024 * 1024
 OPTIONS = ("-r", "-M", "--no-textconv", "--no-ext-diff", "--full-index", "--submodule=short")
 """Options of every `git diff-tree`: nothing of the user's settings runs a program."""
 _NOTHING = "000000"
+_FILES = {"100644", "100755"}
 _ABSENT = "0" * 40
 
 
@@ -46,9 +47,9 @@ class FileStatus(StrEnum):
 class FileDiff:
     """One file of a diff. `path` and `old_path` (None unless it was renamed or copied) are safe to show.
 
-    `name`: the path as git has it, not safe to show. Modes are git's (`100644`), None if the file does not exist; sizes
-    are bytes, None for a file with lines (neither `is_binary` nor `is_too_big`). `left_out`: lines of both sides beyond
-    `MOST_LINES` of the commit.
+    `name`, `old_name`: the paths as git has them, not safe to show. Modes are git's (`100644`), None if the file does
+    not exist; sizes are bytes, None for a file with lines (neither `is_binary` nor `is_too_big`). `left_out`: lines of
+    both sides beyond `MOST_LINES` of the commit.
     """
 
     path: str
@@ -63,6 +64,14 @@ class FileDiff:
     new_size: int | None = None
     left_out: int = 0
     name: str = ""
+    old_name: str | None = None
+
+    @property
+    def has_parts(self) -> bool:
+        """True for a file whose hunks can be applied without the others: text, all of it here, with the same mode."""
+        modes = {self.old_mode, self.new_mode} - {None}
+        is_in_place = self.status in (FileStatus.ADDED, FileStatus.DELETED, FileStatus.MODIFIED)
+        return is_in_place and len(modes) == 1 and modes <= _FILES and not self.is_binary and not self.left_out
 
     @property
     def added(self) -> int:
@@ -194,4 +203,5 @@ def _file(part: _Part, sizes: dict[str, int]) -> FileDiff:
         new_size=new_size,
         left_out=part.left_out,
         name=entry.path,
+        old_name=entry.old_path,
     )

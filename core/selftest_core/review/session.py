@@ -26,6 +26,7 @@ from selftest_core.review import repository
 from selftest_core.review.apply_decisions import build_kept_line, publish_review
 from selftest_core.review.candidate_branch import Decision, Squash, Status
 from selftest_core.review.changes.inputs import home_of, renewed
+from selftest_core.review.changes.messages import cleaned, split_trailers, squashed_message
 from selftest_core.review.changes.parts import split_json
 from selftest_core.review.changes.ranking import Ranked
 from selftest_core.review.conflict_files import read_conflicts, read_sides
@@ -222,9 +223,11 @@ class ReviewSession:
         a split that does not fit.
         """
         if split is None:
-            if oid not in self.state.decisions.splits:
-                raise UsageError("It is not split", "So there is nothing to make whole again.")
-            return self._act("split", oid=oid, parts=None, items={}, says=f"make {self._describe([oid])} whole")
+            names = next((level for one in self._named(oid) for level in one.names[1:] if oid in level), ())
+            named = next((name for name in names if name in self.state.decisions.splits), None)
+            if named is None:
+                raise UsageError(f"{oid} is not split", "There is nothing to make whole again.")
+            return self._act("split", oid=named, parts=None, items={}, says=f"make {self._describe([oid])} whole")
         change = self._change(oid)
         made = self._engine.shapes.shape((Ranked(change, ""),), {change.oid: split}, lambda changes: {})
         items = {}
@@ -258,6 +261,26 @@ class ReviewSession:
         if squash == groups:
             return self.state
         return self._act("squashed", squash=squash, says=says)
+
+    def reword(self, oid: str, text: str) -> ReviewState:
+        """Replace the message of a commit, without its trailers, which stay; an empty text: its author's again.
+
+        The message of squashed changes is that of the first of them.
+        """
+        first, text = self._together(oid)[0], cleaned(text).decode()
+        if self.state.decisions.messages.get(first, "") == text:
+            return self.state
+        return self._act("reworded", oid=first, text=text, says=f"reword {self._describe([first])}")
+
+    def message(self, oid: str) -> str:
+        """The message of the commit that a change is part of, without the trailers that every message keeps."""
+        change = self._change(oid)
+        message = change.item.message
+        for one in self.state.reviewed.line.entries:
+            if isinstance(one, Squash) and not one.is_joint and change.item in one.items:
+                messages, authors = [item.message for item in one.items], [item.author for item in one.items]
+                message = squashed_message(messages, authors, one.text)
+        return split_trailers(message)[0].decode("utf-8", "replace")
 
     def rebase(self, ref: str | None) -> ReviewState:
         """Rebase the branch onto another commit, such as a newer main; None: back onto the review's own base."""

@@ -9,6 +9,7 @@ import pytest
 
 import scenes
 import tui.review.keys_of_review_acts
+import tui.review.keys_of_review_shaping
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.shared.keys import Where
 from tui.quiet import quiet
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tui.review.review_driving import Reviewing
 
 assert tui.review.keys_of_review_acts, "its checks register themselves"
+assert tui.review.keys_of_review_shaping, "its checks register themselves"
 
 
 TOGETHER: dict[str, tuple[str, ...]] = {
@@ -42,6 +44,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
         "keep", "revert", "undecide", "undo", "redo", "keep_many", "revert_many", "undecide_many", "pick", "note",
     ),
     "the line": ("move_down", "move_up", "edit", "rebase", "copy", "publish", "pull_request", "refresh", "message"),
+    "shaping": ("mark", "squash", "unsquash", "select_hunk", "split", "reword"),
     "verifying": ("verify", "pause", "culprit"),
     "the table": ("table_wider", "table_narrower", "choose_columns"),
     "pages": ("search_all", "problems", "theme", "help", "palette", "no_quit", "report"),
@@ -52,7 +55,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
 """Keys that are pressed one after the other in one app, since each app takes a second."""
 NARROW = (80, 17)
 """Where the right pane is away, which each press would draw anew."""
-SIZES = {"moving": NARROW, "the diff": (110, 14), "deciding": NARROW, "pages": NARROW}
+SIZES = {"shaping": (130, 30), "moving": NARROW, "the diff": (110, 14), "deciding": NARROW, "pages": NARROW}
 
 
 def authors() -> FleetView:

@@ -103,6 +103,14 @@ class ReviewActions(ReviewVerifying):
             return line.members
         return (line,) if line is not None else ()
 
+    @property
+    def above(self) -> ReviewRow | None:
+        """The change above the one under the cursor, None where it shares its commit, or has none of its own."""
+        row = self.table.row
+        line = [one for one in self.rows if one.number]
+        at = next((number for number, one in enumerate(line) if row is not None and one.oid == row.oid), 0)
+        return line[at - 1] if at and row is not None and line[at - 1].commit_mates.isdisjoint({row.oid}) else None
+
     def authors(self, row: ReviewRow | None) -> tuple[Row, ...]:
         """The agents of a change that the fleet knows."""
         if row is None:
@@ -147,6 +155,8 @@ class ReviewActions(ReviewVerifying):
             shows_diff=self.pane.tab == "diff",
             differs=self.pane.differs,
             needle=self.needle,
+            marked=sum(one.oid in self.table.marked for one in self.rows),
+            has_above=self.above is not None,
             is_filtered=bool(self.query_text or self.only_open),
             verification=verification.phase if verification is not None else Phase.OFF,
             can_jump=row is not None and (bool(related(row, self.rows)) or has_red(row)),
@@ -361,7 +371,8 @@ class ReviewActions(ReviewVerifying):
     async def _move_change(self, step: int) -> None:
         """Move it past its neighbour."""
         row = self._row
-        line = [one for one in self.rows if one.number]
+        # The changes of a squashed commit move together.
+        line = [one for one in self.rows if one.number and (one.oid == row.oid or one.oid not in row.commit_mates)]
         at = next(number for number, one in enumerate(line) if one.oid == row.oid)
         if not 0 <= at + step < len(line):
             raise RefusedError("It is " + ("the last" if step > 0 else "the first") + " of the branch already")
@@ -395,18 +406,22 @@ class ReviewActions(ReviewVerifying):
         files = await self.ask(lambda session: session.conflict_files(row.oid), "reading both sides")
         with tempfile.TemporaryDirectory(prefix="selftest-resolve-") as folder:
             paths = await asyncio.to_thread(write_copies, files, Path(folder))
-            plans = [plan_edit(path, 1, self.fleet.environ) for path in paths]
-            try:
-                with self.app.suspend():
-                    ends = [hand_over(plan) for plan in plans]
-            except SuspendNotSupported as error:
-                raise RefusedError("The terminal cannot be handed over here", str(error)) from error
-            failed = next((end for end in ends if end.exit_status), None)
-            if failed is not None:
-                raise RefusedError("Nothing was resolved", failed.text or "The editor ended with an error.")
+            self.edit_files(paths, "Nothing was resolved")
             resolution = await asyncio.to_thread(read_copies, files, paths)
         await self.act(lambda session: session.resolve(row.oid, resolution), says="applying the resolution")
         self.say("It is remembered, also for the next run. z undoes it.", "Resolved")
+
+    def edit_files(self, paths: Sequence[Path], otherwise: str) -> None:
+        """Open files in the user's editor, one after the other. Raises RefusedError, `otherwise`, where it fails."""
+        plans = [plan_edit(path, 1, self.fleet.environ) for path in paths]
+        try:
+            with self.app.suspend():
+                ends = [hand_over(plan) for plan in plans]
+        except SuspendNotSupported as error:
+            raise RefusedError("The terminal cannot be handed over here", str(error)) from error
+        failed = next((end for end in ends if end.exit_status), None)
+        if failed is not None:
+            raise RefusedError(otherwise, failed.text or "The editor ended with an error.")
 
     # agents
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from selftest_tui.review import words as review_words
-from selftest_tui.review.lines import subject_of, why_here
+from selftest_tui.review.lines import titled, why_here
 from selftest_tui.shared.widgets.columns import Column, Columns
 
 if TYPE_CHECKING:
     from selftest_tui.review.lines import ReviewRow
 
 
-WHAT: Column[ReviewRow] = Column("what", "change", 16, lambda row, now: subject_of(row.change), good=32, most=90)
+WHAT: Column[ReviewRow] = Column("what", "change", 16, lambda row, now: titled(row.change), good=32, most=90)
 AGENTS: Column[ReviewRow] = Column(
     "agents", "agents", 6, lambda row, now: str(len(row.change.agents)), drops=2, is_number=True
 )

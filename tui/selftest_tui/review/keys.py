@@ -24,6 +24,7 @@ class ReviewSituation:
     `redo_text`: the action that would be undone or redone. `main_moved`: new commits of the base. `hunks`: those of the
     shown diff; `needle`: the text searched for in it; `differs`: it is of a change that is applied otherwise than its
     agent committed it. `authors`: agents of the change that the fleet knows. `editor`: the editor's command, or "".
+    `marked`: changes that are marked; `has_above`: the change under the cursor can be squashed with the one above it.
     `can_jump`: a test of the change is red, or it breaks one.
     """
 
@@ -49,6 +50,8 @@ class ReviewSituation:
     shows_diff: bool = True
     differs: bool = False
     needle: str = ""
+    marked: int = 0
+    has_above: bool = False
     is_filtered: bool = False
     verification: Phase = Phase.OFF
     can_jump: bool = False
@@ -136,6 +139,36 @@ def move_disabled_reason(now: ReviewSituation) -> str | None:
     if not now.is_linear and not now.row.change.kind.is_implementation:
         return "Tests, docs and build files are one commit together: they have no order."
     return None
+
+
+def split_disabled_reason(now: ReviewSituation) -> str | None:
+    """The cursor must be on a change, and its diff be shown."""
+    return change_disabled_reason(now) or diff_disabled_reason(now)
+
+
+def select_hunk_disabled_reason(now: ReviewSituation) -> str | None:
+    """The diff of one change must have a hunk."""
+    return change_disabled_reason(now) or hunk_disabled_reason(now)
+
+
+def squash_disabled_reason(now: ReviewSituation) -> str | None:
+    """Two changes must be marked, or the one under the cursor have another one above it."""
+    if now.marked == 1:
+        return "One change is marked: mark another one with space."
+    if now.marked:
+        return None
+    why = change_disabled_reason(now)
+    if why is not None or now.has_above:
+        return why
+    return "It has no other commit above it: mark the changes to squash with space."
+
+
+def unsquash_disabled_reason(now: ReviewSituation) -> str | None:
+    """The change must be squashed with another one."""
+    why = change_disabled_reason(now)
+    if why is not None or now.row is None:
+        return why
+    return None if now.row.commit_mates else "It is not squashed with another change."
 
 
 def rebase_disabled_reason(now: ReviewSituation) -> str | None:
@@ -226,6 +259,7 @@ def match_disabled_reason(now: ReviewSituation) -> str | None:
 
 _DECIDE = "Decide on the change under the cursor, or on its whole group when the cursor is on the title"
 _BRANCH = "The branch"
+_SHAPE = "Split, squash, reword"
 _VERIFY = "Verify"
 _DIFF = "The diff"
 
@@ -279,6 +313,21 @@ BRANCH = (
         disabled_reason=change_disabled_reason),
     Key(("m",), "m", "message", "message", "send its author the selected hunk and your note", _BRANCH, line=14,
         disabled_reason=message_disabled_reason, opens=True),
+)  # fmt: skip
+
+SHAPE = (
+    Key(("space",), "space", "mark", "mark", "mark this change for a squash, or unmark it", _SHAPE, Where.TABLE,
+        disabled_reason=change_disabled_reason),
+    Key(("left_parenthesis",), "(", "squash", "squash", "squash the marked changes into one commit; without marks "
+        "this one and the one above it", _SHAPE, disabled_reason=squash_disabled_reason),
+    Key(("right_parenthesis",), ")", "unsquash", "own commit", "give it a commit of its own again", _SHAPE,
+        disabled_reason=unsquash_disabled_reason),
+    Key(("asterisk",), "*", "select_hunk", "select hunk", "select this hunk for a split, or unselect it (so does a "
+        "double click)", _SHAPE, disabled_reason=select_hunk_disabled_reason),
+    Key(("percent_sign",), "%", "split", "split", "split it: keep the selected hunks only, split them off, or by file; "
+        "or make it whole again", _SHAPE, disabled_reason=split_disabled_reason, opens=True),
+    Key(("colon",), ":", "reword", "reword", "write the message of its commit, in your editor (VISUAL or EDITOR) if "
+        "there is one; authors and trailers stay", _SHAPE, disabled_reason=change_disabled_reason, opens=True),
 )  # fmt: skip
 
 VERIFY = (
@@ -353,4 +402,4 @@ GO = (
     Key(("R",), "R", "refresh", "refresh", "look for new commits and moved branches, now", Topic.PROGRAM),
 )  # fmt: skip
 
-REVIEW = KeyTable("Review", MOVE + DECIDE + BRANCH + VERIFY + FIND + DIFF + LOOK + GO, SPLIT)
+REVIEW = KeyTable("Review", MOVE + DECIDE + BRANCH + SHAPE + VERIFY + FIND + DIFF + LOOK + GO, SPLIT)

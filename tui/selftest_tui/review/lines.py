@@ -12,14 +12,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
-from selftest_core.review.candidate_branch import Decision, Status
+from selftest_core.review.candidate_branch import Decision, Squash, Status
 from selftest_core.verify.verification import Mark, Verified
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from selftest_core.review.candidate_branch import Entry
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.state import ReviewState
     from selftest_core.verify.background.background_verifier import VerificationState
@@ -41,7 +42,8 @@ class ReviewRow:
     similar changes; `hot`: the most agents that changed one of its files, its own included. `is_resolved`: a conflict
     was resolved, so what is applied is not its agent's commit. `tests`: number of tests that its agents named;
     `passing`: those claimed to pass. `verdict`: ours, None before there is one; where not `is_settled`, it is not
-    final, or of an earlier branch. `is_verifying`: it will be renewed.
+    final, or of an earlier branch. `is_verifying`: it will be renewed. `commit_mates`: the other changes that are
+    squashed into its commit.
     """
 
     change: Change
@@ -62,6 +64,7 @@ class ReviewRow:
     is_settled: bool = False
     is_verifying: bool = False
     is_resolved: bool = False
+    commit_mates: frozenset[str] = frozenset()
 
     @property
     def oid(self) -> str:
@@ -122,6 +125,12 @@ def subject_of(change: Change) -> str:
     return (subject[tag.end() :] if tag is not None else subject) or subject or "(no message)"
 
 
+def titled(change: Change) -> str:
+    """Return the subject after the number of the part, of a change that is one."""
+    part = change.part
+    return subject_of(change) if part is None else f"{part.number}/{part.count} {subject_of(change)}"
+
+
 def key_of(line: ReviewLine) -> str:
     """Return the key of a line, which stays the same while the line changes."""
     return f"group {line.key}" if isinstance(line, ReviewGroup) else line.oid
@@ -160,6 +169,7 @@ class RowMaker:
         is_verifying = verification is not None and verification.is_active and not is_settled
         placed = {one.item.oid: one.status for one in reviewed.line.items}
         resolved = {one.item.oid for one in reviewed.line.items if one.answers}
+        mates = _mates(reviewed.line.entries)
         needed_by = reviewed.dependents.needed_by
         rows = []
         number = 0
@@ -174,7 +184,10 @@ class RowMaker:
             status, needs, is_new, has_note = (
                 placed[oid], len(needed_by.get(oid, ())), oid in state.new, bool(state.notes.get(oid)),
             )  # fmt: skip
-            is_resolved = oid in resolved
+            is_resolved, commit_mates = oid in resolved, mates.get(oid, frozenset())
+            if commit_mates:
+                number += not place
+                place = number
             row, verdict = known.get(oid), verdicts.get(oid)
             if (
                 row is None or row.decision is not decision or row.status is not status or row.number != place
@@ -182,7 +195,7 @@ class RowMaker:
                 or row.is_new is not is_new or row.has_note is not has_note or row.change is not change
                 or row.verdict is not verdict or row.is_settled is not is_settled
                 or row.is_verifying is not is_verifying
-                or row.is_resolved is not is_resolved
+                or row.is_resolved is not is_resolved or row.commit_mates != commit_mates
             ):  # fmt: skip
                 facts = self._facts[oid]
                 row = known[oid] = ReviewRow(
@@ -190,7 +203,7 @@ class RowMaker:
                     is_settling=decision is not decided, needed_by=needs, alternatives=facts.alternatives,
                     hot=facts.hot, tests=facts.tests, passing=facts.passing, is_new=is_new, has_note=has_note,
                     verdict=verdict, is_settled=is_settled, is_verifying=is_verifying,
-                    is_resolved=is_resolved, ranked=facts.ranked,
+                    is_resolved=is_resolved, ranked=facts.ranked, commit_mates=commit_mates,
                 )  # fmt: skip
             rows.append(row)
         return tuple(rows)
@@ -205,6 +218,12 @@ class RowMaker:
                 self._facts[change.oid] = replace(self._facts[change.oid], ranked=number)
             self._rows = {}
         return self._rows
+
+
+def _mates(entries: Sequence[Entry]) -> dict[str, frozenset[str]]:
+    """For each change of a squashed commit the others of it."""
+    groups = [{item.oid for item in one.items} for one in entries if isinstance(one, Squash) and not one.is_joint]
+    return {oid: frozenset(group - {oid}) for group in groups for oid in group}
 
 
 def _numbered(state: ReviewState) -> list[Change]:

@@ -21,7 +21,7 @@ from selftest_tui.review import verdict_facts
 from selftest_tui.review import words as review_words
 from selftest_tui.review.diff.diff_view import DiffView
 from selftest_tui.review.facts import Conflicts
-from selftest_tui.review.lines import JOINT, ReviewGroup, ReviewRow, subject_of
+from selftest_tui.review.lines import JOINT, ReviewGroup, ReviewRow, subject_of, titled
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.tabs import TabBar, TabbedPane
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
 
+    from selftest_core.git.diffs import FileDiff
     from selftest_core.review.apply_decisions import ChangeDiff
     from selftest_core.review.state import ReviewState
     from selftest_recorder.index.moments import Moment
@@ -126,6 +127,17 @@ class ReviewPane(TabbedPane, can_focus=False):
         """True while the agent's own commit is shown instead of what is applied."""
         return self.differs and self._row is not None and self._row.oid == self._original_of
 
+    @property
+    def files(self) -> tuple[FileDiff, ...]:
+        """The files of the agent's own commit, none while it is being read."""
+        return () if self._read is None else self._read.original
+
+    @property
+    def has_hunks_of_its_commit(self) -> bool:
+        """True where the hunks that are shown are those of the agent's own commit."""
+        shown, own = self.diff.layout_of_rows.files, self.files
+        return [[one.id for one in file.hunks] for file in shown] == [[one.id for one in file.hunks] for file in own]
+
     def toggle_original(self) -> None:
         """Show the agent's own commit, or what is applied again."""
         if self._row is not None and self._read is not None:
@@ -187,7 +199,7 @@ class ReviewPane(TabbedPane, can_focus=False):
         state = self._state
         by_oid = {one.oid: one for one in self._source.rows}
         number = f"{row.number} ─ " if row.number else ""
-        self._show_title(f"{number}{subject_of(row.change)}")
+        self._show_title(f"{number}{titled(row.change)}")
         self._show_text("headline", review_facts.headline(row, self._difference))
         placed = next(one for one in state.reviewed.line.items if one.item.oid == row.oid)
         self._show_text("members", review_facts.members(row, placed.answers))
@@ -277,6 +289,8 @@ class ReviewPane(TabbedPane, can_focus=False):
     def _show_diff(self, oid: str | None, words: tuple[str, ...] = (), read: _Read | None = None) -> None:
         if oid == self._diff_of and (oid is not None or not words):
             return
+        if oid is None or self._diff_of is None or oid.split()[0] != self._diff_of.split()[0]:
+            self.diff.selected = frozenset()
         self._diff_of = oid
         self._read = None
         if oid is None or read is None:

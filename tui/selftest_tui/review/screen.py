@@ -16,12 +16,12 @@ from textual.content import Content
 from selftest_core.errors import SelftestError
 from selftest_tui.fleet.messages import ReviewFailed, ReviewSaid, VerificationSeen
 from selftest_tui.review import words as review_words
-from selftest_tui.review.actions import ReviewActions
 from selftest_tui.review.bar import ReviewBar
 from selftest_tui.review.feed import ReviewFeed
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.review.lines import FILTER, ReviewRow, RowMaker, facts_of, lay_out
 from selftest_tui.review.pane import ReviewPane
+from selftest_tui.review.shaping.shaping import ReviewShaping
 from selftest_tui.review.table import LineTable
 from selftest_tui.review.words import instead_of_lines, review_problems
 from selftest_tui.shared import present, problems
@@ -57,7 +57,7 @@ SECONDS_TO_THE_REST = 0.2
 """Delay before the rest of the dependencies is computed after an act, while no act is pending."""
 
 
-class ReviewScreen(ReviewActions):
+class ReviewScreen(ReviewShaping):
     """Shows what `request` asks for. `fleet` is the fleet's screen below, which knows the agents."""
 
     KEYS = REVIEW

@@ -34,6 +34,8 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(ReviewLines(), review_columns.COLUMNS, id=id)
+        self.marked: frozenset[str] = frozenset()
+        """The changes that are marked for a squash."""
 
     @property
     def row(self) -> ReviewRow | None:
@@ -49,6 +51,16 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         place = self.shown.places.get(f"group {self.shown.group_of.get(line.oid, '')}")
         found = None if place is None else self.shown.lines[place]
         return found if isinstance(found, ReviewGroup) else None
+
+    def toggle_mark(self, oid: str) -> None:
+        """Mark a change, or unmark it."""
+        self.marked ^= {oid}
+        self.refresh()
+
+    def unmark(self) -> None:
+        """Remove all marks."""
+        self.marked = frozenset()
+        self.refresh()
 
     def show(self, lines: ReviewLines) -> None:
         """Show newer lines, with the widths that their subjects need."""
@@ -128,7 +140,8 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
             styles["marks"] = base + self.style_of("error")
         segments = [
             Segment(
-                f" {review_words.DECISIONS[decision]}", base + self.style_of(review_words.DECISION_STYLES[decision])
+                f"{review_words.MARKED if row.oid in self.marked else ' '}{review_words.DECISIONS[decision]}",
+                base + self.style_of(review_words.DECISION_STYLES[decision]),
             ),
             Segment(f" {status} ", base + self.style_of(status_style)),
             Segment(f"{number} ", muted),

@@ -22,6 +22,7 @@ STATUSES = {Status.LAID: " ", Status.HELD: "↯", Status.VOID: "∅", Status.DRO
 STATUS_STYLES = {Status.LAID: "muted", Status.HELD: "warning", Status.VOID: "muted", Status.DROPPED: "muted"}
 SETTLING = "…"
 NEEDED_BY, NOTE, NEW, ALIKE, HOT, WEAKENS, RESOLVED = "↧", "✎", "new", "≈", "⊛", "▼", "≠"
+MARKED, SQUASHED, REWORDED = "●", "⊕", "reworded"
 CLAIMED, CLAIMED_RED, NOT_CLAIMED = "✔", "✘", "·"
 VERIFIED = {Verified.PASSED: "✓", Verified.FAILED: "✗", Verified.FLAKY: "~", Verified.UNKNOWN: "?"}
 VERIFIED_STYLES = {
@@ -46,6 +47,10 @@ MEANINGS = (
     (WEAKENS, "it weakens a test: an assertion, a test or a limit is changed; 2 shows the lines"),
     (f"{NEEDED_BY}2", "two later changes need it"),
     (f"{ALIKE}2", "two other changes are nearly the same"),
+    (f"{SQUASHED}3", "three changes are squashed into its commit"),
+    (REWORDED, "a person wrote its message"),
+    ("1/2", "the first of two parts of a change that was split"),
+    (MARKED, "marked for a squash; a hunk: selected for a split"),
     (f"{HOT}9", "nine agents changed one of its files"),
     (NOTE, "it has a note"),
     (NEW, "it arrived after the review was opened"),
@@ -73,6 +78,8 @@ def marks(row: ReviewRow) -> str:
         WEAKENS if row.weakens else "",
         f"{NEEDED_BY}{row.needed_by}" if row.needed_by else "",
         f"{ALIKE}{row.alternatives}" if row.alternatives else "",
+        f"{SQUASHED}{len(row.commit_mates) + 1}" if row.commit_mates else "",
+        REWORDED if row.change.is_reworded else "",
         f"{HOT}{row.hot}" if row.hot >= HOT_FROM else "",
         NOTE if row.has_note else "",
         NEW if row.is_new else "",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
-from selftest_core.git.diffs import FileStatus, compare_trees
+from selftest_core.git.diffs import compare_trees
 from selftest_core.git.objects import Commit
 from selftest_core.git.trees import LiveTree, TreeReader, parts_of, path_of
 from selftest_core.review.changes.collect_changes import Change, Part, Source, make_changes
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from selftest_core.git.trees import Entry
     from selftest_core.review.changes.ranking import Ranked
 
-_FILES = ("100644", "100755")
 _MOST_NAMED = 8
 _MOST_KNOWN = 512
 
@@ -228,11 +227,7 @@ def _check(
 
 def _hunk_ids(file: FileDiff | None) -> set[str]:
     """The ids of the hunks by which a file can be split, none where it can be split as a whole only."""
-    if file is None or file.left_out or file.is_binary:
-        return set()
-    modes = {file.old_mode, file.new_mode} - {None}
-    is_plain = file.status in (FileStatus.ADDED, FileStatus.DELETED, FileStatus.MODIFIED)
-    return {hunk.id for hunk in file.hunks} if is_plain and len(modes) == 1 and modes <= set(_FILES) else set()
+    return {hunk.id for hunk in file.hunks} if file is not None and file.has_parts else set()
 
 
 def _in_part(

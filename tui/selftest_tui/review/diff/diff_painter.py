@@ -18,7 +18,7 @@ from selftest_tui.review.diff.diff_layout import FileHead, HunkHead, Sides, Unif
 from selftest_tui.shared import present
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from selftest_core.git.patches import DiffLine
     from selftest_core.git.source_colours import Colours
@@ -30,7 +30,7 @@ PARTS = (
 )  # fmt: skip
 """The names of the styles that a painter needs."""
 BACKGROUNDS = frozenset(("base", "file", "hunk", "hunk-here", "removed", "added", "nothing"))
-OPEN, FOLDED = "▾", "▸"
+OPEN, FOLDED, SELECTED = "▾", "▸", "●"
 NO_NEWLINE = "  (no newline at the end)"
 _SIGNS = {LineKind.CONTEXT: " ", LineKind.REMOVED: "-", LineKind.ADDED: "+"}
 
@@ -51,17 +51,21 @@ class DiffPainter:
         style = self._styles["base"] + (Style(bold=True) if is_headline else self._styles["muted"])
         return Strip([Segment(present.fit(f" {text}", self.width), style)], self.width)
 
-    def row(self, row: DiffRow, *, digits: int, pan: int, here: Place | None, colours: Mapping[int, Colours]) -> Strip:
-        """Paint one row. `digits`: of the longest line number; `pan`: cells cut at the left; `here`: the selected hunk.
+    def row(
+        self, row: DiffRow, *, digits: int, pan: int, here: Place | None, selected: Collection[Place],
+        colours: Mapping[int, Colours],
+    ) -> Strip:  # fmt: skip
+        """Paint one row. `digits`: of the longest line number; `pan`: cells cut at the left.
 
-        `colours`: by the identity of a line's object.
+        `here`: the hunk under the cursor; `selected`: those that are selected for a split. `colours`: by the identity
+        of a line's object.
         """
         width = self.width
         match row:
             case FileHead():
                 return self._file_head(row, width)
             case HunkHead():
-                return self._hunk_head(row, width, is_here=row.place == here)
+                return self._hunk_head(row, width, is_here=row.place == here, is_selected=row.place in selected)
             case Words():
                 text = present.fit(f"   {row.text}", width)
                 return Strip([Segment(text, self._styles["base"] + self._styles["muted"])], width)
@@ -91,12 +95,13 @@ class DiffPainter:
         text = present.fit(f" {sign} {path.rstrip()}{status}", max(1, width - len(counts))) + counts
         return Strip([Segment(text, self._styles["file"])]).adjust_cell_length(width, self._styles["file"])
 
-    def _hunk_head(self, head: HunkHead, width: int, *, is_here: bool) -> Strip:
+    def _hunk_head(self, head: HunkHead, width: int, *, is_here: bool, is_selected: bool) -> Strip:
         hunk = head.hunk
         where = f"-{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count}"
         sign = FOLDED if head.is_folded else OPEN
         folded = f"  {present.plural(len(hunk.lines), 'line')}" if head.is_folded else ""
-        text = present.fit(f"{'▌' if is_here else ' '}{sign} @@ {where} @@ {hunk.heading}{folded}", width)
+        mark = f"{SELECTED} " if is_selected else ""
+        text = present.fit(f"{'▌' if is_here else ' '}{sign} {mark}@@ {where} @@ {hunk.heading}{folded}", width)
         return Strip([Segment(text, self._styles["hunk-here" if is_here else "hunk"])], width)
 
     def _line(self, line: DiffLine, numbers: str, width: int, pan: int, colours: Mapping[int, Colours]) -> Strip:

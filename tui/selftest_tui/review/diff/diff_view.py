@@ -73,6 +73,7 @@ class DiffView(ScrollView, can_focus=False):
         self.placeholder: tuple[str, ...] = ()
         self.here: Place | None = None
         self.pan = 0
+        self.selected: frozenset[Place] = frozenset()
         self._wants_split: bool | None = None
         self._painter: DiffPainter | None = None
         self._colours: dict[int, Colours] = {}
@@ -90,6 +91,7 @@ class DiffView(ScrollView, can_focus=False):
         self._asked.clear()
         self.placeholder = ()
         self.pan = 0
+        self.selected = frozenset()
         self._arrange(DiffLayout(files, is_split=self.is_split))
         self.here = self.layout_of_rows.next_hunk(None, 1)
         self.scroll_to(y=0, animate=False, force=True)
@@ -124,11 +126,24 @@ class DiffView(ScrollView, can_focus=False):
 
     @property
     def hunk(self) -> tuple[FileDiff, Hunk] | None:
-        """The selected hunk and its file, None if there is none."""
+        """The hunk under the cursor and its file, None if there is none."""
         if self.here is None:
             return None
         file = self.layout_of_rows.files[self.here[0]]
         return file, file.hunks[self.here[1]]
+
+    @property
+    def selection(self) -> list[tuple[FileDiff, Hunk]]:
+        """The selected hunks with their files; the one under the cursor where none is."""
+        files, places = self.layout_of_rows.files, sorted(self.selected)
+        return [(files[file], files[file].hunks[at]) for file, at in places] or ([self.hunk] if self.hunk else [])
+
+    def select_hunk(self) -> bool:
+        """Select the hunk under the cursor, or unselect it; returns whether it is selected now."""
+        if self.here is not None:
+            self.selected ^= {self.here}
+            self.refresh()
+        return self.here in self.selected
 
     @property
     def hunk_text(self) -> str:
@@ -258,7 +273,9 @@ class DiffView(ScrollView, can_focus=False):
         self.painted += 1
         if isinstance(row, Unified | Sides):
             self._want_colours(row.place, row.index)
-        return painter.row(row, digits=now.digits, pan=self.pan, here=self.here, colours=self._colours)
+        return painter.row(
+            row, digits=now.digits, pan=self.pan, here=self.here, selected=self.selected, colours=self._colours
+        )
 
     @property
     def _painter_now(self) -> DiffPainter:
@@ -320,7 +337,7 @@ class DiffView(ScrollView, can_focus=False):
             self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Fold or unfold the title that was clicked."""
+        """Fold or unfold the title that was clicked; go to the hunk of a line, and select it by a double click."""
         row = self.layout_of_rows.row(self.scroll_offset.y + event.y)
         match row:
             case FileHead():
@@ -329,6 +346,11 @@ class DiffView(ScrollView, can_focus=False):
             case HunkHead():
                 self.here = row.place
                 self.fold_hunk()
+            case Unified() | Sides():
+                self.here = row.place
+                if event.chain == 2:
+                    self.select_hunk()
+                self.refresh()
             case _:
                 return
 

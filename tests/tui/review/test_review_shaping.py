@@ -1,0 +1,85 @@
+"""Splitting, squashing and rewording on the screen: what the keys alone do not show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.widgets import TextArea
+
+from selftest_core.review.candidate_branch import Decision
+from selftest_tui.shared.dialogs.choose import Choose
+from selftest_tui.shared.dialogs.composer import Composer
+from selftest_tui.shared.dialogs.options import Options
+from tui.driving import compare
+from tui.review.keys_of_review import asked
+from tui.review.review_driving import reviewing
+from tui.review.review_scenes import shop, shop_once
+
+__all__ = ["shop", "shop_once"]
+
+if TYPE_CHECKING:
+    from core.review.repositories import Repository
+
+
+async def test_a_message_is_written_anew_and_who_helped_stays_credited(shop: Repository) -> None:
+    async with reviewing(shop, size=(110, 24)) as one:
+        await one.go_to("Guard")
+        await one.press(":")
+        composer = await asked(one, Composer)
+        assert composer.query_one(TextArea).text == "[FIX_IMPL] Guard the empty cart"
+        composer.query_one(TextArea).text = "fix: guard it\x1b[31m"
+        await one.press("enter")
+        await one.until(lambda: one.top is one.screen, "the message is kept")
+        await one.settled()
+        row = one.row("fix: guard it")
+        assert row.change.commit.text.endswith(
+            "\n\nCo-authored-by: Bob <bob@example.org>\nCo-authored-by: Eve <eve@example.org>\n"
+        )
+        assert any("fix: guard it" in line and "\x1b" not in line for line in one.lines)
+        await one.press(":")
+        composer = await asked(one, Composer)
+        composer.query_one(TextArea).text = ""
+        await one.press("enter")
+        await one.until(lambda: one.top is one.screen, "the message is kept")
+        await one.settled()
+        assert not one.row("Guard").change.is_reworded
+        await one.press("z", "z")
+        assert not one.row("Guard").change.is_reworded
+        await one.press("Z")
+        assert one.row("fix: guard it")
+
+
+async def test_a_hunk_is_kept_alone(shop: Repository) -> None:
+    shop.git("checkout", "-q", "ada")
+    shop.commit(
+        "[FIX_IMPL] Tidy up\x1b[2J",
+        {"src/cart.py": (shop.folder / "src/cart.py").read_text() + "\n\nCARTS = []\n", "docs/use.md": "# Use it\n"},
+        "Ada",
+    )
+    shop.git("checkout", "-q", "main")
+    async with reviewing(shop, size=(80, 24)) as one:
+        await one.go_to("Tidy up")
+        whole = one.row("Tidy up")
+        await one.press("enter", "full_stop", "asterisk")
+        compare("review-split-hunk", await one.picture())
+        await one.press("percent_sign")
+        options = await asked(one, Options)
+        assert len(options.listed) == 1
+        await one.press("y")
+        await one.settled()
+        parts = [row for row in one.screen.rows if row.change.part is not None]
+        assert {row.decision for row in parts} == {Decision.KEEP, Decision.REVERT}
+        (kept,) = [row for row in parts if row.decision is Decision.KEEP]
+        assert [path.path for path in kept.change.paths] == ["src/cart.py"]
+        await one.press("z")
+        assert one.row("Tidy up").oid == whole.oid
+        assert one.row("Tidy up").decision is Decision.UNDECIDED
+        await one.go_to("Tidy up")
+        await one.press("percent_sign")
+        await asked(one, Options)
+        await one.press("f")
+        await asked(one, Choose)
+        await one.press("enter")
+        await one.until(lambda: one.top is one.screen, "it is split")
+        await one.settled()
+        assert len([row for row in one.screen.rows if row.change.part is not None]) == 2

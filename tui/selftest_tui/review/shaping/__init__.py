@@ -1,0 +1,1 @@
+"""Splitting, squashing and rewording on the screen of a review."""
