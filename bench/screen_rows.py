@@ -7,14 +7,20 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.measure import Result, cpu_of_process, median, percentile, result
 from pseudo_terminal import Terminal
+from selftest_recorder.terminal.emulator import open_terminal
+from selftest_recorder.terminal.terminal import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bench.fleets import MeasuredFleet
+    from selftest_recorder.terminal.terminal import Row
 
 _BARE = """
 from textual.app import App
@@ -26,6 +32,9 @@ Bare().run()
 """
 _PROGRAM = str(Path(sys.executable).parent / "selftest-tui")
 _HEADER = "selftest"
+_NAME = re.compile(r"st-7f-[a-z0-9-]+")
+_LINES, _COLUMNS = 50, 180
+_HOME, _UP, _DOWN = "\x1b[H", "\x1b[A", "\x1b[B"
 _QUIET = ("--set", "poll_local=3600", "--set", "poll_all=3600", "--set", "poll_remote=3600")
 """mngr is asked once, at the start."""
 
@@ -98,7 +107,7 @@ def change_to_screen(fleet: MeasuredFleet, changes: int = 40) -> dict[str, Resul
 def idle(fleet: MeasuredFleet, seconds: float) -> dict[str, Result]:
     """CPU of the program and of the tmux clients that it starts, while nothing changes and no mngr runs."""
     with _open(fleet, *_QUIET) as screen:
-        screen.painted(next(iter(fleet.folders)))
+        screen.painted(_HEADER)
         _wait_for_list(screen.pid)
         time.sleep(2.0)
         own, children = cpu_of_process(screen.pid)
@@ -117,20 +126,16 @@ def idle(fleet: MeasuredFleet, seconds: float) -> dict[str, Result]:
 
 
 def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
-    """From a key to the row that it selects being painted, while agents change all the time."""
-    samples: list[float] = []
+    """From a cursor key to the output that puts the cursor on another agent, while agents change all the time."""
     stop = threading.Event()
-    with _open(fleet, rows=50) as screen:
+    with _open(fleet, rows=_LINES) as screen:
         screen.painted("st-7f-")
         screen.quiet(1.0, patience=20)
-        rows = _names_in_order(screen.shown, fleet)
-        visible = rows[2:22]
-        if len(visible) < 2:
-            raise RuntimeError(f"only these agents are on the screen: {rows}")
+        visible = _names_in_order(screen.shown, fleet)
         movable = [
             folder
             for name, folder in fleet.folders.items()
-            if name not in rows and ((folder / "active").exists() or not (folder / "permissions_waiting").exists())
+            if name not in visible and ((folder / "active").exists() or not (folder / "permissions_waiting").exists())
         ]
 
         def keep_changing() -> None:
@@ -142,21 +147,27 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
                 else:
                     (folder / "active").touch()
 
-        place = _place_of_cursor(screen, visible)
+        for key in (_HOME, *[_DOWN] * 5):
+            screen.press(key)
+            screen.quiet(0.3, patience=5)
         changer = threading.Thread(target=keep_changing, daemon=True)
         changer.start()
+        pressed = []
         try:
-            step = 1
-            for _ in range(presses):
-                if not 0 <= place + step < len(visible):
-                    step = -step
-                place += step
-                time.sleep(random.Random(place).uniform(0.05, 0.15))
-                before, began = screen.press("\x1b[B" if step > 0 else "\x1b[A")
-                samples.append((screen.painted(visible[place], before, patience=10) - began) * 1000)
+            intervals = random.Random(11)
+            for number in range(presses):
+                time.sleep(intervals.uniform(0.2, 0.3))
+                pressed.append(screen.press(_DOWN if number // 20 % 2 == 0 else _UP)[1])
+            time.sleep(1.0)
         finally:
             stop.set()
             changer.join()
+        moves = _cursor_moves(screen.pieces())
+    samples = [
+        (next(moved for moved in moves if moved > at) - at) * 1000 for at in pressed if any(one > at for one in moves)
+    ]
+    if len(samples) < presses or len(moves) < presses:
+        raise RuntimeError(f"{presses} cursor keys moved the cursor {len(moves)} times")
     return {
         f"key_to_paint_pty_{fleet.size}": result(
             percentile(samples, 95), "ms", 33.0, against="a frame and a half at 60 a second",
@@ -166,22 +177,33 @@ def keys(fleet: MeasuredFleet, presses: int = 100) -> dict[str, Result]:
     }  # fmt: skip
 
 
-def _place_of_cursor(screen: Terminal, names: list[str]) -> int:
-    """Bring the cursor to the first of the names, by going up to the top and down until it is painted."""
-    screen.press("\x1b[H")
-    screen.quiet(0.5, patience=5)
-    for _ in range(12):
-        before, _ = screen.press("\x1b[B")
-        screen.quiet(0.3, patience=3)
-        if names[0].encode() in screen.shown[before:]:
-            return 0
-    return 0
+def _cursor_moves(pieces: Sequence[tuple[float, str]]) -> list[float]:
+    """When the cursor of the table was drawn on another agent: the line with a background of its own."""
+    emulator = open_terminal(_COLUMNS, _LINES)
+    found, before = [], ""
+    for at, text in pieces:
+        emulator.feed(text.encode())
+        lines = emulator.read_update(whole=True).rows
+        now = _agent_under_cursor([lines[number] for number in range(2, _LINES - 2) if number in lines])
+        if now and before and now != before:
+            found.append(at)
+        before = now or before
+    return found
+
+
+def _agent_under_cursor(lines: Sequence[Row]) -> str:
+    """The name in the line whose first cells have a background of their own; empty while there is none."""
+    backgrounds = [line[1].pen.background if len(line) > 1 else None for line in lines]
+    counts = Counter(backgrounds)
+    own = [line for line, background in zip(lines, backgrounds, strict=True) if counts[background] == 1]
+    names = [match[0] for line in own if (match := _NAME.search(text_of(line)))]
+    return names[0] if len(names) == 1 else ""
 
 
 def _names_in_order(output: bytes, fleet: MeasuredFleet) -> list[str]:
     """The agents' names in the order in which they were first painted."""
-    found = re.findall(rb"st-7f-[a-z0-9-]+", output)
-    return [name for name in dict.fromkeys(word.decode() for word in found) if name in fleet.folders]
+    found = _NAME.findall(output.decode("utf-8", "replace"))
+    return [name for name in dict.fromkeys(found) if name in fleet.folders]
 
 
 def _list_has_answered(pid: int) -> bool:
