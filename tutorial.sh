@@ -83,6 +83,19 @@ selftest-tui check
 # Another tutorial, other tests, as JSON.
 selftest-tui check --tutorial tour.sh --tests e2e --json > check.json || test $? = 1
 
+# The agents that would write the tests which the tutorial lacks: one for each block that no test cites, and for each test
+# whose citation is no block any more. Nothing starts.
+selftest-tui sync --dry-run --agent-command ./writer.sh
+
+# Only for the block at line 4, from another commit, tutorial and folder. Agents and limits are given as for `run`.
+selftest-tui sync 4 --dry-run --json --base HEAD~1 --tutorial tour.sh --tests e2e --agent claude --no-smoke --on local \
+  --transfer worktree --env API_KEY --max-running 2 --launch-rate 0.5 --timeout 600 --budget-usd 5 --on-cluster pause \
+  --no-verify-on-arrival > plan.json
+
+# What they write is taken only if a happy and an unhappy test cite the block, no other test is weaker, and each of them
+# passes here, and fails when the command does nothing. Then it is reviewed like every run. 1: some block could not be covered.
+selftest-tui sync --batch --agent-command ./writer.sh --verify-on-arrival > sync.jsonl
+
 ##################################################
 # A run: an agent for each test
 ##################################################

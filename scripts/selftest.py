@@ -51,7 +51,7 @@ _PYTEST = ("env", "-u", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", ".venv/bin/python", "-
 """The command of the agents' tests: in the copy's own environment, with our plugin of pytest."""
 
 _COMMAND = "tui/selftest_tui/cli/command.py"
-_CHECK = "tui/selftest_tui/cli/check.py"
+_CHECK = "tui/selftest_tui/cli/tutorial/check.py"
 _TESTS = "tests/e2e/test_tutorial_git.py"
 _FOUND = '    found = json.loads((tmp_path / "check.json")'
 

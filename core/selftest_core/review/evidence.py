@@ -114,9 +114,10 @@ def write_verified(home: Path, fixed: Mapping[str, tuple[str, ...]]) -> None:
 
 def _evidence(folder: RunFolder, run: Run, row: RunRow) -> Evidence:
     end = "" if row.end is None else str(row.end)
-    node_id = row.planned.node_id
+    # The task of an agent that is no tester is no test.
+    tests = (row.planned.node_id,) if run.plan.role == "tester" else ()
     if row.member is None:
-        return Evidence(tests=((node_id, None),), end=end)
+        return Evidence(tests=tuple((test, None) for test in tests), end=end)
     home = folder.attempt(row.member)
     outcome = _outcome(home / OUTCOME)
     stated = None if outcome is None else outcome.importance
@@ -126,9 +127,9 @@ def _evidence(folder: RunFolder, run: Run, row: RunRow) -> Evidence:
         conversation=home / TEXT if (home / TEXT).is_file() else None,
         said=conversation_end(home, _LONGEST_SAID),
         recordings=tuple(sorted(home.glob("**/*.cast")))[:_MOST_RECORDINGS] if home.is_dir() else (),
-        tests=((node_id, None if outcome is None else outcome.tests_passing_after),),
+        tests=tuple((test, None if outcome is None else outcome.tests_passing_after) for test in tests),
         claims_fix=outcome is not None and claims_fix(outcome),
-        turned_green=(node_id,) if outcome is not None and _turned_green(outcome) else (),
+        turned_green=tests if outcome is not None and _turned_green(outcome) else (),
         words=row.text if outcome is None else outcome.summary,
         end=end,
         importance=None if stated is None else stated.level,

@@ -64,6 +64,14 @@ class CheckDocument(Shape):
     tests: int = Field(description="Number of test functions that were read.")
 
 
+class CheckOfTree(Shape):
+    """The answer of `check` for one tree. `uncited`: lines of blocks; `stale`: tests whose citation is no block."""
+
+    ok: bool
+    uncited: list[int]
+    stale: list[Text]
+
+
 class CheckLine(Line, CheckDocument):
     """`selftest-tui check --batch`."""
 
@@ -99,3 +107,9 @@ def check_document(found: Check) -> CheckDocument:
         ],
         tests=found.tests,
     )
+
+
+def check_of_tree(found: Check) -> CheckOfTree:
+    """Convert the check of one tree to what it lacks."""
+    stale = dict.fromkeys(one.citation.test for one in found.coverage.stale)
+    return CheckOfTree(ok=found.is_ok, uncited=[block.line for block in found.coverage.uncited], stale=list(stale))

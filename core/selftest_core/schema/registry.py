@@ -28,6 +28,7 @@ from selftest_core.schema.run import RunLine, RunsDocument, RunsLine, RunSummary
 from selftest_core.schema.run_detail import RunDetailDocument, RunDetailLine
 from selftest_core.schema.run_plan import OfferDocument, OfferLine
 from selftest_core.schema.search import SearchDocument, SearchLine
+from selftest_core.schema.sync import SyncDocument, SyncLine
 
 if TYPE_CHECKING:
     from selftest_core.schema.model import Shape
@@ -60,6 +61,8 @@ DOCUMENTS: dict[str, type[Shape]] = {
     "key-guard --batch": KeyGuardLine,
     "search --json": SearchDocument,
     "search --batch": SearchLine,
+    "sync --dry-run --json": SyncDocument,
+    "sync --dry-run --batch": SyncLine,
     "sweep --json": SweepDocument,
     "sweep --batch": SweepLine,
 }

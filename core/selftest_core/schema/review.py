@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from selftest_core.review.decisions import rule_of
+from selftest_core.schema.check import CheckOfTree  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import EPOCH, Line, Shape, Text, instant
 from selftest_core.verify.schedule import ALONE
 
@@ -160,6 +161,11 @@ class ReviewDocument(Shape):
     report: Text | None = Field(
         None, description="The path of the report, written where a branch was published or verified."
     )
+    check: CheckOfTree | None = Field(
+        None,
+        description="Of a run of `sync`: the answer of `check` for the published tree; for the candidate's where "
+        "nothing was published. null: of other runs.",
+    )
     items: list[ReviewItem]
     left_out: list[LeftOutItem]
     verification: VerificationItem | None = Field(
@@ -302,6 +308,7 @@ def review_document(
         ],
         pull_request=pull_request,
         report=None,
+        check=None,
         items=items,
         left_out=[LeftOutItem(branch=name, reason=reason) for name, reason in plan.left_out],
         verification=None if verified is None else _verification_item(verified, verified.verification),

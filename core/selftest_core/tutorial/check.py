@@ -16,7 +16,7 @@ from selftest_core.tutorial.tutorial import Tutorial, TutorialWarning, parse_blo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+    from pathlib import Path, PurePath
 
     from selftest_core.tutorial.citations import Citation
 
@@ -48,6 +48,17 @@ def check(root: Path, tutorial: Path, tests: Path) -> Check:
     return Checker(root, tutorial, tests).check()
 
 
+def compare(text: str, reads: Sequence[Read]) -> Check:
+    """Compare the text of a tutorial with the citations of test files. Pure."""
+    parsed = parse_blocks(text)
+    if not parsed.blocks:
+        warning = TutorialWarning(1, "there is no block in this file, so nothing was checked")
+        parsed = replace(parsed, warnings=(*parsed.warnings, warning))
+    citations = tuple(citation for read in reads for citation in read.citations)
+    unreadable = tuple(one for read in reads for one in read.unreadable)
+    return Check(parsed, cover(parsed.blocks, citations), unreadable, sum(read.tests for read in reads), citations)
+
+
 class Checker:
     """Checks the same tutorial and tests repeatedly, with a cache: only changed test files are read again."""
 
@@ -74,17 +85,11 @@ class Checker:
         return self._last[2]
 
     def _compare(self, text: str, reads: Sequence[Read]) -> Check:
-        parsed = parse_blocks(text)
-        if not parsed.blocks:
-            warning = TutorialWarning(1, "there is no block in this file, so nothing was checked")
-            parsed = replace(parsed, warnings=(*parsed.warnings, warning))
-        citations = tuple(citation for read in reads for citation in read.citations)
-        unreadable = tuple(one for read in reads for one in read.unreadable)
-        count = sum(read.tests for read in reads)
-        if not count and not unreadable:
+        found = compare(text, reads)
+        if not found.tests and not found.unreadable:
             hint = "Test files are called test_*.py or *_test.py, their functions test*."
             raise UsageError(f"No tests in {self._tests}", "Not one test function was found there.", hint)
-        return Check(parsed, cover(parsed.blocks, citations), unreadable, count, citations)
+        return found
 
     def folders(self) -> tuple[Path, ...]:
         """List the folders to watch: those of the tutorial and of all tests."""
@@ -120,9 +125,17 @@ def _test_files(tests: Path) -> list[Path]:
     return sorted(path for path in found if _is_kept(path, tests) and path.is_file())
 
 
+def is_checked(path: PurePath) -> bool:
+    """True for a file of tests that is checked; `path`: relative to the folder of the tests."""
+    return (path.match("test_*.py") or path.match("*_test.py")) and _is_visible(path)
+
+
 def _is_kept(path: Path, tests: Path) -> bool:
-    parts = path.relative_to(tests).parts
-    return not _SKIPPED.intersection(parts) and not any(part.startswith(".") for part in parts)
+    return _is_visible(path.relative_to(tests))
+
+
+def _is_visible(path: PurePath) -> bool:
+    return not _SKIPPED.intersection(path.parts) and not any(part.startswith(".") for part in path.parts)
 
 
 def _relative(path: Path, root: Path) -> str:

@@ -25,7 +25,7 @@ SECTION = "Tutorial block:"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _HEADER = re.compile(r"[A-Z][\w ]*:(\s|$)")
 
-type _Function = ast.FunctionDef | ast.AsyncFunctionDef
+type TestFunction = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def read_tests(source: str | bytes, path: str) -> Read:
     citations: list[Citation] = []
     unreadable: list[Unreadable] = []
     tests = 0
-    for names, function in _tests(tree.body, ()):
+    for names, function in each_test(tree.body):
         tests += 1
         node_id = "::".join((path, *names, function.name))
         for line, text in _docstring_blocks(function):
@@ -104,22 +104,25 @@ def _lines_with_the_call(source: str | bytes) -> list[int]:
     )
 
 
-def _tests(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Function]]:
-    """Yield test functions by pytest's default names, in nested classes and under `if` and `try` too."""
+def each_test(body: list[ast.stmt], names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], TestFunction]]:
+    """Yield the test functions of a module's body by pytest's default names, each with the names of its classes.
+
+    Those in nested classes and under `if` and `try` too.
+    """
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             if statement.name.startswith("test"):
                 yield names, statement
         elif isinstance(statement, ast.ClassDef):
             # unittest.TestCase classes are collected whatever their name is, so the name is no condition.
-            yield from _tests(statement.body, (*names, statement.name))
+            yield from each_test(statement.body, (*names, statement.name))
         elif isinstance(statement, ast.If):
-            yield from _tests([*statement.body, *statement.orelse], names)
+            yield from each_test([*statement.body, *statement.orelse], names)
         elif isinstance(statement, ast.Try):
             handled = [inner for handler in statement.handlers for inner in handler.body]
-            yield from _tests([*statement.body, *handled, *statement.orelse, *statement.finalbody], names)
+            yield from each_test([*statement.body, *handled, *statement.orelse, *statement.finalbody], names)
         elif isinstance(statement, ast.With):
-            yield from _tests(statement.body, names)
+            yield from each_test(statement.body, names)
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -133,7 +136,7 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 continue
 
 
-def _calls(function: _Function) -> Iterator[ast.Call]:
+def _calls(function: TestFunction) -> Iterator[ast.Call]:
     found = [
         node
         for node in ast.walk(function)
@@ -164,7 +167,7 @@ def _value(node: ast.expr, constants: Mapping[str, str]) -> str | None:
             return None
 
 
-def _docstring_blocks(function: _Function) -> Iterator[tuple[int, str]]:
+def _docstring_blocks(function: TestFunction) -> Iterator[tuple[int, str]]:
     raw = ast.get_docstring(function, clean=False)
     if raw is None or SECTION not in raw:
         return

@@ -87,7 +87,8 @@ class Environment:
 class Testing:
     """The way to run the tests of one project. `timeout`: seconds that a process may take without ending a test.
 
-    `disk`: bytes that a process may write below its slot, and the same again to /tmp where it is isolated.
+    `disk`: bytes that a process may write below its slot, and the same again to /tmp where it is isolated. `replaced`:
+    a folder of programs that tests find instead of those with the same names.
     """
 
     environment: Environment
@@ -95,6 +96,7 @@ class Testing:
     timeout: float = 600.0
     network: bool = False
     disk: int = MAX_DISK
+    replaced: Path | None = None
 
 
 def find_testing(checkout: Path, config: Config, isolation: Isolation, environ: Mapping[str, str]) -> Testing:

@@ -46,6 +46,7 @@ class LocalVerifier:
             self._slots.put(self._make_slot(folder / str(number), git, number))
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="verify")
         self._is_stopped = threading.Event()
+        self._is_closed = threading.Event()
         self.is_isolated = testing.isolation.is_isolated
         self.processes = 0
         self.checkouts = 0
@@ -65,7 +66,7 @@ class LocalVerifier:
 
     def close(self) -> None:
         """End what runs."""
-        self._is_stopped.set()
+        self._is_closed.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         if not self._is_kept:
             remove_tree(self._folder)
@@ -73,7 +74,10 @@ class LocalVerifier:
     @property
     def is_stopped(self) -> bool:
         """True once somebody wants it to end."""
-        return self._is_stopped.is_set()
+        return self._should_stop()
+
+    def _should_stop(self) -> bool:
+        return self._is_stopped.is_set() or self._is_closed.is_set()
 
     def collect(self, tree: str, files: Callable[[Path], Sequence[str]]) -> tuple[Collected, Path]:
         """Collect the tests of a tree. `files`: given the folder of the laid tree, the files to look into.
@@ -84,7 +88,7 @@ class LocalVerifier:
         try:
             try:
                 slot.lay(tree)
-                failure = prepare(slot, self._testing, self._is_stopped.is_set)
+                failure = prepare(slot, self._testing, self._should_stop)
                 if failure is not None:
                     return Collected((), {}, f"{failure.reason}\n{failure.output}"), slot.tree_folder
                 self.processes += 1
@@ -112,12 +116,12 @@ class LocalVerifier:
     def _hold(
         self, job: Job, tests: Sequence[str], on_run: Callable[[Job, str, Execution], None], order: Order
     ) -> Mapping[str, Execution]:
-        if self._is_stopped.is_set():
+        if self._should_stop():
             return {}
         slot = self._take(job.tree)
         try:
             slot.lay(job.tree)
-            failure = prepare(slot, self._testing, self._is_stopped.is_set)
+            failure = prepare(slot, self._testing, self._should_stop)
             if failure is not None:
                 return {test: Execution(Result.NOT_RUN, None, failure.output, failure.reason) for test in tests}
             ran = self._run_in(slot, tests, lambda test, one: on_run(job, test, one), order)
@@ -145,7 +149,7 @@ class LocalVerifier:
         return chosen
 
     def _collect_in(self, slot: Slot, files: Sequence[str]) -> Collected:
-        return collect_tests(slot, files, self._testing, self._is_stopped.is_set, self._start)
+        return collect_tests(slot, files, self._testing, self._should_stop, self._start)
 
     def _run_in(self, slot: Slot, tests: Sequence[str], on_run: Callable[[str, Execution], None], order: Order) -> Ran:
-        return run_tests(slot, tests, self._testing, on_run, self._is_stopped.is_set, self._start, order)
+        return run_tests(slot, tests, self._testing, on_run, self._should_stop, self._start, order)

@@ -1,19 +1,21 @@
 """Verification of an agent's claim as it arrives in a run: its own test, on its own tree, in a slot, in the background.
 
-It implements the run's port `ClaimVerifier`. Runs are kept like all others, so that the review finds them there.
+It implements the run's port `ClaimVerifier`. Runs are kept like all others, so that the review finds them there. The
+gates of other roles run tests at the same desks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from selftest_core.errors import SelftestError, describe_error, describe_unexpected
-from selftest_core.git.command import Git, find_place
+from selftest_core.frozen import dataclass
+from selftest_core.git.command import Place, find_place
 from selftest_core.git.object_store import ObjectStore
 from selftest_core.paths import cache_folder
 from selftest_core.review.changes.inputs import own_folder
@@ -29,7 +31,7 @@ from selftest_core.verify.verdicts import Result, Verdict
 from selftest_core.verify.verifier import Driver, StoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from selftest_core.config import Config
     from selftest_core.run.plan.plan import RunPlan
@@ -44,8 +46,43 @@ def isolation_of_claims(config: Config, environ: Mapping[str, str]) -> ChosenIso
     return ChosenIsolation(isolation.kind, isolation.reason)
 
 
-class ArrivalVerifier:
-    """Verifies claims of one run, a few at once; implements `ClaimVerifier`. Its methods are for one event loop."""
+@dataclass(frozen=True, slots=True)
+class ArrivalDesk:
+    """One thread's place to test trees of a run. `folder`: for slots and more. `store`: borrows the user's objects."""
+
+    folder: Path
+    store: ObjectStore
+    top: Path
+    is_stopped: threading.Event
+    _testing: Callable[[], Testing]
+
+    @property
+    def testing(self) -> Testing:
+        """The way to run the tests. Raises ToolMissingError, ToolFailedError, RefusedError."""
+        return self._testing()
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Driver, Results]]:
+        """Open the kept results, and a driver that runs what they lack."""
+        with (
+            closing(Results.open(own_folder(self.top), self.testing.environment.digest)) as results,
+            self.verifier() as verifier,
+        ):
+            yield Driver(verifier, results), results
+
+    def verifier(self, testing: Testing | None = None) -> LocalVerifier:
+        """Make a verifier of one slot, which stays for the next. `testing`: another way to run the tests."""
+        made = LocalVerifier(self.folder / "slot", self.store.git, testing or self.testing, 1, is_kept=True)
+        made.begin(self.is_stopped)
+        return made
+
+    def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit."""
+        return self.store.git.ask("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}").strip()
+
+
+class ArrivalDesks:
+    """The desks of one run, as many as tests may run at once. Its methods are for one event loop."""
 
     def __init__(self, plan: RunPlan, config: Config, environ: Mapping[str, str]) -> None:
         self._plan, self._config, self._environ = plan, config, environ
@@ -54,21 +91,21 @@ class ArrivalVerifier:
         self._free = list(range(jobs))
         self._may_run = asyncio.Semaphore(jobs)
         self._first = threading.Lock()
-        self._threads: set[asyncio.Future[ClaimVerdict]] = set()
+        self._threads: set[asyncio.Future[Any]] = set()
 
-    async def verify(self, test: str, commit: str) -> ClaimVerdict:
-        """Verify one claim, when a slot is free."""
+    async def hold[T](self, work: Callable[[ArrivalDesk], T]) -> T:
+        """Do work in a thread when a desk is free; cancelled, its processes end at once."""
         async with self._may_run:
             number = self._free.pop()
             is_stopped = threading.Event()
-            thread = asyncio.ensure_future(asyncio.to_thread(self._verify, number, test, commit, is_stopped))
+            thread = asyncio.ensure_future(asyncio.to_thread(self._hold, number, work, is_stopped))
             self._threads.add(thread)
             thread.add_done_callback(self._threads.discard)
             try:
                 return await asyncio.shield(thread)
             except asyncio.CancelledError:
                 is_stopped.set()
-                await asyncio.wait((thread,))  # the processes end at once
+                await asyncio.wait((thread,))
                 raise
             finally:
                 self._free.append(number)
@@ -81,19 +118,52 @@ class ArrivalVerifier:
 
     def _close(self) -> None:
         if self._home.exists():
-            self._store.close()
             remove_tree(self._home)
 
-    def _verify(self, number: int, test: str, commit: str, is_stopped: threading.Event) -> ClaimVerdict:
+    def _hold[T](self, number: int, work: Callable[[ArrivalDesk], T], is_stopped: threading.Event) -> T:
+        with self._first:  # each is made once
+            place = self._place
+        with ObjectStore.open(self._home / "engine.git", place.git_dir, self._environ) as store:
+            return work(ArrivalDesk(self._home / str(number), store, place.top, is_stopped, self._find_testing))
+
+    @cached_property
+    def _place(self) -> Place:
+        place = find_place(Path(self._plan.repository), self._environ)
+        remove_tree(self._home)  # of a conductor that was killed
+        self._home.mkdir(parents=True)
+        ObjectStore.open(self._home / "engine.git", place.git_dir, self._environ).close()
+        return place
+
+    def _find_testing(self) -> Testing:
+        with self._first:
+            return self._testing
+
+    @cached_property
+    def _testing(self) -> Testing:
+        # What the user was told before the run holds: a sandbox that does not work now is no reason to go without.
+        wanted = "none" if self._plan.verify_on_arrival == "none" else "require"
+        isolation = choose_isolation(wanted, self._environ)
+        return find_testing(self._place.top, self._config, isolation, self._environ)
+
+
+class ArrivalVerifier:
+    """Verifies claims of one run, a few at once; implements `ClaimVerifier`. Its methods are for one event loop."""
+
+    def __init__(self, plan: RunPlan, config: Config, environ: Mapping[str, str]) -> None:
+        self._base = plan.base
+        self._desks = ArrivalDesks(plan, config, environ)
+
+    async def verify(self, test: str, commit: str) -> ClaimVerdict:
+        """Verify one claim, when a slot is free."""
+        return await self._desks.hold(lambda desk: self._verify(desk, test, commit))
+
+    async def close(self) -> None:
+        """Remove the slots."""
+        await self._desks.close()
+
+    def _verify(self, desk: ArrivalDesk, test: str, commit: str) -> ClaimVerdict:
         try:
-            with self._first:  # each is made once
-                git, testing, project, top = self._store.git, self._testing, self._project, self._top
-            with (
-                closing(Results.open(own_folder(top), project)) as results,
-                LocalVerifier(self._home / str(number), git, testing, 1, is_kept=True) as verifier,
-            ):
-                verifier.begin(is_stopped)
-                return self._judge(Driver(verifier, results), git, test, commit, results)
+            return self._judge(desk, test, commit)
         except StoppedError:
             return _STOPPED
         except SelftestError as error:
@@ -101,44 +171,18 @@ class ArrivalVerifier:
         except Exception as error:
             return ClaimVerdict(ClaimResult.UNKNOWN, describe_unexpected(error))
 
-    def _judge(self, driver: Driver, git: Git, test: str, commit: str, results: Results) -> ClaimVerdict:
-        tree = self._tree(git, commit)
-        found = driver.drive(judge_tests(tree, (test,), "claim"))[test]
-        results.purge(((test, tree),) if found.verdict is Verdict.FLAKY else ())
-        if found.verdict is Verdict.RED and found.runs[0].reason == UNIMPORTABLE:
-            # Where no tree's test can be imported, it is the environment here that lacks something.
-            base = self._tree(git, self._plan.base)
-            before = driver.drive(judge_tests(base, (test,), "base"))[test]
-            if before.runs[0].reason == UNIMPORTABLE:
-                reason = "its file cannot be imported here, nor that of the base: see `verify_command`"
-                return ClaimVerdict(ClaimResult.UNKNOWN, reason, found.runs[0].output)
+    def _judge(self, desk: ArrivalDesk, test: str, commit: str) -> ClaimVerdict:
+        with desk.opened() as (driver, results):
+            tree = desk.tree_of(commit)
+            found = driver.drive(judge_tests(tree, (test,), "claim"))[test]
+            results.purge(((test, tree),) if found.verdict is Verdict.FLAKY else ())
+            if found.verdict is Verdict.RED and found.runs[0].reason == UNIMPORTABLE:
+                # Where no tree's test can be imported, it is the environment here that lacks something.
+                before = driver.drive(judge_tests(desk.tree_of(self._base), (test,), "base"))[test]
+                if before.runs[0].reason == UNIMPORTABLE:
+                    reason = "its file cannot be imported here, nor that of the base: see `verify_command`"
+                    return ClaimVerdict(ClaimResult.UNKNOWN, reason, found.runs[0].output)
         return verdict_on_claim(found)
-
-    def _tree(self, git: Git, commit: str) -> str:
-        return git.ask("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}").strip()
-
-    @cached_property
-    def _top(self) -> Path:
-        return find_place(Path(self._plan.repository), self._environ).top
-
-    @cached_property
-    def _store(self) -> ObjectStore:
-        """A store that borrows the user's objects: their configuration, hooks and index play no part."""
-        place = find_place(Path(self._plan.repository), self._environ)
-        remove_tree(self._home)  # of a conductor that was killed
-        self._home.mkdir(parents=True)
-        return ObjectStore.open(self._home / "engine.git", place.git_dir, self._environ)
-
-    @cached_property
-    def _testing(self) -> Testing:
-        # What the user was told before the run holds: a sandbox that does not work now is no reason to go without.
-        wanted = "none" if self._plan.verify_on_arrival == "none" else "require"
-        isolation = choose_isolation(wanted, self._environ)
-        return find_testing(self._top, self._config, isolation, self._environ)
-
-    @cached_property
-    def _project(self) -> str:
-        return self._testing.environment.digest
 
 
 def verdict_on_claim(found: Judged) -> ClaimVerdict:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from worlds import World
 
 COMMANDS = (
-    "list", "run", "runs", "resume", "answer", "stop", "check", "review", "verify", "report", "record", "replay",
-    "search", "doctor", "key-guard", "schema", "demo", "sweep",
+    "list", "run", "runs", "resume", "answer", "stop", "sync", "check", "review", "verify", "report", "record",
+    "replay", "search", "doctor", "key-guard", "schema", "demo", "sweep",
 )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ COMMANDS = {
     "resume": "resume a run that stopped early",
     "answer": "answer agents that asked, are blocked or have ended; they go on",
     "stop": "stop a run and its agents",
+    "sync": "start agents that write the tests which the tutorial lacks",
     "check": "check that every block of the tutorial is cited by a test",
     "review": "review the commits of many agents, and publish one branch",
     "verify": "run the tests of a review again: which claims hold, which change breaks what",
@@ -198,8 +199,12 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
             from selftest_tui.cli.steering import add_stop
 
             add_stop(add_command)
+        case "sync":
+            from selftest_tui.cli.tutorial.sync import add_sync
+
+            add_sync(add_command)
         case "check":
-            from selftest_tui.cli.check import add_check
+            from selftest_tui.cli.tutorial.check import add_check
 
             add_check(add_command)
         case "review":

@@ -22,6 +22,7 @@ from selftest_tui.shared.present import plural
 if TYPE_CHECKING:
     from selftest_core.review.batch import BatchResult
     from selftest_core.review.changes.inputs import Request
+    from selftest_core.schema.review import ReviewDocument
     from selftest_tui.cli.command import AddCommand, Call
 
 
@@ -118,6 +119,9 @@ def _review_batch(call: Call, request: Request) -> int:
     )  # fmt: skip
     for line in _summary_lines(result):
         tell(line)
+    if result.run is not None:
+        tree = document.tree if result.published is None else result.published[1].tree
+        document = _with_check(document, result.run, tree, call)
     if answer is not None:
         from selftest_tui.cli.verify import tell_verdicts
 
@@ -132,6 +136,23 @@ def _review_batch(call: Call, request: Request) -> int:
         return RefusedError.exit_status
     is_green = answer is None or answer.is_green
     return DONE if result.is_done and is_green else SOMETHING_LEFT
+
+
+def _with_check(document: ReviewDocument, run: str, tree: str, call: Call) -> ReviewDocument:
+    """Add what `check` says of a tree, where the agents of the run were writers; tell it."""
+    from selftest_core.git.command import find_place
+    from selftest_core.run.store import find_run
+    from selftest_tui.cli.run import with_check
+
+    folder = find_run(call.environ, find_place(call.cwd, call.environ).top, run)
+    document = with_check(document, folder, tree, call.environ)
+    if document.check is not None:
+        where = "the published tree" if document.published else "the candidate"
+        lacks = (
+            f"{plural(len(document.check.uncited), 'block')} uncited, {plural(len(document.check.stale), 'stale test')}"
+        )
+        tell(f"{where}: {'every block is cited, and every citation is a block' if document.check.ok else lacks}")
+    return document
 
 
 def _summary_lines(result: BatchResult) -> list[str]:

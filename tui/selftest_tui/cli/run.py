@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.fold import Run
     from selftest_core.run.plan.offer import Offer
-    from selftest_core.run.plan.preparation import RunOptions
+    from selftest_core.run.plan.preparation import Prepared, RunOptions
     from selftest_core.run.store import RunFolder
     from selftest_core.schema.review import ReviewDocument
     from selftest_tui.cli.command import AddCommand, Call
@@ -69,6 +69,12 @@ def add_run(add_command: AddCommand) -> None:
     what.add_argument("--base", metavar="REF", default="HEAD", help="the commit that agents start from; default: HEAD")
     what.add_argument("--affected-by", metavar="BASE", help="only tests affected by the changes since BASE")
     what.add_argument("--tutorial", metavar="FILE", default="tutorial.sh", help="default: tutorial.sh")
+    add_agent_options(command)
+    command.set_defaults(run=run)
+
+
+def add_agent_options(command: argparse.ArgumentParser) -> None:
+    """Add the flags that every command which starts agents has."""
     who = command.add_argument_group("agents")
     who.add_argument("--agent", metavar="TYPE", help="an agent type that mngr knows: claude, codex, command, …")
     who.add_argument("--agent-command", metavar="SCRIPT", help="the command of a command agent, with its arguments")
@@ -96,7 +102,6 @@ def add_run(add_command: AddCommand) -> None:
     )  # fmt: skip
     command.add_argument("--dry-run", action="store_true", help="show the plan, start nothing")
     command.add_argument("--json", action="store_true", help="with --dry-run: print one JSON document")
-    command.set_defaults(run=run)
 
 
 def _positive(text: str) -> float:
@@ -135,20 +140,33 @@ def _variable(text: str) -> str:
 
 def run(call: Call) -> int:
     """Show the plan, ask on the screen, or start at once with `--batch`."""
-    from selftest_core.run.outcome.claims import NOT_ISOLATED
-    from selftest_core.run.plan.preparation import begin, prepare
+    from selftest_core.run.plan.preparation import prepare
     from selftest_core.verify.on_arrival import isolation_of_claims
 
     arguments, environ = call.arguments, call.environ
+    check_agent_options(call)
+    wanted = run_options(arguments, tests=tuple(arguments.tests), affected_by=arguments.affected_by)
+    return start_or_show(asyncio.run(prepare(wanted, call.config, environ, call.cwd, tell, isolation_of_claims)), call)
+
+
+def check_agent_options(call: Call) -> None:
+    """Raise UsageError where the flags do not fit together, or a screen is needed and there is no terminal."""
+    arguments, name = call.arguments, call.arguments.command
     if arguments.json and not arguments.dry_run:
         raise UsageError("--json is for --dry-run", "", "A run prints JSON Lines with --batch.")
-    has_screen = not arguments.batch and not arguments.dry_run
-    if has_screen:
-        require_terminal("`selftest-tui run --batch` needs none; `selftest-tui run --dry-run` shows the plan.")
-    prepared = asyncio.run(prepare(_options(arguments), call.config, environ, call.cwd, tell, isolation_of_claims))
+    if not arguments.batch and not arguments.dry_run:
+        require_terminal(f"`selftest-tui {name} --batch` needs none; `selftest-tui {name} --dry-run` shows the plan.")
+
+
+def start_or_show(prepared: Prepared, call: Call) -> int:
+    """Show a prepared run, ask on the screen, or start it at once with `--batch`, as the flags say."""
+    from selftest_core.run.outcome.claims import NOT_ISOLATED
+    from selftest_core.run.plan.preparation import begin
+
+    arguments, environ = call.arguments, call.environ
     if arguments.dry_run:
         return _show_plan(prepared.offer, call)
-    if has_screen:
+    if not arguments.batch:
         with loading():
             from selftest_tui.app.app import run_start
 
@@ -163,11 +181,14 @@ def run(call: Call) -> int:
     return conduct_in_batch(begin(prepared, environ), environ)
 
 
-def _options(arguments: argparse.Namespace) -> RunOptions:
+def run_options(
+    arguments: argparse.Namespace, *, tests: tuple[str, ...] = (), affected_by: str | None = None
+) -> RunOptions:
+    """Convert the flags of a command that starts agents."""
     from selftest_core.run.plan.preparation import RunOptions
 
     return RunOptions(
-        tests=tuple(arguments.tests),
+        tests=tests,
         pytest_args=tuple(arguments.pytest_args),
         base=arguments.base,
         provider=arguments.on,
@@ -182,7 +203,7 @@ def _options(arguments: argparse.Namespace) -> RunOptions:
         on_cluster=arguments.on_cluster,
         is_smoke=arguments.smoke,
         is_verify_on_arrival=arguments.verify_on_arrival,
-        affected_by=arguments.affected_by,
+        affected_by=affected_by,
         tutorial=arguments.tutorial,
     )
 
@@ -231,7 +252,8 @@ def _show_plan(offer: Offer, call: Call) -> int:
         write_answer(offer_document(offer).model_dump(mode="json"), is_batch=call.arguments.batch)
         return DONE
     width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
-    print_lines([*shown_lines(offer, width), "", "Nothing was started: this is what `selftest-tui run` would do."])
+    would = f"this is what `selftest-tui {call.arguments.command}` would do."
+    print_lines([*shown_lines(offer, width), "", f"Nothing was started: {would}"])
     return DONE
 
 
@@ -298,7 +320,17 @@ def _review_undecided(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDo
         # The run is done, and its summary must be printed, whatever its branches are.
         tell(f"no review: {error if isinstance(error, SelftestError) else f'{type(error).__name__}: {error}'}")
         return None
-    return review_document(answer.reviewed, answer.candidate, None)
+    document = review_document(answer.reviewed, answer.candidate, None)
+    return with_check(document, folder, document.tree, environ)
+
+
+def with_check(document: ReviewDocument, folder: RunFolder, tree: str, environ: Mapping[str, str]) -> ReviewDocument:
+    """Add the answer of `check` for a tree of the review, where the agents of the run were writers."""
+    from selftest_core.schema.check import check_of_tree
+    from selftest_core.sync.reviewed import check_tree
+
+    found = check_tree(folder, tree, environ)
+    return document if found is None else document.model_copy(update={"check": check_of_tree(found)})
 
 
 def _show_change(run: Run, entry: Entry) -> None:

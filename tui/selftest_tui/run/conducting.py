@@ -42,11 +42,15 @@ def make_claim_verifier(plan: RunPlan, config: Config, environ: Mapping[str, str
 def make_gate(plan: RunPlan, config: Config, environ: Mapping[str, str]) -> Gate | None:
     """Make the gate of the run's role: imported only where a run has that role."""
     match plan.role:
+        case "writer":
+            from selftest_core.sync.writer_gate import WriterGate
+
+            return WriterGate(plan, config, environ)
         case "integrator":
             from selftest_core.integrate.gate import IntegratorGate
 
             return IntegratorGate(plan, config, environ)
-        case "tester" | "drafter" | "writer":
+        case "tester" | "drafter":
             return None
         case _:
             assert_never(plan.role)

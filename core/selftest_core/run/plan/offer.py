@@ -167,6 +167,9 @@ def _verification(plan: RunPlan) -> list[str]:
     what = (
         "an agent's claim that its test passes is verified when it arrives (--no-verify-on-arrival leaves it out)"
         if plan.role == "tester"
+        else "an agent's tests are run when they arrive, with the block's programs and without (--no-verify-on-arrival "
+        "leaves it out)"
+        if plan.role == "writer"
         else "what an agent answers is tested when it arrives, and refused where its tests do not pass"
     )
     return [

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from selftest_core.config import Config
+    from selftest_core.run.outcome.claims import IsolationChooser
     from selftest_core.run.plan.plan import PlannedTest, Role, TaskFile
     from selftest_core.run.plan.preparation import RunOptions
 
@@ -70,8 +71,11 @@ async def prepare_tasks(
     environ: Mapping[str, str],
     cwd: Path,
     say: Callable[[str], None],
+    choose_isolation: IsolationChooser | None = None,
 ) -> Prepared:
     """Prepare a run with one agent for each task. Of `wanted`, the options about tests are not used.
+
+    `choose_isolation`: of the tests that the role's gate runs; without it the plan says that none is run.
 
     Raises UsageError, ConfigError, RefusedError or ToolError for what cannot work.
     """
@@ -80,7 +84,7 @@ async def prepare_tasks(
         raise ValueError("the ids of tasks must be unique, printable lines")
     if not tasks:
         raise UsageError("There is nothing to do for an agent", "No task was found.", "`--dry-run` lists the tasks.")
-    checked = await check_options(wanted, config, environ, cwd, say, role=role)
+    checked = await check_options(wanted, config, environ, cwd, say, choose_isolation, role)
     say("asking mngr")
     agents = await ask_mngr(checked.mngr, checked.choices)
     plan = make_plan(

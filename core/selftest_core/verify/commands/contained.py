@@ -60,12 +60,13 @@ def contained_argv(
     argv = [*_BEHIND, "/bin/sh", "-c", 'exec "$@" 2>&1 </dev/null', "sh", *argv]
     if not testing.isolation.is_isolated:
         return argv
+    replaced = [] if testing.replaced is None else [testing.replaced]
     return sandbox_argv(
         argv,
         bindings={place: slot.tree_folder},
         writable=[slot.home, slot.exchange, *writable],
-        readable=[*testing.environment.readable, *readable],
-        mounts={place / path: slot.environment / path for path in slot.made},
+        readable=[*testing.environment.readable, *readable, *replaced],
+        mounts={place / path: slot.environment / path for path in slot.made} | _replacements(slot, testing),
         cwd=place,
         home=Path.home(),
         environment=variables,
@@ -82,15 +83,31 @@ def contained_variables(slot: Slot, testing: Testing) -> dict[str, str]:
         own = place_of(slot, testing) / ".venv" / "bin"
         programs = dict.fromkeys(str(one.parent) for one in (*setup.programs, Path(setup.python)))
         path = os.pathsep.join((str(own), *programs, path))
+    variables = {"PATH": path, "LANG": "C.UTF-8", **dict(testing.environment.variables)}
+    if testing.replaced is not None:
+        variables["PATH"] = os.pathsep.join((str(testing.replaced), variables["PATH"]))
     return {
-        "PATH": path,
-        "LANG": "C.UTF-8",
-        **dict(testing.environment.variables),
+        **variables,
         "HOME": str(slot.home),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": "/tmp" if testing.isolation.is_isolated else str(slot.exchange),
         "CI": "true",
+    }
+
+
+def _replacements(slot: Slot, testing: Testing) -> dict[Path, Path]:
+    """Map programs of the environment to those that replace them: tests may find them by its folder, not by PATH."""
+    if testing.replaced is None:
+        return {}
+    folders = {folder / "bin": folder / "bin" for folder in testing.environment.readable}
+    place = place_of(slot, testing)
+    folders |= {place / path / "bin": slot.environment / path / "bin" for path in slot.made}
+    return {
+        seen / program.name: program
+        for seen, folder in folders.items()
+        for program in testing.replaced.iterdir()
+        if (folder / program.name).is_file()
     }
 
 

@@ -1,0 +1,1 @@
+"""Commands about the tutorial and the tests that cite it."""
