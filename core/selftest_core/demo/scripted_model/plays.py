@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from selftest_core.demo.scripted_model.answers import Answer, Refusal, answer_at, question, shell, wait_command
 from selftest_core.demo.scripted_model.conversation import PROMPT_FILE
 from selftest_core.demo.scripted_model.testers import is_answer, tester
+from selftest_core.run.answer.answer import ANSWER_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ def answer(talk: Conversation, stage: Stage) -> tuple[str, Answer]:
     if played:
         name, rest = played[-1]
         play = PLAYS.get(name, _hello)(talk, rest.strip())
-    elif PROMPT_FILE in talk.said or is_answer(talk, stage):
+    elif PROMPT_FILE in talk.said or ANSWER_FILE in talk.said or is_answer(talk, stage):
         name, play = "tester", tester(talk, stage)
     else:
         name, play = "hello", _hello(talk, "")

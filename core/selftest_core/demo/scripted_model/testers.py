@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from selftest_core.demo.scripted_model.answers import Answer, Refusal, edit, question, read, read_text, shell
 from selftest_core.demo.scripted_model.conversation import PROMPT_FILE
 from selftest_core.frozen import dataclass
+from selftest_core.run.answer.answer import ANSWER_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -62,6 +63,11 @@ def read_stage(path: Path) -> Stage:
 def tester(talk: Conversation, stage: Stage) -> Play:
     """Read the prompt, follow it, and write the outcome."""
     prompt = read_text((yield read(talk, PROMPT_FILE, "I will read my task.")))
+    if ANSWER_FILE in talk.said:
+        told = read_text((yield read(talk, ANSWER_FILE, "A person answered me.")))
+    else:
+        # The message that came behind its report; in a new agent's prompt, the answer to the one before it.
+        told = _answer_in(prompt) if PROMPT_FILE in talk.said else talk.said
     fences = [(found["language"], found["text"]) for found in _FENCE.finditer(prompt)]
     title = _TASK.search(prompt)
     if title is None or not fences:
@@ -71,7 +77,7 @@ def tester(talk: Conversation, stage: Stage) -> Play:
                 yield shell(talk, text, "As the prompt says")
         return Answer("Done, as the prompt says.")
     task = fences[0][1].strip()
-    actor = _Actor(talk, stage, task, _command(prompt, task))
+    actor = _Actor(talk, stage, task, _command(prompt, task), _answer_in(told) or told)
     story = stage.stories.get(task) or stage.stories.get(_ROLES.get(title["owns"], ""))
     yield from actor.perform(story or (_WITHOUT_STORY if title["owns"] == "one test" else _WITHOUT_STORY[1:]))
     return actor.last()
@@ -95,6 +101,13 @@ def _command(prompt: str, task: str) -> str:
     return command.replace(shlex.quote(task), "").replace(task, "").strip()
 
 
+def _answer_in(page: str) -> str:
+    """Return the answer on a page of `run.answer.answer.answer_page`, or in a prompt that ends with one."""
+    head, _, rest = page.rpartition("\nA person answers:\n")
+    found = _FENCE.search(rest) if head else None
+    return found["text"] if found is not None else ""
+
+
 def _chosen(said: str, choices: Sequence[str]) -> int | None:
     """Return the number of the choice that a message names, None without one."""
     return next((at for at, choice in enumerate(choices) if choice.casefold() in said.casefold()), None)
@@ -103,11 +116,12 @@ def _chosen(said: str, choices: Sequence[str]) -> int | None:
 class _Actor:
     """One agent and its story. The verbs of the stories are its methods."""
 
-    def __init__(self, talk: Conversation, stage: Stage, task: str, command: str) -> None:
+    def __init__(self, talk: Conversation, stage: Stage, task: str, command: str, told: str) -> None:
         self._talk = talk
         self._stage = stage
         self._task = task
         self._command = command
+        self._told = told
         self._words: list[str] = []
         self._seconds = 0.0
         self._refusal: Refusal | None = None
@@ -199,8 +213,8 @@ class _Actor:
 
     def ask(self, text: str, choices: list[str], then: list[Steps]) -> Calls:
         """Ask the user. `then`: the steps for each choice, and last for no answer."""
-        if PROMPT_FILE not in self._talk.said and (told := _chosen(self._talk.said, choices)) is not None:
-            yield from self.perform(then[told])  # a message that came behind its report
+        if (told := _chosen(self._told, choices)) is not None:
+            yield from self.perform(then[told])
             return
         if not self._stage.is_watched or "AskUserQuestion" not in self._talk.tools:
             yield from self.perform(then[-1])
