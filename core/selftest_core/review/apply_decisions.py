@@ -150,7 +150,11 @@ def publish_review(
     if why_not:
         raise RefusedError("There is nothing to publish", why_not)
     answers = answers_of(reviewed.decisions.resolutions.values())
-    check_by_rebuilding(line, folder, user.git_dir, environ, line.entries, only_kept(reviewed), answers)
+    check_by_rebuilding(
+        line, folder, user.git_dir, environ, line.entries, only_kept(reviewed), answers,
+        # The parts of changes that are split are made again, too.
+        prepare=lambda fresh: shape(fresh.shapes, plan.ranked, reviewed.decisions),
+    )  # fmt: skip
     if provenance is not None:
         store_line(engine, line, engine.store.tree_of(line.base))
         line = with_trailers(engine.store, line, reviewed.order, provenance)

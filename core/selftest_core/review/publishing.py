@@ -25,7 +25,7 @@ from selftest_core.review.engine import Engine
 from selftest_core.review.resolutions import NO_ANSWERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from selftest_core.git.command import Git
     from selftest_core.git.object_store import ObjectStore
@@ -140,12 +140,17 @@ def check_by_rebuilding(
     entries: Sequence[Entry],
     decisions: Mapping[str, Decision],
     answers: Answers = NO_ANSWERS,
+    prepare: Callable[[Engine], object] = lambda engine: None,
 ) -> None:
-    """Build the line again by whole merges in a new engine. Raises RefusedError where the results differ."""
+    """Build the line again by whole merges in a new engine. Raises RefusedError where the results differ.
+
+    `prepare` makes in that engine what the entries are made of beside the commits of agents.
+    """
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix="verify-") as fresh,
         Engine.open(Path(fresh) / "engine.git", source, environ, is_plain=True) as engine,
     ):
+        prepare(engine)
         base_tree = engine.store.tree_of(line.base)
         again = build_line(engine, line.base, base_tree, entries, decisions, answers=answers)
     if (again.tree, again.tip) != (line.tree, line.tip):

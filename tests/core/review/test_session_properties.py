@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.review.random_histories import CherryPicks, RandomHistory, make_history
+from selftest_core.git.diffs import compare_trees
 from selftest_core.review.candidate_branch import Decision, Line, Status
 from selftest_core.review.changes.inputs import Request
+from selftest_core.review.changes.parts import PartSpec, UnfitSplitError
 from selftest_core.review.session import ReviewSession
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def opened(history: RandomHistory, folder: Path) -> ReviewSession:
 def act(session: ReviewSession, dice: random.Random) -> None:
     """One thing that a person does."""
     order = [change.oid for change in session.state.reviewed.order]
-    match dice.randrange(8):
+    match dice.randrange(12):
         case 0 | 1 | 2:
             session.decide([dice.choice(order)], dice.choice(list(Decision)))
         case 3:
@@ -42,8 +44,37 @@ def act(session: ReviewSession, dice: random.Random) -> None:
         case 6:
             for _ in range(dice.randint(1, 4)):
                 session.undo()
+        case 7:
+            split_any(session, dice)
+        case 8:
+            parts = [change.part.of for change in session.state.reviewed.order if change.part is not None]
+            if parts:
+                session.split(dice.choice(parts), None)
+        case 9:
+            session.squash(dice.sample(order, dice.randint(1, min(3, len(order)))))
+        case 10:
+            session.reword(dice.choice(order), dice.choice(["", "fix: again", "Key: value\n\nKey: value"]))
         case _:
             session.redo()
+
+
+def split_any(session: ReviewSession, dice: random.Random) -> None:
+    """Split a change by some of its hunks and files; all of them, or none, is refused and changes nothing."""
+    change = dice.choice(session.state.reviewed.order)
+    with session.open_reader() as engine:
+        files = compare_trees(engine.store, change.item.base_tree, change.item.tree, is_plain=True)
+    whole = tuple(file.name for file in files if dice.random() < 0.3)
+    hunks = {
+        file.name: tuple(hunk.id for hunk in file.hunks if dice.random() < 0.5)
+        for file in files
+        if file.has_parts and file.name not in whole
+    }
+    part = PartSpec(whole, tuple((path, ids) for path, ids in hunks.items() if ids))
+    before = session.state
+    try:
+        session.split(change.oid, (part,), keep=dice.choice([(), (1,), (2,)]))
+    except UnfitSplitError:
+        assert session.state is before
 
 
 def outer_refs(history: RandomHistory) -> tuple[object, ...]:
@@ -60,6 +91,8 @@ def held_against_git(session: ReviewSession, picks: CherryPicks) -> Line:
     became, tree = picks.lay(wanted)
     told = {one.item.oid: one.status.value for one in reviewed.line.items if one.status is not Status.DROPPED}
     assert (told, reviewed.line.tree) == (became, tree)
+    kept = [oid for oid in wanted if decided[oid] is Decision.KEEP]
+    assert session.state.kept_line.tree == picks.lay(kept)[1]
     return reviewed.line
 
 
@@ -70,6 +103,9 @@ def test_a_review_left_in_the_middle_of_anything_goes_on_as_git_would(tmp_path: 
     before = outer_refs(history)
     picks = CherryPicks(history, tmp_path / "picked")
     session = opened(history, tmp_path)
+    # git picks the parts of split changes as it picks the commits of agents.
+    with (tmp_path / "picked/.git/objects/info/alternates").open("a") as alternates:
+        alternates.write(f"{session.state.home / 'engine.git/objects'}\n")
     try:
         for _ in range(STEPS):
             act(session, dice)
