@@ -132,6 +132,29 @@ selftest-tui run --batch tests/test_tax.py --agent-command ./liar.sh --verify-on
 # Agents on this machine are verified anyway, those elsewhere only where it is set; this leaves it out.
 selftest-tui run --dry-run --json --agent-command ./agent.sh --no-verify-on-arrival > plan.json
 
+##################################################
+# Filling in the tutorial: an agent for each heading
+##################################################
+
+# What would start. An agent may change nothing but the blocks beneath its heading.
+selftest-tui draft --dry-run --agent-command ./drafter.sh
+
+# For one heading, of which a part is enough, from another commit and another file; with limits, as for a run.
+selftest-tui draft add --dry-run --json --base HEAD~1 --tutorial tour.sh --agent claude --no-smoke --timeout 600 --budget-usd 5 > plan.json
+
+# Where and how many at once, as for a run too.
+selftest-tui draft --dry-run --json --on local --transfer worktree --env API_KEY --max-running 1 --launch-rate 0.5 --on-cluster pause --agent-command ./drafter.sh > plan.json
+
+# Without a screen: lines of JSON, the proposed blocks last. Nobody has decided about them, so it ends with 1.
+selftest-tui draft --batch adding --agent-command ./drafter.sh > draft.jsonl || test $? = 1
+
+# Decide about the newest draft by a file, and publish what is kept: one commit on a branch that is checked out nowhere.
+selftest-tui draft --batch --run --decisions decisions.json --onto tour > decided.jsonl
+
+##################################################
+# Runs
+##################################################
+
 # The runs of this repository and of others, with what is open in each; and as JSON.
 selftest-tui runs
 selftest-tui runs --json > runs.json

@@ -45,9 +45,6 @@ ALLOWED = {
     "ReviewPane.text_of": "tests read what a tab shows",
     "ReviewScreen.is_settled": "tests wait for it",
     "Tutorial.preamble": "tests compare all pieces of a file with the file",
-    "prepare_tasks": "the rooms of drafts, of written tests and of the integrator, which follow",
-    "Task": "as prepare_tasks",
-    "task_id": "as prepare_tasks",
     "_Actor.dawdle": "a verb of the scripts that tests/agents gives to the scripted model",
 }
 """Names of definitions that code outside the product refers to, with the reason."""

@@ -119,16 +119,22 @@ def publish(engine: Engine, user: Git, review: str, branch: str, line: Line, *, 
     Raises UsageError for an invalid name, RefusedError (exit 4) where the branch is checked out, is not from this
     review, or moved since this review last published it. Nothing is changed then.
     """
+    read_branches(user, review).check(branch)
+    if not is_stored:
+        store_line(engine, line, engine.store.tree_of(line.base))
+    return publish_commit(engine.store, user, review, branch, line.tip, line.base)
+
+
+def publish_commit(store: ObjectStore, user: Git, review: str, branch: str, tip: str, base: str) -> str:
+    """Publish a commit of the store, which descends from `base`, as a branch; raises as `publish` does."""
     branches = read_branches(user, review)
     ref = branches.check(branch)
     if not user.run("check-ref-format", ref).ok:
         raise UsageError(f"{branch!r} is not a valid branch name", hint="See `git help check-ref-format`.")
     mark = own_ref(review, f"published/{ref.removeprefix('refs/heads/')}")
     existing, last = branches.refs.get(ref, _NOWHERE), branches.refs.get(mark, _NOWHERE)
-    if not is_stored:
-        store_line(engine, line, engine.store.tree_of(line.base))
-    transfer(engine.store, user, line.tip, line.base)
-    _update(user, [(ref, line.tip, existing), (mark, line.tip, last)], f"publish {review}")
+    transfer(store, user, tip, base)
+    _update(user, [(ref, tip, existing), (mark, tip, last)], f"publish {review}")
     return ref
 
 

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from selftest_core.run.outcome.outcome_file import outcome_schema
 from selftest_core.schema.check import CheckDocument, CheckLine
+from selftest_core.schema.draft import DraftLine
 from selftest_core.schema.fleet import ListDocument, ListLine
 from selftest_core.schema.maintenance import (
     DoctorDocument,
@@ -42,6 +43,7 @@ DOCUMENTS: dict[str, type[Shape]] = {
     "--batch, an error": ErrorLine,
     "check --json": CheckDocument,
     "check --batch": CheckLine,
+    "draft --batch --run": DraftLine,
     "record --json": RecordDocument,
     "record --batch": RecordLine,
     "replay --batch": ReplayLine,

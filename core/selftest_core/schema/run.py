@@ -12,6 +12,7 @@ from selftest_core.run.events import RUNNING, Phase
 from selftest_core.run.fold import claim_counts, end_of
 from selftest_core.run.outcome.ends import End, Group
 from selftest_core.run.spending import spending
+from selftest_core.schema.draft import DraftDocument  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import EPOCH, Instant, Line, Shape, Text, UsageItem, instant, safe_text, usage_item
 from selftest_core.schema.review import ReviewDocument  # noqa: TC001 -- pydantic reads it
 
@@ -113,6 +114,10 @@ class RunSummary(Line):
     line: ReviewDocument | None = Field(
         None, description="The review of the agents' changes, null while there is none. "
     )
+    role: Literal["tester", "drafter", "writer", "integrator"] = Field(
+        "tester", description="The work of the run's agents; headings of a draft count as its `tests`."
+    )
+    draft: DraftDocument | None = Field(None, description="The draft of a run of drafters, null for other runs.")
     smoke: list[SmokeItem] = Field([], description="The smoke agents; `tests` does not count them.")
     report: Text | None = Field(None, description="The path of the report, null while there is none.")
     left: Text | None = Field(
@@ -145,6 +150,9 @@ class RunItem(Shape):
     path: Text
     error: Text | None = Field(None, description="Why the run cannot be read.")
     usage: RunUsageItem | None = Field(None, description="Usage of the run, null where nothing is known.")
+    role: Literal["tester", "drafter", "writer", "integrator"] = Field(
+        "tester", description="The work of the run's agents; headings of a draft count as its `tests`."
+    )
 
 
 class RunsDocument(Shape):
@@ -185,6 +193,8 @@ def run_summary(
         verified={result.value: count for result, count in claim_counts(run).items() if count},
         clusters=cluster_items(run_clusters(run)),
         line=line,
+        role=run.plan.role,
+        draft=None,
         smoke=[smoke_item(one) for one in run.smoke],
         report=report,
         left=run.left,
@@ -261,10 +271,11 @@ def _item(glance: RunGlance) -> RunItem:
         return RunItem(
             run=glance.folder.run, repository=glance.repository, created_at=None, tests=0, state="unreadable",
             open=nothing, paused="", provider="", agent_type="", path=str(glance.folder.path), error=glance.error,
-            usage=None,
+            usage=None, role="tester",
         )  # fmt: skip
     return RunItem(
         run=run.plan.run, repository=run.plan.repository, created_at=instant(run.plan.created_at),
         tests=len(run.rows), state=glance.state, open=open_counts(run), paused=run.paused, provider=run.plan.provider,
         agent_type=run.plan.agent_type, path=str(glance.folder.path), error=None, usage=run_usage_item(run),
+        role=run.plan.role,
     )  # fmt: skip

@@ -97,6 +97,9 @@ class OfferDocument(Shape):
         "",
         description="How tests of claims that are verified here when they arrive are isolated; empty: not verified.",
     )
+    role: Literal["tester", "drafter", "writer", "integrator"] = Field(
+        "tester", description="The work of the agents; of other roles, `tests` are the ids of their tasks."
+    )
     max_running: int
     launch_rate: float
     timeout: float
@@ -142,6 +145,7 @@ def offer_document(offer: Offer) -> OfferDocument:
         smoke=[OfferedSmokeItem(provider=place, type=plan.agent_type) for place in plan.smoke],
         withheld=list(offer.withheld),
         verify_on_arrival=_ISOLATION.get(plan.verify_on_arrival, ""),
+        role=plan.role,
         max_running=plan.max_running,
         launch_rate=plan.launch_rate,
         timeout=plan.timeout,

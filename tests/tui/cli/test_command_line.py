@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from worlds import World
 
 COMMANDS = (
-    "list", "run", "runs", "resume", "answer", "stop", "sync", "check", "review", "verify", "report", "record",
+    "list", "run", "runs", "resume", "answer", "stop", "draft", "sync", "check", "review", "verify", "report", "record",
     "replay", "search", "doctor", "key-guard", "schema", "demo", "sweep",
 )  # fmt: skip
 

@@ -47,6 +47,7 @@ COMMANDS = {
     "resume": "resume a run that stopped early",
     "answer": "answer agents that asked, are blocked or have ended; they go on",
     "stop": "stop a run and its agents",
+    "draft": "let agents fill in the blocks of the tutorial, and decide about each",
     "sync": "start agents that write the tests which the tutorial lacks",
     "check": "check that every block of the tutorial is cited by a test",
     "review": "review the commits of many agents, and publish one branch",
@@ -199,6 +200,10 @@ def _add_flags(name: str, add_command: AddCommand) -> None:
             from selftest_tui.cli.steering import add_stop
 
             add_stop(add_command)
+        case "draft":
+            from selftest_tui.cli.tutorial.draft import add_draft
+
+            add_draft(add_command)
         case "sync":
             from selftest_tui.cli.tutorial.sync import add_sync
 

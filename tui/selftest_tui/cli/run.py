@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from selftest_core.errors import SelftestError, UsageError
 from selftest_tui.cli.command import (
     DONE,
+    SOMETHING_LEFT,
     STOPPED_EARLY,
     count,
     print_lines,
@@ -38,9 +39,11 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.offer import Offer
     from selftest_core.run.plan.preparation import Prepared, RunOptions
     from selftest_core.run.store import RunFolder
+    from selftest_core.schema.draft import DraftDocument
     from selftest_core.schema.review import ReviewDocument
     from selftest_tui.cli.command import AddCommand, Call
 
+    type Drafting = Callable[[RunFolder, Mapping[str, str]], DraftDocument]
     type Reviewing = Callable[[RunFolder, Mapping[str, str]], ReviewDocument | None]
 
 _WIDEST = 120
@@ -73,8 +76,8 @@ def add_run(add_command: AddCommand) -> None:
     command.set_defaults(run=run)
 
 
-def add_agent_options(command: argparse.ArgumentParser) -> None:
-    """Add the flags that every command which starts agents has."""
+def add_agent_options(command: argparse.ArgumentParser, *, is_verifying: bool = True) -> None:
+    """Add the flags that every command which starts agents has. `is_verifying`: tests run when a result arrives."""
     who = command.add_argument_group("agents")
     who.add_argument("--agent", metavar="TYPE", help="an agent type that mngr knows: claude, codex, command, …")
     who.add_argument("--agent-command", metavar="SCRIPT", help="the command of a command agent, with its arguments")
@@ -96,10 +99,12 @@ def add_agent_options(command: argparse.ArgumentParser) -> None:
         "--no-smoke", dest="smoke", action="store_false", default=None,
         help="do not try one agent with a tiny prompt first on each provider",
     )  # fmt: skip
-    command.add_argument(
-        "--verify-on-arrival", action=argparse.BooleanOptionalAction, default=None,
-        help="verify each claim when it arrives: agents' code runs here; default: for agents on this machine",
-    )  # fmt: skip
+    command.set_defaults(verify_on_arrival=None)
+    if is_verifying:
+        command.add_argument(
+            "--verify-on-arrival", action=argparse.BooleanOptionalAction, default=None,
+            help="verify each claim when it arrives: agents' code runs here; default: for agents on this machine",
+        )  # fmt: skip
     command.add_argument("--dry-run", action="store_true", help="show the plan, start nothing")
     command.add_argument("--json", action="store_true", help="with --dry-run: print one JSON document")
 
@@ -158,8 +163,11 @@ def check_agent_options(call: Call) -> None:
         require_terminal(f"`selftest-tui {name} --batch` needs none; `selftest-tui {name} --dry-run` shows the plan.")
 
 
-def start_or_show(prepared: Prepared, call: Call) -> int:
-    """Show a prepared run, ask on the screen, or start it at once with `--batch`, as the flags say."""
+def start_or_show(prepared: Prepared, call: Call, draft: Drafting | None = None) -> int:
+    """Show a prepared run, ask on the screen, or start it at once with `--batch`, as the flags say.
+
+    `draft`: decides about a draft that was made with `--batch`.
+    """
     from selftest_core.run.outcome.claims import NOT_ISOLATED
     from selftest_core.run.plan.preparation import begin
 
@@ -178,7 +186,7 @@ def start_or_show(prepared: Prepared, call: Call) -> int:
     if prepared.plan.verify_on_arrival not in ("", NOT_ISOLATED):
         tell("claims are verified when they arrive: agents' code runs on this machine, in a sandbox")
     tell("making the private clone")
-    return conduct_in_batch(begin(prepared, environ), environ)
+    return conduct_in_batch(begin(prepared, environ), environ, draft=draft)
 
 
 def run_options(
@@ -246,6 +254,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _show_plan(offer: Offer, call: Call) -> int:
+    """Print the plan of a run that is not started."""
     if call.is_for_programs:
         from selftest_core.schema.run_plan import offer_document
 
@@ -267,11 +276,12 @@ def conduct_in_batch(
     *,
     is_kept: bool = True,
     review: Reviewing | None = None,
+    draft: Drafting | None = None,
 ) -> int:
     """Conduct a run until it ends or pauses, and return the exit status. `is_kept`: it can be resumed afterwards.
 
-    The commits of an ended run are applied to one branch, by `review` or by default. Raises what `conduct` raises; the
-    journal has all steps until then.
+    The commits of an ended run are applied to one branch, by `review` or by default. A draft is not reviewed: `draft`
+    decides about it, by default nobody. Raises what `conduct` raises; the journal has all steps until then.
     """
     from selftest_core.run.conduct.conductor import SMOKE
     from selftest_core.run.conduct.conductor_process import INTERRUPTED
@@ -285,10 +295,15 @@ def conduct_in_batch(
     why = asyncio.run(conduct(folder, environ, policy=policy, on_change=_show_change))
     run = folder.read()
     is_resumable = why in (INTERRUPTED, "budget", "paused")
-    document = None if is_resumable else (review or _review_undecided)(folder, environ)
+    is_draft = run.plan.role == "drafter"
+    document = None if is_resumable or is_draft else (review or _review_undecided)(folder, environ)
     # The conductor wrote the report; a review that decided and published made it old.
     report = report_path(folder.path) if review is None else write_run_report(folder, environ, tell)
-    write_line(run_summary(run, time.time(), str(folder.path), document, report).model_dump(mode="json"))
+    summary = run_summary(run, time.time(), str(folder.path), document, report)
+    drafted = None if is_resumable or not is_draft else (draft or _draft_undecided)(folder, environ)
+    if drafted is not None:
+        summary = summary.model_copy(update={"draft": drafted})
+    write_line(summary.model_dump(mode="json"))
     if is_resumable:
         reason = f"{why}: {plain(run.paused)}" if run.paused else why
         resume = f"; `selftest-tui resume {folder.run}` resumes it" if is_kept else ""
@@ -303,7 +318,16 @@ def conduct_in_batch(
             "where a dialog was open, start the program once yourself and answer it; "
             f"`selftest-tui resume {folder.run}` tries again, `run --no-smoke` skips this agent\n"
         )
-    return exit_status(run)
+    is_left = drafted is not None and (drafted.open > 0 or bool(drafted.not_published))
+    return SOMETHING_LEFT if is_left else exit_status(run)
+
+
+def _draft_undecided(folder: RunFolder, environ: Mapping[str, str]) -> DraftDocument:
+    """Return the draft of a run with what was decided so far."""
+    from selftest_core.draft.batch import look_at_draft
+    from selftest_core.schema.draft import draft_document
+
+    return draft_document(look_at_draft(folder, environ))
 
 
 def _review_undecided(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDocument | None:

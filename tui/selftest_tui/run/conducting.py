@@ -46,11 +46,15 @@ def make_gate(plan: RunPlan, config: Config, environ: Mapping[str, str]) -> Gate
             from selftest_core.sync.writer_gate import WriterGate
 
             return WriterGate(plan, config, environ)
+        case "drafter":
+            from selftest_core.draft.gate import DraftGate
+
+            return DraftGate(plan, environ)
         case "integrator":
             from selftest_core.integrate.gate import IntegratorGate
 
             return IntegratorGate(plan, config, environ)
-        case "tester" | "drafter":
+        case "tester":
             return None
         case _:
             assert_never(plan.role)

@@ -84,6 +84,7 @@ class RunPlan:
     its agent starts, empty for none. `smoke`: the places where a smoke agent runs before the others.
     `verify_on_arrival`: how the tests of claims are isolated that are verified here when they arrive (`bubblewrap`,
     `none`); empty: they are not verified. `role`: the work of its agents.
+    `tutorial`: the path of the tutorial that they work on, empty for testers.
     """
 
     run: str
@@ -114,6 +115,7 @@ class RunPlan:
     smoke: tuple[str, ...] = ()
     verify_on_arrival: str = ""
     role: Role = "tester"
+    tutorial: str = ""
 
     @property
     def noun(self) -> str:
@@ -292,6 +294,7 @@ _OPTIONAL = (
     "smoke",
     "verify_on_arrival",
     "role",
+    "tutorial",
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^\n]*")
 _TEST_FIELDS: dict[str, Callable[[object, str], object]] = {
@@ -335,4 +338,5 @@ _PLAN_FIELDS: dict[str, Callable[[object, str], object]] = {
     "smoke": _list_of(_filled),
     "verify_on_arrival": _text,
     "role": _one_of(tuple(NOUNS)),
+    "tutorial": _text,
 }

@@ -60,6 +60,7 @@ class Choices:
     is_smoke: bool = False
     verify_on_arrival: str = ""
     role: Role = "tester"
+    tutorial: str = ""
 
 
 def run_id(at: float, random_hex: Callable[[int], str]) -> str:
@@ -130,6 +131,7 @@ def make_plan(
         smoke=_smoke_places(choices),
         verify_on_arrival=choices.verify_on_arrival,
         role=choices.role,
+        tutorial=choices.tutorial,
     )
     try:
         check_plan(plan)

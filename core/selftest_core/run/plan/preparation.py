@@ -240,6 +240,7 @@ def _choices(
         pytest_args=wanted.pytest_args,
         prompt_template=_template(config.prompt) if role == "tester" else "",
         role=role,
+        tutorial="" if role == "tester" else wanted.tutorial,
     )
 
 
