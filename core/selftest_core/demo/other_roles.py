@@ -29,8 +29,9 @@ _MERGE = """\
 _BAD = """\
 # Merge a cart that nobody saved.
 ./acme cart merge monday.json"""
-_TESTS = "tests/test_refund_in_parts.py"
-_WRITTEN = f'''\
+WRITTEN_TESTS = "tests/test_refund_in_parts.py"
+"""The file of tests that the writer adds, which holds `WRITTEN`."""
+WRITTEN = f'''\
 """./acme pay refund, in parts"""
 
 import os
@@ -66,8 +67,10 @@ def test_a_part_that_is_no_amount_is_refused(tmp_path):
 '''
 
 
-def _line_of(text: str) -> int:
-    return next(block.line for block in parse_blocks(FILES["tutorial.sh"]).blocks if block.text == text)
+def _task_of(text: str) -> str:
+    # As `sync.gaps` names it, which the first frame of a demo does not wait for.
+    line = next(block.line for block in parse_blocks(FILES["tutorial.sh"]).blocks if block.text == text)
+    return f"tutorial.sh:{line} {text.splitlines()[1]}"
 
 
 DRAFTER = Role(
@@ -100,19 +103,19 @@ DRAFTER = Role(
 """Its test is the heading."""
 
 WRITER = Role(
-    f"tutorial.sh:{_line_of(UNCITED)}",
+    _task_of(UNCITED),
     (
         ["say", "No test cites this block. It pays a refund back in two parts."],
         ["think", 2.0],
         ["read", "tutorial.sh"],
         ["bash", UNCITED.splitlines()[-1]],
         ["say", "One test for what it promises, and one for a part that is no amount."],
-        ["create", _TESTS, _WRITTEN],
-        ["test", _TESTS],
+        ["create", WRITTEN_TESTS, WRITTEN],
+        ["test", WRITTEN_TESTS],
         ["commit", "CREATE_TEST", "Test a refund in parts", "A happy and an unhappy test cite the block."],
         ["report", "The block is cited by two tests, one of them unhappy. Both pass.", {}],
     ),
 )
-"""Its test is the uncited block."""
+"""Its test is the task of the uncited block."""
 
 OTHER_ROLES = (DRAFTER, WRITER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ from core.review.repositories import Repository
 from core.run.rehearsals import a_plan
 from core.verify.desks import PYTEST, SANDBOX
 from selftest_core.config import Config
+from selftest_core.demo.other_roles import WRITER, WRITTEN, WRITTEN_TESTS
+from selftest_core.demo.sample import FILES
 from selftest_core.demo.world import PLAIN_PYTEST
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.sync.gaps import find_gaps, task_of
@@ -125,6 +128,15 @@ def test_what_does_not_pass_is_refused_with_its_last_lines(repository: Repositor
     said = refused(repository, 0, test_tea=tea(**wrong))
     assert "test_adds does not pass when we run it: it failed in 3 of 3 runs" in said
     assert "No module named 'of_nobody'" in said
+
+
+def test_the_demos_writer_passes_the_gate(tmp_path: Path) -> None:
+    shop = Repository.make(tmp_path / "shop")
+    (shop.folder / "acme").touch(0o755)
+    shop.commit("The demo's shop", FILES)
+    check = check_base(shop.folder, shop.git("rev-parse", "main"), PATHS, os.environ)
+    assert [gap.id for gap in find_gaps(check, PATHS)] == [WRITER.test]
+    assert refused(shop, 0, **{PurePosixPath(WRITTEN_TESTS).stem: WRITTEN}) == ""
 
 
 def test_without_runs_only_the_files_are_judged(repository: Repository) -> None:
