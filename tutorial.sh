@@ -202,6 +202,14 @@ selftest-tui review --batch --base main ada bob --decisions decisions.json --pub
 echo '{"kinds": {"test": "keep", "docs": "keep", "build": "keep"}}' > decisions.json
 selftest-tui review --batch --base main ada bob --decisions decisions.json --publish tests || test $? = 1
 
+# Shape the commits: split a file off one change, squash two others into one commit, and write a message anew.
+printf '{"default": "keep", "splits": {"%s": [{"files": ["docs/use.md"]}]}, "squash": [["%s", "%s"]], "messages": {"%s": "Tidy up"}}' $(git rev-parse zoe ada bob zoe) > decisions.json
+selftest-tui review --batch --base main ada bob zoe --decisions decisions.json --publish shaped
+
+# The same on the screen: `*` selects a hunk, `%` splits, `space` marks and `(` squashes, `:` opens the message in the
+# editor; `z` undoes each.
+selftest-tui review main..zoe
+
 # A branch on its own keeps its order; one commit of it is left out here.
 echo "{\"default\": \"keep\", \"items\": {\"$(git rev-parse ada)\": \"revert\"}}" > decisions.json
 selftest-tui review --batch main..ada --decisions decisions.json --publish less
