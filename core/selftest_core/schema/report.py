@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from selftest_core.schema.draft import DraftDocument  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import Instant, Line, Shape, Text, UsageItem
 from selftest_core.schema.review import LeftOutItem, PublishedCommit, ReviewItem, VerificationItem, VerifiedTest
 from selftest_core.schema.run import ClusterItem, OutcomeCounts, RunUsageItem, SmokeItem  # noqa: TC001 -- for pydantic
@@ -217,6 +218,9 @@ class ReportDocument(Shape):
     tests: list[ReportTest]
     changes: list[ReportChange]
     problems: list[ReportProblem]
+    draft: DraftDocument | None = Field(
+        None, description="What agents proposed for the tutorial, what was decided, and the findings; null: no draft."
+    )
 
 
 class ReportAnswer(Shape):

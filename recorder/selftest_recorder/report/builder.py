@@ -15,11 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from selftest_core.draft.batch import look_at_draft
 from selftest_core.errors import SelftestError
 from selftest_core.journal import is_held, read
 from selftest_core.review.changes.inputs import Inputs, inputs_of_run
 from selftest_core.run.conduct.circuit_breaker import run_clusters
 from selftest_core.run.fold import fold
+from selftest_core.schema.draft import draft_document
 from selftest_core.schema.model import EPOCH, instant
 from selftest_core.schema.report import ReportDocument, ReportProblem
 from selftest_core.schema.review import verified_test
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from selftest_core.review.decisions import Decisions
     from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
+    from selftest_core.schema.draft import DraftDocument
     from selftest_core.schema.report import ReportChange, ReportTest, ReportText
     from selftest_recorder.report.facts import MomentLink
 
@@ -108,6 +111,8 @@ class ReportBuilder:
             tests = _with_review(tests, review)
         told = escalations(tests)
         plan = run.plan
+        draft, problem = self._read_draft(run)
+        problems += [problem] if problem else []
         is_live = run.left is None and is_held(folder.journal)
         ended = [row.ended_at for row in run.rows.values() if row.ended_at is not None]
         if reason:
@@ -139,6 +144,7 @@ class ReportBuilder:
             tests=tests,
             changes=[] if review is None else list(review.changes),
             problems=problems,
+            draft=draft,
         )
 
     def test_page(self, report: ReportDocument, test: ReportTest) -> TestPage:
@@ -205,8 +211,16 @@ class ReportBuilder:
             started_at=None if review is None else review.review.opened_at, ended_at=None, provider="", agent_type="",
             paused="", left=None, outcomes=None, verified={}, clusters=[], escalations=[], escalation_counts={},
             usage=None, smoke=[], review=None if review is None else review.review, tests=[],
-            changes=[] if review is None else list(review.changes), problems=self._problems(review),
+            changes=[] if review is None else list(review.changes), problems=self._problems(review), draft=None,
         )  # fmt: skip
+
+    def _read_draft(self, run: Run) -> tuple[DraftDocument | None, ReportProblem | None]:
+        if run.plan.role != "drafter" or self._folder is None:
+            return None, None
+        try:
+            return draft_document(look_at_draft(self._folder, self.environ)), None
+        except (SelftestError, OSError) as error:
+            return None, ReportProblem(says=f"The draft cannot be read: {_said(error)}")
 
     def _problems(self, review: ReviewFacts | None) -> list[ReportProblem]:
         said = [self._problem] if self._problem else []

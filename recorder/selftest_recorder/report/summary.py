@@ -40,6 +40,9 @@ def summary(report: ReportDocument) -> str:
     )
     for heading, group in (("Failed", "failed"), ("Blocked", "blocked")):
         parts += _section(heading, [_row(test) for test in report.tests if test.group == group and test.is_ended])
+    if report.draft is not None:
+        told = [f"- {code_span(one.text)} ({code_span(one.heading)})" for one in report.draft.findings]
+        parts += _section("Findings about the interface", told)
     if report.review is not None:
         parts += _section("Review", _review(report.review))
     parts += _section("Published", [_published_row(one) for one in report.changes if one.published])

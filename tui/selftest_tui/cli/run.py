@@ -298,9 +298,10 @@ def conduct_in_batch(
     is_draft = run.plan.role == "drafter"
     document = None if is_resumable or is_draft else (review or _review_undecided)(folder, environ)
     # The conductor wrote the report; a review that decided and published made it old.
-    report = report_path(folder.path) if review is None else write_run_report(folder, environ, tell)
-    summary = run_summary(run, time.time(), str(folder.path), document, report)
+    has_decided = review is not None or (draft is not None and not is_resumable)
     drafted = None if is_resumable or not is_draft else (draft or _draft_undecided)(folder, environ)
+    report = write_run_report(folder, environ, tell) if has_decided else report_path(folder.path)
+    summary = run_summary(run, time.time(), str(folder.path), document, report)
     if drafted is not None:
         summary = summary.model_copy(update={"draft": drafted})
     write_line(summary.model_dump(mode="json"))

@@ -91,10 +91,13 @@ def _refuse_contradictions(call: Call) -> None:
 def _decide_earlier(call: Call) -> int:
     from selftest_core.git.command import find_place
     from selftest_core.run.store import find_run
+    from selftest_recorder.report.writer import write_run_report
 
     top = find_place(call.cwd, call.environ).top
     folder = find_run(call.environ, top, call.arguments.run_name or _newest_draft(call, top))
     result, document = _decide(folder, call.environ, call)
+    if call.arguments.decisions is not None or result.published is not None:
+        write_run_report(folder, call.environ, tell)
     write_answer({"run": folder.run, **document.model_dump(mode="json")}, is_batch=True)
     return DONE if result.is_done else SOMETHING_LEFT
 
