@@ -15,18 +15,23 @@ if TYPE_CHECKING:
 
     from selftest_core.draft.decisions import DraftDecisions
     from selftest_core.draft.draft import Draft
+    from selftest_core.draft.draft_log import DraftLog
     from selftest_core.draft.publishing import PublishedDraft
     from selftest_core.run.store import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
 class DraftResult:
-    """The result. `open`: number of undecided blocks. `not_published`: why nothing was, though it was asked for."""
+    """The result. `open`: number of undecided blocks. `published`: by this call; `last_published`: ref and commit.
+
+    `not_published`: why nothing was published, though it was asked for.
+    """
 
     draft: Draft
     decisions: DraftDecisions
     open: int
     published: PublishedDraft | None
+    last_published: tuple[str, str] | None
     not_published: str = ""
 
     @property
@@ -37,8 +42,9 @@ class DraftResult:
 
 def look_at_draft(folder: RunFolder, environ: Mapping[str, str]) -> DraftResult:
     """Read a draft and what was decided so far, also while it is open elsewhere. Writes nothing."""
-    draft, decisions = read_draft(folder, environ), decisions_of(read_log(folder.path))
-    return DraftResult(draft, decisions, len(undecided(draft, decisions)), None)
+    draft, log = read_draft(folder, environ), read_log(folder.path)
+    decisions = decisions_of(log)
+    return DraftResult(draft, decisions, len(undecided(draft, decisions)), None, last_of(log))
 
 
 def decide_draft(
@@ -53,4 +59,10 @@ def decide_draft(
             session.import_decisions(decisions)
         reason = "" if branch is None else session.publish_disabled_reason()
         published = session.publish(branch) if branch is not None and not reason else None
-        return DraftResult(session.draft, session.decisions, len(session.open_blocks), published, reason)
+        last = last_of(session.log)
+        return DraftResult(session.draft, session.decisions, len(session.open_blocks), published, last, reason)
+
+
+def last_of(log: DraftLog) -> tuple[str, str] | None:
+    """Return the ref and the commit that were published last."""
+    return log.published[-1] if log.published else None

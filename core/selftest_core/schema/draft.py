@@ -54,8 +54,8 @@ class DraftDocument(Shape):
     headings: list[DraftedHeadingItem]
     findings: list[FindingItem]
     open: int = Field(description="Number of undecided blocks.")
-    published: Text | None = Field(description="The full ref that was published by this call, null for none.")
-    commit: str | None = Field(description="The commit that was published by this call.")
+    published: Text | None = Field(description="The full ref that was published last, null for none.")
+    commit: str | None = Field(description="The commit that was published last.")
     not_published: Text = Field(description="Why nothing was published though it was asked for, empty otherwise.")
 
 
@@ -89,7 +89,7 @@ def draft_document(result: DraftResult) -> DraftDocument:
             for one in findings_of(draft, decisions)
         ],
         open=result.open,
-        published=None if result.published is None else result.published.ref,
-        commit=None if result.published is None else result.published.tip,
+        published=result.last_published[0] if result.last_published else None,
+        commit=result.last_published[1] if result.last_published else None,
         not_published=result.not_published,
     )  # fmt: skip

@@ -218,6 +218,9 @@ class ReportDocument(Shape):
     tests: list[ReportTest]
     changes: list[ReportChange]
     problems: list[ReportProblem]
+    role: Literal["tester", "drafter", "writer", "integrator"] = Field(
+        "tester", description="The work of the run's agents; of other roles than testers, `tests` are their tasks."
+    )
     draft: DraftDocument | None = Field(
         None, description="What agents proposed for the tutorial, what was decided, and the findings; null: no draft."
     )

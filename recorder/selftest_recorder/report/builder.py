@@ -144,6 +144,7 @@ class ReportBuilder:
             tests=tests,
             changes=[] if review is None else list(review.changes),
             problems=problems,
+            role=plan.role,
             draft=draft,
         )
 
@@ -211,7 +212,8 @@ class ReportBuilder:
             started_at=None if review is None else review.review.opened_at, ended_at=None, provider="", agent_type="",
             paused="", left=None, outcomes=None, verified={}, clusters=[], escalations=[], escalation_counts={},
             usage=None, smoke=[], review=None if review is None else review.review, tests=[],
-            changes=[] if review is None else list(review.changes), problems=self._problems(review), draft=None,
+            changes=[] if review is None else list(review.changes), problems=self._problems(review), role="tester",
+            draft=None,
         )  # fmt: skip
 
     def _read_draft(self, run: Run) -> tuple[DraftDocument | None, ReportProblem | None]:

@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from selftest_core.conversation.conversation import harmless
+from selftest_core.run.plan.plan import NOUNS
 from selftest_recorder.report import formats, markup
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def render_index(report: ReportDocument) -> str:
     published = {change.published: change for change in report.changes if change.published}
     return _render(
         "index", "", report,
-        tests=tests, groups=list(_bars(report)), took=_took(report), escalations=_alike(report.escalations),
+        tests=tests, noun=f"{NOUNS[report.role]}s".capitalize(),
+        groups=list(_bars(report)), took=_took(report), escalations=_alike(report.escalations),
         published_as=published.get, verified=Counter(_verified(test) for test in tests),
         clusters=[one for one in report.clusters if len(one.tests) > 1], blocks=_blocks(report),
     )  # fmt: skip
