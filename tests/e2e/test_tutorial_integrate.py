@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from core.integrate.counters import BOTH, RESOLVED, make_counter
+from core.integrate.agents import answering, put_agent
+from core.integrate.counters import BOTH, make_counter
 from core.verify.desks import SETTINGS
 from selftest_recorder.e2e.expect import expect
 from worlds import World, a_world
@@ -39,25 +40,8 @@ def away() -> Iterator[World]:
 def counter(world: World, script: str) -> Repository:
     """The review with one conflict, and the agent's script beside it."""
     repository = make_counter(world.repository)
-    path = world.repository / "integrator.sh"
-    path.write_text(script)
-    path.chmod(0o755)
+    put_agent(world.repository, script)
     return repository
-
-
-def answering(command: str) -> str:
-    """An agent that answers with what a command prints."""
-    return f"""#!/bin/sh
-test "$SELFTEST_ROLE" = integrator && test -s .selftest/prompt.md || exit 9
-mkdir -p "$SELFTEST_OUT/resolved/shop"
-{{
-{command}
-}} > "$SELFTEST_OUT/resolved/shop/price.py"
-cat > "$SELFTEST_OUT/outcome.json.draft" <<'END'
-{json.dumps(RESOLVED)}
-END
-mv "$SELFTEST_OUT/outcome.json.draft" "$SELFTEST_OUT/outcome.json"
-"""
 
 
 def summaries(path: Path) -> list[dict[str, Any]]:

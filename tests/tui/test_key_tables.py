@@ -16,6 +16,7 @@ EXCEPTIONS = {
     "enter": "opens what is under the cursor, which for an agent means to attach",
     "space": "marks in the fleet; plays in the player",
     "slash": "finds: filters a list, searches a recording",
+    "A": "starts an agent: for a test that ended, for a conflict",
     "a": "only what needs a person; in the player, without idle stretches",
     "y": "yes: begin a run, keep a change",
     **dict.fromkeys(("n", "N", "Y", "j", "k", "down", "up", "escape"), QUESTION),
@@ -29,7 +30,7 @@ EXCEPTIONS = {
 CHANGES = {
     "stop", "start", "destroy", "type", "type_many", "message", "shell", "pause", "end_run", "retry", "skip", "begin",
     "keep", "revert", "undecide", "keep_many", "revert_many", "undecide_many", "pick", "note", "undo", "redo",
-    "move_down", "move_up", "edit", "rebase", "publish", "split", "squash", "unsquash", "reword",
+    "move_down", "move_up", "edit", "integrate", "rebase", "publish", "split", "squash", "unsquash", "reword",
 }  # fmt: skip
 """Actions that change agents, a run, a review or files."""
 

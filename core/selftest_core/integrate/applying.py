@@ -15,12 +15,15 @@ from selftest_core.integrate.task import TASK_FILE, StoredTask, UnreadableTaskEr
 from selftest_core.paths import runs_folder
 from selftest_core.review.resolutions import Resolution
 from selftest_core.run.crew.crew import OUTCOME
+from selftest_core.run.events import Phase
 from selftest_core.run.outcome.claims import ClaimResult
 from selftest_core.run.outcome.ends import Group
 from selftest_core.run.outcome.outcome_file import UnreadableOutcomeError, parse_outcome
 from selftest_core.run.store import RunFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from selftest_core.review.candidate_branch import Status
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.session import ReviewSession
@@ -28,24 +31,48 @@ if TYPE_CHECKING:
     from selftest_core.run.fold import RunRow
     from selftest_core.run.plan.plan import PlannedTest
 
+NO_CONDUCTOR = "no conductor"
+"""Progress of an agent whose run nobody conducts: `selftest-tui resume` continues it."""
+
 
 class AnswerTaker:
-    """Takes the answers for one open review. Remembers which runs it has read, so that a look costs a `stat` each."""
+    """Takes the answers for one open review. Remembers which runs it has read, so that a look costs a `stat` each.
+
+    `progress`: what the agent of each change does that one works on, by oid, in a word or two.
+    """
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
+        self._rows: dict[str, tuple[RunRow, ...]] = {}
+        self.progress: Mapping[str, str] = {}
 
     def take(self, session: ReviewSession) -> ReviewState:
         """Take the answers that came since the last look. Blocking; for the thread that has the session."""
+        progress: dict[str, str] = {}
         for run in session.state.integrations.runs:
             folder = RunFolder(runs_folder(session.top) / run)
             size = _size(folder)
-            if self._sizes.get(run) == size:
-                continue
-            for row in _rows(folder):
-                _take_row(session, folder, row)
-            self._sizes[run] = size
+            if self._sizes.get(run) != size:
+                self._rows[run] = _rows(folder)
+                for row in self._rows[run]:
+                    _take_row(session, folder, row)
+                self._sizes[run] = size
+            integrations = session.state.integrations
+            for row in self._rows[run]:
+                for oid in integrations.tasks.get((run, row.name), ()):
+                    working = integrations.working_on(oid)
+                    if working is not None and (working.run, working.agent) == (run, row.name):
+                        progress[oid] = _words(row) if folder.is_conducted() else NO_CONDUCTOR
+        self.progress = progress
         return session.state
+
+
+def _words(row: RunRow) -> str:
+    if row.attention:
+        return "agent asks"
+    if row.is_verifying:
+        return "tests run"
+    return {Phase.WAITING: "agent waits", Phase.LAUNCHING: "agent starts"}.get(row.phase, "agent works")
 
 
 def _size(folder: RunFolder) -> int:

@@ -175,6 +175,16 @@ async def _(one: Reviewing, key: str) -> None:
     assert ("Nothing is being verified" if key == "H" else "No test of this change is red") in one.toasts
 
 
+@does("integrate")
+async def _(one: Reviewing, key: str) -> None:
+    await one.go_to("Round taxes up")
+    await one.press(key)
+    options = await asked(one, Options)
+    labels = [way.label for way in options.ways]
+    assert labels[:2] == ["Only “Round taxes up”", "All 2 conflicts"]
+    await one.press("escape")
+
+
 @does("pull_request")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)

@@ -43,7 +43,9 @@ TOGETHER: dict[str, tuple[str, ...]] = {
     "deciding": (
         "keep", "revert", "undecide", "undo", "redo", "keep_many", "revert_many", "undecide_many", "pick", "note",
     ),
-    "the line": ("move_down", "move_up", "edit", "rebase", "copy", "publish", "pull_request", "refresh", "message"),
+    "the line": (
+        "move_down", "move_up", "edit", "integrate", "rebase", "copy", "publish", "pull_request", "refresh", "message",
+    ),
     "shaping": ("mark", "squash", "unsquash", "select_hunk", "split", "reword"),
     "verifying": ("verify", "pause", "culprit"),
     "the table": ("table_wider", "table_narrower", "choose_columns"),

@@ -54,6 +54,7 @@ class FleetApp(KeyedApp):
         run: RunFolder | None = None,
         start: tuple[Offer, Begin] | None = None,
         review: Request | None = None,
+        is_integrating: bool = False,
         notify: Notify = "off",
         notify_command: str = "",
         config: Config | None = None,
@@ -64,6 +65,7 @@ class FleetApp(KeyedApp):
         self.way_back = ""
         """The command that opens the left screen again, as a sentence for the shell; empty if none is needed."""
         self._first_review = review
+        self._is_integrating = is_integrating
         self._reviews: dict[Request, ReviewScreen] = {}
         self._first_run = run
         self._start = start
@@ -95,6 +97,7 @@ class FleetApp(KeyedApp):
             self.show_run(self._first_run)
         elif self._first_review is not None:
             self.open_review(self._first_review)
+            self._reviews[self._first_review].is_integration_wanted = self._is_integrating
         if self._wanted_theme and self._wanted_theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
             self.fleet.say(f"Known are: {known}.", f"No theme is called {self._wanted_theme}", "warning")
@@ -263,9 +266,14 @@ def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) ->
     return run(config, environ, start=(prepared.offer, begin_and_conduct))
 
 
-def run_review(request: Request, config: Config, environ: Mapping[str, str], cwd: Path) -> int:
-    """Review on the screen. Returns 0 if nothing is left open, else 1. Raises SelftestError if it cannot open."""
-    app = _make(config, environ, cwd, review=request)
+def run_review(
+    request: Request, config: Config, environ: Mapping[str, str], cwd: Path, *, is_integrating: bool = False
+) -> int:
+    """Review on the screen. Returns 0 if nothing is left open, else 1. Raises SelftestError if it cannot open.
+
+    `is_integrating`: show the plan of agents for all conflicts first.
+    """
+    app = _make(config, environ, cwd, review=request, is_integrating=is_integrating)
     _show(app)
     if app.review_error is not None:
         raise app.review_error
@@ -310,6 +318,7 @@ def _make(
     run: RunFolder | None = None,
     start: tuple[Offer, Begin] | None = None,
     review: Request | None = None,
+    is_integrating: bool = False,
 ) -> FleetApp:
     from selftest_core.fleet.watch.fleet_watch import FleetWatch  # not needed to drive the screen without agents
     from selftest_core.fleet.watch.poll_schedule import watch_settings
@@ -321,5 +330,5 @@ def _make(
 
     return FleetApp(
         make_watch, environ, folder=folder, theme=config.theme, run=run, start=start, review=review,
-        notify=config.notify, notify_command=config.notify_command, config=config,
+        is_integrating=is_integrating, notify=config.notify, notify_command=config.notify_command, config=config,
     )  # fmt: skip

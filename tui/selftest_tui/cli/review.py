@@ -83,8 +83,6 @@ def review(call: Call) -> int:
             request, status = integrate(call, request)
         done = _review_batch(call, request)
         return STOPPED_EARLY if status == STOPPED_EARLY else done
-    if arguments.integrate:
-        raise UsageError("--integrate needs --batch", "", "On the screen A asks an integrator.")
     if arguments.verify or arguments.require_verified:
         hint = "On the screen changes are verified in the background; or add --batch."
         raise UsageError("--verify and --require-verified need --batch", "", hint)
@@ -94,7 +92,7 @@ def review(call: Call) -> int:
     with loading():
         from selftest_tui.app.app import run_review
 
-    return run_review(request, call.config, call.environ, call.cwd)
+    return run_review(request, call.config, call.environ, call.cwd, is_integrating=arguments.integrate)
 
 
 def _review_batch(call: Call, request: Request) -> int:

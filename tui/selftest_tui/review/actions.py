@@ -159,6 +159,7 @@ class ReviewActions(ReviewVerifying):
             has_above=self.above is not None,
             is_filtered=bool(self.query_text or self.only_open),
             verification=verification.phase if verification is not None else Phase.OFF,
+            conflicts=sum(one.status is Status.HELD for one in self.rows),
             can_jump=row is not None and (bool(related(row, self.rows)) or has_red(row)),
         )
 
@@ -542,5 +543,5 @@ class ReviewActions(ReviewVerifying):
     async def do_refresh(self) -> None:
         """Look for new commits and moved branches."""
         before = self.state
-        now = await self.act(lambda session: session.refresh(), says="looking for new commits")
+        now = await self.act(self.feed.look, says="looking for new commits")
         self.say("There are new commits." if now is not before else "There is nothing new.", "Refresh")

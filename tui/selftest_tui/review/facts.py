@@ -246,7 +246,8 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
         for conflict in placed.conflicts[:MOST_LISTED]:
             pieces.append(f"{present.clean(conflict.path)}\n")
             pieces += [(f"  {present.clean(words)}\n", MUTED) for words in conflict.messages]
-        pieces += [("E resolves it in your editor; ^j ^k change the order; x reverts it.\n", MUTED)]
+        _integration(pieces, state, row)
+        pieces += [("E resolves it in your editor; A asks an agent; ^j ^k change the order; x reverts it.\n", MUTED)]
         if conflicts is None:
             pieces += [("\nReading both sides …", MUTED)]
         else:
@@ -262,6 +263,22 @@ def needs(row: ReviewRow, state: ReviewState, rows: Mapping[str, ReviewRow], con
     if not pieces:
         pieces.append(("It needs no other change, no other change needs it, and it has no conflict.", MUTED))
     return Content.assemble(*pieces)
+
+
+def _integration(pieces: Pieces, state: ReviewState, row: ReviewRow) -> None:
+    """Add which agent works on a conflict, or why its answer was refused."""
+    found = state.integrations.by_change.get(row.oid)
+    if found is None or (found.is_ended and not found.reason):
+        return
+    agent, run = present.clean(found.agent), present.clean(found.run)
+    if found.is_ended:
+        pieces += [(f"{agent} answered (run {run}), and it stays in conflict: ", MUTED)]
+        pieces += [(f"{present.clean(found.reason)}\n", "$text-warning")]
+    else:
+        says = f": {row.integrating}" if row.integrating else ""
+        pieces.append(f"{agent} of run {run} resolves it{says}\n")
+        if row.integrating == "no conductor":
+            pieces.append((f"`selftest-tui resume {run}` continues that run.\n", "$text-warning"))
 
 
 def _sides(pieces: Pieces, conflicts: Conflicts) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from selftest_core.config import Config
+    from selftest_core.integrate.applying import AnswerTaker
     from selftest_core.review.apply_decisions import ChangeDiff, Reviewed
     from selftest_core.review.changes.inputs import Request
     from selftest_core.review.engine import Engine
@@ -69,6 +70,7 @@ class ReviewFeed:
         self._session: ReviewSession | None = None
         self._report: ReportRenewal | None = None
         self._reader: Engine | None = None
+        self._answers: AnswerTaker | None = None
         self._diffs: OrderedDict[str, ChangeDiff] = OrderedDict()
         self._moments: OrderedDict[tuple[str, Evidence], AgentMoments] = OrderedDict()
 
@@ -104,6 +106,26 @@ class ReviewFeed:
         )  # fmt: skip
 
     @property
+    def config(self) -> Config:
+        """The settings, once the review is open."""
+        assert self._config is not None, "it was loaded when the review was opened"
+        return self._config
+
+    @property
+    def integrating(self) -> Mapping[str, str]:
+        """What the agent of each change does that one resolves, by oid."""
+        return self._answers.progress if self._answers is not None else {}
+
+    def look(self, session: ReviewSession) -> ReviewState:
+        """Look for new commits and moved branches, and take the answers of integrators: an act, for its thread."""
+        from selftest_core.integrate.applying import AnswerTaker  # in its thread: it costs the screen nothing
+
+        session.refresh()
+        if self._answers is None:
+            self._answers = AnswerTaker()
+        return self._answers.take(session)
+
+    @property
     def verifier(self) -> BackgroundVerifier:
         """Verifies this review in the background, once it is open."""
         assert self._verifier is not None, "the screen verifies a review that is open"
@@ -127,8 +149,7 @@ class ReviewFeed:
     @property
     def has_trailers(self) -> bool:
         """True where published commits get trailers."""
-        assert self._config is not None, "it was loaded when the review was opened"
-        return self._config.publish_trailers
+        return self.config.publish_trailers
 
     async def isolation(self) -> tuple[Isolation, bool]:
         """Find what tests would be isolated by, and whether they may use the network. Raises RefusedError."""

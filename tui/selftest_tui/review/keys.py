@@ -25,7 +25,7 @@ class ReviewSituation:
     shown diff; `needle`: the text searched for in it; `differs`: it is of a change that is applied otherwise than its
     agent committed it. `authors`: agents of the change that the fleet knows. `editor`: the editor's command, or "".
     `marked`: changes that are marked; `has_above`: the change under the cursor can be squashed with the one above it.
-    `can_jump`: a test of the change is red, or it breaks one.
+    `can_jump`: a test of the change is red, or it breaks one. `conflicts`: changes in conflict.
     """
 
     row: ReviewRow | None = None
@@ -55,6 +55,7 @@ class ReviewSituation:
     is_filtered: bool = False
     verification: Phase = Phase.OFF
     can_jump: bool = False
+    conflicts: int = 0
 
 
 def change_disabled_reason(now: ReviewSituation) -> str | None:
@@ -196,6 +197,13 @@ def resolve_disabled_reason(now: ReviewSituation) -> str | None:
     return None if now.editor else "No editor is known: set VISUAL or EDITOR."
 
 
+def integrate_disabled_reason(now: ReviewSituation) -> str | None:
+    """A change must be in conflict."""
+    if not now.changes or now.is_opening:
+        return _none_shown(now)
+    return None if now.conflicts else "No change is in conflict."
+
+
 def message_disabled_reason(now: ReviewSituation) -> str | None:
     """An author must be in the fleet."""
     why = change_disabled_reason(now)
@@ -303,6 +311,9 @@ BRANCH = (
         disabled_reason=conflict_disabled_reason),
     Key(("E",), "E", "edit", "resolve", "resolve its conflicts in your editor (VISUAL or EDITOR), on copies; "
         "your checkout is not touched", _BRANCH, line=9, disabled_reason=resolve_disabled_reason),
+    Key(("A",), "A", "integrate", "ask agents", "ask agents to resolve this conflict, or all; shows the plan of that "
+        "run first; an answer is applied where the tests of both sides pass", _BRANCH,
+        disabled_reason=integrate_disabled_reason, opens=True),
     Key(("B",), "B", "rebase", "rebase", "rebase onto the updated base, or back onto the review's own base", _BRANCH,
         line=12, disabled_reason=rebase_disabled_reason),
     Key(("P",), "P", "publish", "publish", "publish what is kept as a branch; lists it first",

@@ -43,7 +43,7 @@ class ReviewRow:
     was resolved, so what is applied is not its agent's commit. `tests`: number of tests that its agents named;
     `passing`: those claimed to pass. `verdict`: ours, None before there is one; where not `is_settled`, it is not
     final, or of an earlier branch. `is_verifying`: it will be renewed. `commit_mates`: the other changes that are
-    squashed into its commit.
+    squashed into its commit. `integrating`: what the agent does that resolves its conflict, empty where none does.
     """
 
     change: Change
@@ -65,6 +65,7 @@ class ReviewRow:
     is_verifying: bool = False
     is_resolved: bool = False
     commit_mates: frozenset[str] = frozenset()
+    integrating: str = ""
 
     @property
     def oid(self) -> str:
@@ -160,7 +161,11 @@ class RowMaker:
         self._known_from: tuple[object, ...] = ()
 
     def all_rows(
-        self, state: ReviewState, pending: Mapping[str, Decision], verification: VerificationState | None = None
+        self,
+        state: ReviewState,
+        pending: Mapping[str, Decision],
+        verification: VerificationState | None = None,
+        integrating: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[ReviewRow, ...]:
         """Return a row for each change, in the order of the branch."""
         reviewed, known = state.reviewed, self._look_up(state)
@@ -185,6 +190,7 @@ class RowMaker:
                 placed[oid], len(needed_by.get(oid, ())), oid in state.new, bool(state.notes.get(oid)),
             )  # fmt: skip
             is_resolved, commit_mates = oid in resolved, mates.get(oid, frozenset())
+            agent = integrating.get(oid, "")
             if commit_mates:
                 number += not place
                 place = number
@@ -196,6 +202,7 @@ class RowMaker:
                 or row.verdict is not verdict or row.is_settled is not is_settled
                 or row.is_verifying is not is_verifying
                 or row.is_resolved is not is_resolved or row.commit_mates != commit_mates
+                or row.integrating != agent
             ):  # fmt: skip
                 facts = self._facts[oid]
                 row = known[oid] = ReviewRow(
@@ -203,7 +210,7 @@ class RowMaker:
                     is_settling=decision is not decided, needed_by=needs, alternatives=facts.alternatives,
                     hot=facts.hot, tests=facts.tests, passing=facts.passing, is_new=is_new, has_note=has_note,
                     verdict=verdict, is_settled=is_settled, is_verifying=is_verifying,
-                    is_resolved=is_resolved, ranked=facts.ranked, commit_mates=commit_mates,
+                    is_resolved=is_resolved, ranked=facts.ranked, commit_mates=commit_mates, integrating=agent,
                 )  # fmt: skip
             rows.append(row)
         return tuple(rows)

@@ -18,6 +18,7 @@ from selftest_tui.fleet.messages import ReviewFailed, ReviewSaid, VerificationSe
 from selftest_tui.review import words as review_words
 from selftest_tui.review.bar import ReviewBar
 from selftest_tui.review.feed import ReviewFeed
+from selftest_tui.review.integrating.integrating import ReviewIntegrating
 from selftest_tui.review.keys import REVIEW
 from selftest_tui.review.lines import FILTER, ReviewRow, RowMaker, facts_of, lay_out
 from selftest_tui.review.pane import ReviewPane
@@ -32,7 +33,7 @@ from selftest_tui.shared.widgets.key_bar import KeyBar
 from selftest_tui.shared.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -57,7 +58,7 @@ SECONDS_TO_THE_REST = 0.2
 """Delay before the rest of the dependencies is computed after an act, while no act is pending."""
 
 
-class ReviewScreen(ReviewShaping):
+class ReviewScreen(ReviewShaping, ReviewIntegrating):
     """Shows what `request` asks for. `fleet` is the fleet's screen below, which knows the agents."""
 
     KEYS = REVIEW
@@ -85,6 +86,8 @@ class ReviewScreen(ReviewShaping):
         self._finder: Finder[str, ReviewRow] = Finder(facts_of, FILTER)
         self._is_looking = False
         self._wanted_commit = ""
+        self.is_integration_wanted = False
+        """Ask for agents for all conflicts, once it is open."""
 
     def compose(self) -> ComposeResult:
         """Place the same widgets at every size."""
@@ -126,6 +129,8 @@ class ReviewScreen(ReviewShaping):
         self.take(state)
         self._go_to_wanted()
         self.perform(self.go_on_verifying)
+        if self.is_integration_wanted:
+            self.perform(self.integrate)
 
     def on_review_said(self, event: ReviewSaid) -> None:
         """Show the progress of opening."""
@@ -179,6 +184,17 @@ class ReviewScreen(ReviewShaping):
             self._end(number)
             self.show_state()
 
+    async def wait_for[T](self, work: Awaitable[T], says: str) -> T:
+        """Wait for work outside of the session, and say so in the header."""
+        self._acts += 1
+        number = self._acts
+        self._begin(number, says)
+        try:
+            return await work
+        finally:
+            self._end(number)
+            self.show_state()
+
     def _begin(self, number: int, says: str) -> None:
         """Show an act in the header if it takes long; most acts are done before that could be read."""
         self._under_way[number] = says
@@ -196,6 +212,8 @@ class ReviewScreen(ReviewShaping):
 
     def take(self, state: ReviewState | None) -> None:
         """Show a newer state, or drop decisions that are no longer pending."""
+        if state is not None and self.state is not None:
+            self.say_answers(self.state, state)
         is_same, self.state = state is self.state, state
         self.rearrange()
         if state is not None and not is_same:
@@ -230,7 +248,7 @@ class ReviewScreen(ReviewShaping):
 
     async def _look_once(self) -> None:
         try:
-            state = await self.feed.act(lambda session: session.refresh())
+            state = await self.feed.act(self.feed.look)
         except SelftestError as error:
             self._own_problems = (problems.lasting("refresh", error),)
             self.show_state()
@@ -284,13 +302,14 @@ class ReviewScreen(ReviewShaping):
         drawn_from = (
             state, dict(self._pending), self.folded, self.query_text, self.only_open,
             None if verification is None else (verification.items, verification.is_settled, verification.is_active),
+            self.feed.integrating,
         )  # fmt: skip
         if self._drawn_from is not None and drawn_from == self._drawn_from:
             self._show_around()
             return
         self._drawn_from = drawn_from
         pending = {oid: decision for oid, (_, decision) in self._pending.items()}
-        self.rows = self._made.all_rows(state, pending, verification)
+        self.rows = self._made.all_rows(state, pending, verification, self.feed.integrating)
         matching = self._finder.find(((row.oid, row) for row in self.rows), self.query_text)
         lines = lay_out(self.rows, folded=self.folded, matching=matching, only_open=self.only_open)
         self.table.show_placeholder(instead_of_lines(state, len(self.rows), self.query_text, only_open=self.only_open))

@@ -41,6 +41,7 @@ MEANINGS = (
         STATUSES[Status.HELD],
         "conflict: it cannot be applied, so it is not on the branch; tried again after every change",
     ),
+    ("agent works", "an agent resolves its conflict (A); its answer comes by itself"),
     (STATUSES[Status.VOID], "empty: the branch has these changes already"),
     (SETTLING, "decided; the branch is being updated"),
     (RESOLVED, "its conflict is resolved: what is applied is not its agent's commit; = shows that"),
@@ -117,6 +118,8 @@ def status_words(row: ReviewRow) -> str:
     """Return the status of a change where it is not applied as expected."""
     if row.decision is Decision.REVERT:
         return ""
+    if row.status is Status.HELD and row.integrating:
+        return row.integrating
     return {Status.HELD: "conflict", Status.VOID: "empty"}.get(row.status, "")
 
 

@@ -51,7 +51,7 @@ class Options(ModalScreen[str]):
         self._title = clean(title)
         self._says = block(says)
         self.listed = [clean(line) for line in lines]
-        self._ways = (*ways, Way("n", "Leave it as it is"))
+        self.ways = (*ways, Way("n", "Leave it as it is"))
 
     def compose(self) -> ComposeResult:
         """The consequences, and the answers."""
@@ -63,8 +63,8 @@ class Options(ModalScreen[str]):
             if self.listed:
                 with VerticalScroll(id="lines", can_focus=False):
                     yield Static(Content("\n".join(self.listed)))
-            ways = OptionList(*(Option(Content(f"{way.key}  {clean(way.label)}")) for way in self._ways), markup=False)
-            ways.highlighted = len(self._ways) - 1
+            ways = OptionList(*(Option(Content(f"{way.key}  {clean(way.label)}")) for way in self.ways), markup=False)
+            ways.highlighted = len(self.ways) - 1
             yield ways
 
     def on_mount(self) -> None:
@@ -73,14 +73,14 @@ class Options(ModalScreen[str]):
 
     def on_key(self, event: events.Key) -> None:
         """Choose the answer with this key."""
-        if any(way.key == event.character for way in self._ways[:-1]):
+        if any(way.key == event.character for way in self.ways[:-1]):
             event.stop()
             self.dismiss(event.character or "")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Return the chosen one."""
-        is_last = event.option_index == len(self._ways) - 1
-        self.dismiss("" if is_last else self._ways[event.option_index].key)
+        is_last = event.option_index == len(self.ways) - 1
+        self.dismiss("" if is_last else self.ways[event.option_index].key)
 
     def action_leave(self) -> None:
         """Leave everything as it is."""

@@ -1,0 +1,120 @@
+"""The key of a review's screen that asks agents to resolve conflicts: which ones, the plan, and a conductor.
+
+Their answers come by themselves, while the person goes on: the review's regular look takes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from selftest_core.errors import SelftestError
+from selftest_core.review.candidate_branch import Status
+from selftest_tui.review.actions import ReviewActions
+from selftest_tui.review.lines import subject_of
+from selftest_tui.shared import present
+from selftest_tui.shared.dialogs.dialogs import Question
+from selftest_tui.shared.dialogs.options import Options, Way
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Collection, Mapping
+
+    from selftest_core.integrate.integration import Conflicts
+    from selftest_core.review.session import ReviewSession
+    from selftest_core.review.state import ReviewState
+    from selftest_core.run.plan.offer import Offer
+    from selftest_core.run.plan.preparation import Prepared
+    from selftest_core.run.store import RunFolder
+
+_WORD_WIDTH = 10
+
+
+class ReviewIntegrating(ReviewActions):
+    """The part of a review's screen that asks integrators."""
+
+    async def wait_for[T](self, work: Awaitable[T], says: str) -> T:
+        """Wait for work outside of the session, and say so in the header."""
+        raise NotImplementedError
+
+    async def do_integrate(self) -> None:
+        """Ask an agent for the conflict under the cursor, or for all; first ask which, where there are several."""
+        held = [row for row in self.rows if row.status is Status.HELD]
+        here = [row for row in self.targets if row in held]
+        oids = {row.oid for row in held}
+        if len(held) > 1 and here and len(here) < len(held):
+            one = f"“{subject_of(here[0].change)}”" if len(here) == 1 else present.plural(len(here), "conflict")
+            ways = [Way("o", f"Only {one}"), Way("a", f"All {len(held)} conflicts")]
+            says = "Changes that are in conflict in the same files are one agent's. The plan is shown next."
+            chosen = await self.app.push_screen_wait(Options("Ask agents to resolve …", says, (), ways))
+            if not chosen:
+                return
+            oids = {row.oid for row in (here if chosen == "o" else held)}
+        await self.integrate(oids)
+
+    async def integrate(self, oids: Collection[str] | None = None) -> None:
+        """Show the plan of a run about these changes in conflict, or all; start it after a yes."""
+        from selftest_core.integrate.integration import find_conflicts, prepare_integration, tasks_of
+        from selftest_core.run.plan.preparation import RunOptions, begin
+
+        environ = self.fleet.environ
+        conflicts = await self.ask(lambda session: find_conflicts(session, oids), "reading both sides")
+        preparing = prepare_integration(conflicts, RunOptions(), self.feed.config, environ, lambda text: None)
+        prepared = await self.wait_for(preparing, "preparing the agents' plan")
+        if await self.app.push_screen_wait(_question(prepared, conflicts)) is not True:
+            return
+        folder = await self.wait_for(asyncio.to_thread(begin, prepared, environ), "making the private clone")
+        tasks = tasks_of(prepared.plan, conflicts)
+        await self.act(lambda session: session.begin_integration(folder.run, tasks), says="noting it")
+        try:
+            await self.wait_for(asyncio.to_thread(_start, folder, environ), "starting the conductor")
+        except SelftestError as error:
+            reason = f"its run could not be started: {error.title}"
+
+            def give_up(session: ReviewSession) -> ReviewState:
+                for agent in tasks:
+                    session.end_integration(folder.run, agent, 0, reason)
+                return session.state
+
+            await self.act(give_up, says="noting it")
+            raise
+        agents = present.plural(len(tasks), "agent")
+        self.say("Go on meanwhile: answers come by themselves, and w of the fleet shows the run.", f"{agents} started")
+
+    def say_answers(self, before: ReviewState, after: ReviewState) -> None:
+        """Say which answers came between two states."""
+        if before.integrations is after.integrations:
+            return
+        known = before.integrations.by_change
+        subjects = {change.oid: change for change in after.reviewed.order}
+        for oid, found in after.integrations.by_change.items():
+            if not found.is_ended or known.get(oid) == found or oid not in subjects:
+                continue
+            title = f"“{subject_of(subjects[oid])}”"
+            if found.reason:
+                self.say(f"Still in conflict: {present.clean(found.reason)}", title)
+            else:
+                self.say(f"Resolved by {present.clean(found.agent)}. z undoes it.", title)
+
+
+def _start(folder: RunFolder, environ: Mapping[str, str]) -> None:
+    from selftest_tui.run.conducting import start_conductor  # in its thread: the screen needs none of it
+
+    start_conductor(folder, environ)
+
+
+def _question(prepared: Prepared, conflicts: Conflicts) -> Question:
+    count = present.plural(len(prepared.plan.tests), "agent")
+    says = f"{count} for {present.plural(sum(len(task.changes) for task in conflicts.tasks), 'change')} in conflict."
+    left = [f"left out: {subject}: {reason}" for subject, reason in conflicts.left_out]
+    lines = [*left, *([""] if left else []), *_offer_lines(prepared.offer)]
+    return Question(f"Start {count}?", f"{says} Nothing has started yet.", lines, yes="Start", no="Leave it")
+
+
+def _offer_lines(offer: Offer) -> list[str]:
+    from selftest_core.run.plan.offer import offer_parts
+
+    return [
+        f"{part.word if number == 0 else '':<{_WORD_WIDTH}}{line}"
+        for part in offer_parts(offer)
+        for number, line in enumerate(part.lines)
+    ]
