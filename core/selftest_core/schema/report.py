@@ -80,7 +80,7 @@ class ReportAttempt(Shape):
     agent_id: Text
     provider: Text
     host: Text
-    reason: Text = Field(description="launch, lost or asked where another one followed, else empty.")
+    reason: Text = Field(description="launch, lost, asked, answered or gone where another one followed, else empty.")
     says: Text
     usage: UsageItem | None
 

@@ -192,6 +192,9 @@ class Collector:
                 )
                 since = float(order.get("at") or 0.0)
                 wanted = Order(name, Path(str(order["file"])), agent_id, session, title, repository, since)
+                for other in self._recordings.values():
+                    if agent_id and other.order.agent_id == agent_id:
+                        self._end(other)  # the agent goes on in another attempt, which has its pane from now on
                 self._recordings[name] = Recording(wanted, self._socket, self._fifos, self._masks, self._limit)
             elif what == "mark" and recording is not None:
                 try:

@@ -183,6 +183,21 @@ def test_a_pane_whose_output_somebody_else_has_is_left_to_them(home: Collecting)
     assert not home.file("taken").exists()
 
 
+def test_an_agent_that_goes_on_has_another_recording_from_then_on(home: Collecting) -> None:
+    """Its orders of before are read again, while its new session is there already."""
+    home.session("going")
+    home.world.tmux("set-option", "-p", "-t", "=going:", "@mngr_agent_id", "agent-1")
+    home.order("record", "first", session="", agent_id="agent-1")
+    home.order("finish", "first")
+    home.order("record", "second", session="", agent_id="agent-1")
+    home.start()
+    home.wait_until_recorded("second")
+    home.type("going", "echo behind the answer")
+    eventually(lambda: "behind the answer" in home.text("second"), "what it did then")
+    assert not home.file("first").exists()
+    assert home.log() == ""
+
+
 def test_the_end_of_the_tmux_server_leaves_whole_recordings(world: World, tmp_path: Path) -> None:
     with collecting(world, tmp_path / "c") as home:
         home.session("one", "/bin/sh", "-c", "while :; do echo busy; done")

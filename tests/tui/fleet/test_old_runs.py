@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from textual.widgets import Static
+
 import run_scenes
 import scenes
 from selftest_core.fleet.view import Category
 from selftest_core.run.outcome.ends import End
-from selftest_core.run.store import register
+from selftest_core.run.store import RequestKind, register
 from selftest_tui.fleet.arrangement import OLD_AFTER, is_old
 from selftest_tui.run import words as run_words
 from selftest_tui.run.feed import OutcomeReader
 from selftest_tui.run.lines import outcome_of
+from selftest_tui.shared.dialogs.composer import Composer
 from selftest_tui.shared.preferences import PreferenceStore
 from tui.driving import ENVIRONMENT, driven
+from tui.run.run_driving import conducted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +117,33 @@ async def test_ended_agents_of_a_run_show_how_their_test_ended(tmp_path: Path) -
         assert any(NAME in line and f"✗ {run_words.WORDS[End.RED]}" in line for line in one.lines)
         await one.press("slash", *"succeeded", "enter")
         assert {row.agent.name for row in one.table.shown_rows()} == {"st-7f-pay-refund"}, "the filter finds outcomes"
+
+
+async def test_a_message_to_an_ended_agent_of_a_run_is_an_answer_to_its_conductor(tmp_path: Path) -> None:
+    environ = {**ENVIRONMENT, "XDG_STATE_HOME": str(tmp_path / "state")}
+    story = run_scenes.story(tmp_path, 1)
+    story.launch(0, 1.0)
+    story.fail(0, 60.0, End.BLOCKED, "Which of the two is meant?", "blocked")
+    folder = story.write()
+    register(folder, environ)
+    view = scenes.few().view
+    member = story.row(0).member
+    assert member is not None
+    row = row_of(view, NAME)
+    agent = replace(row.agent, id=member.agent_id, labels={**row.agent.labels, "selftest_run": story.plan.run})
+    alone = replace(view, rows=(replace(row, agent=agent),), sessions=())
+    with conducted(folder):
+        async with driven(alone, environ=environ) as one:
+            assert one.table.go_to_key(alone.rows[0].key)
+            await one.press("m")
+            await one.until(lambda: isinstance(one.app.screen, Composer), "the answer")
+            said = one.app.screen.query_one("#lines Static", Static)
+            assert "Which of the two is meant?" in str(said.render())
+            await one.press(*"Both.", "enter")
+            await one.until(folder.requests, "the request")
+            await one.until(lambda: "goes on" in one.toasts, "what happens")
+    ((_, request),) = folder.requests()
+    assert (request.kind, request.test, request.text) == (RequestKind.ANSWER, story.row(0).name, "Both.")
 
 
 def test_a_journal_is_read_again_only_when_it_has_grown(tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ class Acting:
         over = [row.agent for row in rows if row.agent.state in _OVER]
         ended = await asyncio.to_thread(ended_tests_of, over, self._screen.environ, None) if over else ()
         going_on = {row.member.agent_id for one in ended for row in one.rows if row.member is not None}
-        await self.message_to(_targets([row for row in rows if row.agent.id not in going_on]), ended=ended)
+        others = [row for row in rows if row.agent.id not in going_on]
+        await self.message_to(_targets(others) if others or not ended else (), ended=ended)
 
     async def message_to(
         self, targets: tuple[Target, ...], more: Sequence[str] = (), *, text: str = "", ended: Sequence[EndedTests] = ()

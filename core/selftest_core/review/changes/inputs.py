@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from selftest_core.git.command import Place
     from selftest_core.review.evidence import Evidence
-    from selftest_core.run.fold import Run
+    from selftest_core.run.fold import Run, RunRow
     from selftest_core.run.store import RunFolder
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -181,7 +181,7 @@ def inputs_of_run(
     place = find_place(Path(plan.repository), environ)
     user = Git(place.git_dir, environ)
     refs = user.refs(agent_ref(plan.run, ""))
-    named = ((name, refs.get(agent_ref(plan.run, name))) for name in standing.rows)
+    named = ((name, refs.get(agent_ref(plan.run, name))) for name, row in standing.rows.items() if _has_last_word(row))
     branches = tuple(Branch(name, tip) for name, tip in named if tip is not None)
     onto_oid = plan.base if onto is None else user.resolve(onto)
     targets = Targets(user.resolve(plan.base), onto_oid, branches, is_linear=False, id=plan.run)
@@ -193,6 +193,14 @@ def inputs_of_run(
     return Inputs(
         "run", plan.run, place, targets, "", folder, evidence, clusters=clusters, is_live=not standing.is_over
     )
+
+
+def _has_last_word(row: RunRow) -> bool:
+    """Return whether the branch of a test may be of its last attempt: not where that one reported, without a commit."""
+    from selftest_core.run.outcome.ends import End
+
+    reported = (End.SUCCEEDED, End.UNCHANGED, End.BLOCKED, End.RED)
+    return row.attempt <= 1 or row.commits > 0 or row.end not in reported
 
 
 def renewed(inputs: Inputs, environ: Mapping[str, str]) -> Inputs:

@@ -49,8 +49,11 @@ def answer_line(attempt: int) -> str:
     return f"A person answered: read {ANSWER_FILE} and go on as it says (attempt {attempt})."
 
 
-def answer_page(answer: Answer, *, is_continued: bool) -> str:
-    """Return the answer as Markdown. `is_continued`: for the agent that asked, not for a new one in its place."""
+def answer_page(answer: Answer, *, is_continued: bool, until: str = "") -> str:
+    """Return the answer as Markdown. `is_continued`: for the agent that asked, not for a new one in its place.
+
+    `until`: the time of day when its new time is over, with its zone.
+    """
     from selftest_core.run.plan.prompt import fenced
 
     if is_continued:
@@ -59,6 +62,7 @@ def answer_page(answer: Answer, *, is_continued: bool) -> str:
             "and write a new outcome file when you are done; without one, nothing comes back. Make a new bundle, too, "
             "if you made one."
         )
+        after += f" You have time until {until}." if until else ""
     else:
         begins = "Your copy begins with the commits of that attempt. " if answer.start else ""
         after = f"{begins}Go on from there. The answer is in `${ANSWER_VARIABLE}`, too."

@@ -55,7 +55,7 @@ from selftest_core.run.fetch.copying import pull_local, pull_remote, put_answer,
 from selftest_core.run.fetch.mngr_conversations import MngrConversations
 from selftest_core.run.fold import Member
 from selftest_core.run.plan.copy_setup import raise_failed_setup, seconds_of
-from selftest_core.run.plan.prompt import render_prompt, render_smoke_prompt
+from selftest_core.run.plan.prompt import end_time, render_prompt, render_smoke_prompt
 from selftest_core.run.providers import place_of, provider_for, provider_of, work_dir
 from selftest_core.tools.mngr import Mngr
 from selftest_core.tools.mngr_files import host_dir_of
@@ -169,7 +169,7 @@ class MngrCrew:
         if agent is None or (not agent.host.is_local and agent.host.state in _GONE_HOST):
             why = "it is not there any more" if agent is None else f"its host is {agent.host.state}"
             raise LaunchError("the agent cannot go on", why)
-        page = answer_page(member.answer, is_continued=True)
+        page = answer_page(member.answer, is_continued=True, until=end_time(self._plan, self._clock.now()))
         local = Path(work_dir(LOCAL_PROVIDER, member, self._host_dir)) if agent.host.is_local else None
         await put_answer(self._mngr, replace(member, name=agent.name), local, answer_script(member.attempt, page))
         target = replace(_target(member), name=agent.name, state=agent.state)

@@ -114,7 +114,7 @@ def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
         "files": [f"{TASK_FOLDER}/{file.name}" for file in test.files],
         "cited_blocks": list(test.blocks),
         "minutes": f"{plan.timeout / 60:.0f}" if plan.timeout >= 90 else f"{plan.timeout / 60:.1f}",
-        "end_time": f"{datetime.fromtimestamp(at + plan.timeout, UTC):%H:%M} UTC",
+        "end_time": end_time(plan, at),
         "kinds": [(kind.value, KINDS[kind]) for kind in _ROLE_KINDS[plan.role]],
         "environment": list(ENVIRONMENT.items()),
         "outcome_schema": _schema_text(without_deprecated(outcome_schema())),
@@ -123,6 +123,11 @@ def render_prompt(plan: RunPlan, test: PlannedTest, at: float) -> str:
         "bundle_name": BUNDLE_NAME,
     }
     return _render(plan.prompt_template or shipped_template(f"{plan.role}.j2"), values)
+
+
+def end_time(plan: RunPlan, at: float) -> str:
+    """Return the time of day when the time of an agent is over that starts at `at`."""
+    return f"{datetime.fromtimestamp(at + plan.timeout, UTC):%H:%M} UTC"
 
 
 def render_smoke_prompt(agent_id: str) -> str:

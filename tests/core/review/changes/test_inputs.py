@@ -20,6 +20,7 @@ from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.agents_branches import choose
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.session import ReviewSession
+from selftest_core.run.events import Event
 from selftest_core.run.outcome.ends import End
 from selftest_core.run.store import register
 from selftest_core.schema.review import review_document
@@ -105,6 +106,33 @@ def test_a_live_run_is_reviewed_and_what_arrives_lands_under_new(desk: Repositor
         assert desk.git("rev-parse", "bob") in session.state.new
         assert not session.state.is_live
     assert fingerprint(desk) == before
+
+
+def test_the_last_attempt_counts_also_where_it_changed_nothing(desk: Repository) -> None:
+    story = a_run(desk)
+    arrive(desk, story, 1, "eve", "critical")
+    eve = story.plan.tests[1].agent_name
+    with ReviewSession.open(Request(), desk.folder, environ(desk), lambda text: None) as session:
+        assert session.state.total == 4
+        # She is answered, and goes on: until she has ended, her branch stands.
+        story.note(Event.ANSWERED, 200.0, agent=eve, attempt=1, id="1", text="The block is right.", continues=True)
+        story.launch(1, 201.0)
+        story.write()
+        assert session.refresh().total == 4
+        story.end(1, 210.0, End.UNCHANGED, "Left as it is", outcome=run_scenes.FIXED)
+        story.write()
+        state = session.refresh()
+        assert state.total == 2
+        assert {change.agents for change in state.reviewed.order} == {(story.plan.tests[0].agent_name,)}
+    # A lost agent says nothing about what came before.
+    arrive(desk, story, 2, "bob", "normal")
+    bob = story.plan.tests[2].agent_name
+    story.note(Event.ANSWERED, 220.0, agent=bob, attempt=1, id="2", text="Go on.")
+    story.launch(2, 221.0)
+    story.fail(2, 230.0, End.LOST, "its host is gone", "work")
+    story.write()
+    with ReviewSession.open(Request(), desk.folder, environ(desk), lambda text: None) as session:
+        assert desk.git("rev-parse", "bob") in {change.oid for change in session.state.reviewed.order}
 
 
 def test_a_run_is_reviewed_without_a_screen_from_anywhere(desk: Repository, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.run.rehearsals import RUN, a_plan
-from selftest_core.run.crew.mngr_commands import bundle_script, parse_exec
+from selftest_core.run.crew.mngr_commands import answer_script, bundle_script, parse_exec
 from selftest_core.run.fetch import received_files
 from selftest_core.run.fetch.bundles import Taken, UnusableBundleError, agent_ref, take
 from selftest_core.run.fetch.received_files import LARGEST_FILE, MOST_FILES, receive
@@ -109,6 +109,55 @@ class AgentCopy:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         self._world.run(["git", *who, "commit", "-qam", text], cwd=self.path)
         return self._world.run(["git", "rev-parse", "HEAD"], cwd=self.path).stdout.strip()
+
+
+def test_the_branch_of_an_earlier_attempt_is_kept_unless_the_new_one_contains_it(world: World) -> None:
+    repository = world.make_repository()
+    base = world.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    plan = a_plan(1, repository=str(repository), base=base)
+    copy, bundle = AgentCopy(world), world.root / "b"
+
+    def taken() -> Taken:
+        world.run(["git", "bundle", "create", "-q", str(bundle), f"{base}..HEAD"], cwd=copy.path)
+        return take(plan, bundle, "agent-00", world.environment)
+
+    def refs() -> dict[str, str]:
+        lines = world.run(["git", "for-each-ref", "--format=%(refname) %(objectname)", "refs/selftest"]).stdout
+        return dict(line.split() for line in lines.splitlines())
+
+    ref = agent_ref(plan.run, "agent-00")
+    first = copy.commit("one")
+    assert taken().tip == first
+    second = copy.commit("two")
+    assert taken() == Taken(second, 2)
+    assert refs() == {ref: second}
+    world.run(["git", "reset", "-q", "--hard", base], cwd=copy.path)
+    third = copy.commit("another way")
+    for _ in range(2):  # a conductor that was killed takes it again
+        assert taken().tip == third
+    assert refs() == {ref: third, f"refs/selftest/{plan.run}/earlier/agent-00/{second}": second}
+
+
+def test_results_are_away_before_an_answer_and_no_link_is_followed(world: World) -> None:
+    world.make_repository()
+    copy, outside = AgentCopy(world).path, world.root / "outside"
+    out = copy / ".selftest" / "out"
+    out.mkdir(parents=True)
+    (out / "outcome.json").write_text("old")
+    (out / "branch.bundle").symlink_to(world.root / "nowhere")
+    outside.mkdir()
+    (copy / ".selftest" / "attempt-1-outcome.json").symlink_to(outside)
+    (copy / ".selftest" / "answer.md").symlink_to(outside / "written")
+    for _ in range(2):  # a conductor that was killed does it again
+        world.run(["/bin/sh", "-c", answer_script(2, "It's `$HOME`.\n")], cwd=copy)
+        assert sorted(path.name for path in out.iterdir()) == []
+        assert (copy / ".selftest" / "answer.md").read_text() == "It's `$HOME`.\n"
+    assert (copy / ".selftest" / "attempt-1-outcome.json").read_text() == "old"
+    assert (copy / ".selftest" / "attempt-1-branch.bundle").is_symlink()
+    assert list(outside.iterdir()) == []
+    # What the agent writes from then on is its own.
+    (out / "outcome.json").write_text("new")
+    assert (copy / ".selftest" / "attempt-1-outcome.json").read_text() == "old"
 
 
 def test_only_a_branch_over_the_base_is_taken_and_only_under_our_name(world: World) -> None:
