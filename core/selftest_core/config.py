@@ -72,6 +72,11 @@ CONFIG_KEYS = (
         choices=("ask", "pause", "go"),
     ),
     Key("smoke", "switch", True, "launch one agent with a tiny prompt before a run's others, on each provider"),
+    Key(
+        "load_mngr_once", "switch", True,
+        "the fleet's watch and a run's conductor load mngr once and fork it for each call, which costs a fraction of "
+        "starting it (Linux)",
+    ),
     Key("record", "switch", True, "record the terminals of a run's agents"),
     Key("mask_env", "names", (), "variables whose values recordings mask; those of `env` are masked anyway"),
     Key("mask_patterns", "words", (), "patterns (Python's) that recordings mask; usual tokens are masked anyway"),
@@ -188,6 +193,7 @@ class Config:
     prices: tuple[str, ...] = _default("prices")
     on_cluster: OnCluster = _default("on_cluster")
     smoke: bool = _default("smoke")
+    load_mngr_once: bool = _default("load_mngr_once")
     record: bool = _default("record")
     mask_env: tuple[str, ...] = _default("mask_env")
     mask_patterns: tuple[str, ...] = _default("mask_patterns")

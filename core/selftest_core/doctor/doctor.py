@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +22,7 @@ from selftest_core.errors import SelftestError, ToolError, ToolMissingError, Too
 from selftest_core.frozen import dataclass
 from selftest_core.paths import state_folder
 from selftest_core.tools.installing import install_hint
+from selftest_core.tools.loaded.loaded_mngr import why_not
 from selftest_core.tools.mngr import UPGRADE_HINT, Mngr, answer_error, find_mngr, parse_version
 from selftest_core.tools.mngr_files import host_dir_of
 from selftest_core.tools.process import run_async
@@ -28,6 +30,8 @@ from selftest_core.tools.tmux import default_socket, own_server, sockets_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
+
+    from selftest_core.tools.mngr import MngrProgram
 
 type Status = Literal["ok", "warning", "failed"]
 
@@ -98,7 +102,7 @@ async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[
     except ToolError as error:
         return (_of_error("mngr", error),)
     where = "on PATH" if program.source == "PATH" else "beside our own Python; none is on PATH"
-    text = f"{version} at {program.path} ({where})"
+    text = f"{version} at {program.path} ({where}); {_calls(program, environ, cwd)}"
     if number[:2] != (0, 3):
         known = Check("mngr", "warning", f"{text}; 0.3 is known to work", UPGRADE_HINT)
     else:
@@ -106,6 +110,17 @@ async def _mngr(environ: Mapping[str, str], cwd: Path, timeout: float) -> tuple[
     if not host_dir_of(environ).is_dir():
         return (known,)
     return (known, await _mngr_settings(mngr, timeout))
+
+
+def _calls(program: MngrProgram, environ: Mapping[str, str], cwd: Path) -> str:
+    """Return how the fleet's watch and conductors call mngr."""
+    from selftest_core.config import load_config
+
+    with suppress(SelftestError):  # wrong settings are told in a line of their own
+        if not load_config(cwd, environ).load_mngr_once:
+            return "started for each call, as load_mngr_once = false wants"
+    reason = why_not(program, environ)
+    return f"started for each call: {reason}" if reason else "loaded once for many calls"
 
 
 async def _mngr_settings(mngr: Mngr, timeout: float) -> Check:

@@ -15,7 +15,7 @@ import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from selftest_core.errors import ToolBrokenError, ToolError, ToolFailedError, ToolMissingError, ToolOutputError
 from selftest_core.frozen import dataclass
@@ -149,11 +149,25 @@ def transcript_arguments(address: str, limit: int) -> tuple[str, ...]:
     return ("transcript", address, "--tail", str(limit), "--format", "json")
 
 
-class Mngr:
-    """One mngr program in one environment and folder. Agents are named by `Agent.address` only."""
+class Loaded(Protocol):
+    """An mngr that is loaded once for many calls (`loaded.loaded_mngr`)."""
 
-    def __init__(self, program: MngrProgram, environ: Mapping[str, str], cwd: Path) -> None:
+    def path(self) -> Path:
+        """Return the program to run for one call."""
+        ...
+
+
+class Mngr:
+    """One mngr program in one environment and folder. Agents are named by `Agent.address` only.
+
+    `loaded`: makes its calls cheap, where there will be many.
+    """
+
+    def __init__(
+        self, program: MngrProgram, environ: Mapping[str, str], cwd: Path, loaded: Loaded | None = None
+    ) -> None:
         self.program = program
+        self.loaded = loaded
         self.environ = dict(environ)
         self.cwd = cwd
 
@@ -188,8 +202,9 @@ class Mngr:
         self, arguments: Sequence[str], *, timeout: float, text: str | None = None, tmux_socket: str | None = None
     ) -> Completed:
         """Run mngr with these arguments; `text` goes to its stdin, which is closed otherwise."""
+        program = self.program.path if self.loaded is None else self.loaded.path()
         return await run_async(
-            (self.program.path, *arguments), timeout=timeout, cwd=self.cwd,
+            (program, *arguments), timeout=timeout, cwd=self.cwd,
             env=mngr_environment(self.environ, tmux_socket), input=text,
         )  # fmt: skip
 

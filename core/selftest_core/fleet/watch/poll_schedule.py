@@ -67,18 +67,19 @@ def pace_of(config: Config) -> Pace:
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
     """Settings of a watch. `sockets`: tmux sockets beside those in tmux's own folder; `cwd`: the folder in which mngr
-    runs; `prices`: the setting of that name."""
+    runs; `prices`, `load_mngr_once`: the settings of those names."""
 
     cwd: Path
     pace: Pace = field(default_factory=lambda: pace_of(Config()))
     sockets: tuple[str, ...] = ()
     remote: bool = True
     prices: tuple[str, ...] = ()
+    load_mngr_once: bool = False
 
 
 def watch_settings(config: Config, cwd: Path) -> WatchSettings:
     """Read the settings of a watch."""
-    return WatchSettings(cwd, pace_of(config), config.sockets, config.remote, config.prices)
+    return WatchSettings(cwd, pace_of(config), config.sockets, config.remote, config.prices, config.load_mngr_once)
 
 
 @dataclass(frozen=True, slots=True)

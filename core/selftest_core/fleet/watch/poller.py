@@ -34,6 +34,7 @@ from selftest_core.fleet.view import FleetView, LaneStatus, Problem
 from selftest_core.fleet.watch import fleet_cache, poll_schedule
 from selftest_core.fleet.watch.file_watch import FileWatch
 from selftest_core.fleet.watch.poll_schedule import ALL, LOCAL, PROBE
+from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
 from selftest_core.tools.mngr import Mngr, find_mngr
 from selftest_core.tools.process_exit import ExitWatch
 
@@ -65,6 +66,17 @@ class Sources:
         self._environ = dict(environ)
         self.probe = Probe(self._environ, settings.sockets)
         self._mngr: Mngr | None = None
+        self._loaded: LoadedMngr | None = None
+
+    def close(self) -> None:
+        """End the loaded mngr."""
+        if self._loaded is not None:
+            self._loaded.close()
+
+    def mngr_cpu(self) -> float:
+        """CPU seconds of all mngr that have ended: started by this process, or forked from the loaded one."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime + (0.0 if self._loaded is None else self._loaded.cpu_seconds())
 
     def look(self) -> tuple[Probed, float]:
         """Look with the probe, and estimate its cost in CPU seconds.
@@ -83,7 +95,10 @@ class Sources:
         try:
             if self._mngr is None:
                 # Searched again until it is found, and after a failure: it may have been installed since.
-                mngr = Mngr(find_mngr(self._environ), self._environ, self._settings.cwd)
+                program = find_mngr(self._environ)
+                if self._settings.load_mngr_once and self._loaded is None:
+                    self._loaded = LoadedMngr(program, self._environ)
+                mngr = Mngr(program, self._environ, self._settings.cwd, self._loaded)
                 await mngr.check()
                 self._mngr = mngr
             return await list_agents(self._mngr, provider, deadline)
@@ -94,12 +109,6 @@ class Sources:
             # A listing that we cannot read must not end the watch.
             failed = ("mngr list could not be read", f"{type(error).__name__}: {error}", "Please report this.")
         return ListFailed(time.time(), provider, *failed, seconds=time.monotonic() - began)
-
-
-def _cpu_of_children() -> float:
-    """CPU seconds of all programs that this process started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 class Poller:
@@ -164,8 +173,8 @@ class Poller:
         files = FileWatch(lambda: self._in_loop(self._look_now.set), self._file_problem)
         exits = ExitWatch(self._has_exited)
         jobs: list[asyncio.Task[object]] = []
+        sources = Sources(self._settings, self._environ)
         try:
-            sources = Sources(self._settings, self._environ)
             await self._load_cache(blocking)
             jobs = [
                 asyncio.create_task(self._look_forever(sources, blocking, files, exits), name="look"),
@@ -184,6 +193,7 @@ class Poller:
             await asyncio.gather(*jobs, return_exceptions=True)
             exits.close()
             files.stop()
+            sources.close()
             if not self._is_saved:
                 self._save()
             blocking.shutdown()
@@ -264,11 +274,11 @@ class Poller:
             self._schedule = poll_schedule.note_start(self._schedule, due.lane)
             self._lane_running = due.lane
             self._publish()
-            spent, own = _cpu_of_children(), time.thread_time()
+            spent, own = sources.mngr_cpu(), time.thread_time()
             agents = sum(row.agent.host.provider == LOCAL_PROVIDER for row in self._fleet.rows)
             answer = await sources.ask(due.lane, poll_schedule.deadline(self._schedule, due.lane, agents))
             self._lane_running = None
-            cost = max(0.0, _cpu_of_children() - spent)
+            cost = max(0.0, sources.mngr_cpu() - spent)
             self._learn(answer)
             # Our own work on the answer weighs more: while idle we may take less than mngr.
             self._account(due.lane, answer, cost + _OWN_WEIGHT * (time.thread_time() - own))

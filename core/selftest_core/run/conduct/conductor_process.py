@@ -37,6 +37,7 @@ from selftest_core.run.log_lines import log_line, plain, summary_lines
 from selftest_core.run.meter import RunMeter
 from selftest_core.run.plan.clone import make_clone
 from selftest_core.run.store import RunFolder
+from selftest_core.tools.loaded.loaded_mngr import LoadedMngr
 from selftest_core.tools.mngr import Mngr, find_mngr
 
 if TYPE_CHECKING:
@@ -98,8 +99,12 @@ async def conduct(
         for name, value in environ.items()
         if name in plan.env_names or not name.startswith(ENVIRONMENT_PREFIX)
     }
-    mngr = Mngr(find_mngr(environ), others, repository)
-    with hold(folder) as journal:
+    program = find_mngr(environ)
+    loaded = LoadedMngr(program, others) if config.load_mngr_once else None
+    mngr = Mngr(program, others, repository, loaded)
+    with hold(folder) as journal, contextlib.ExitStack() as closing:
+        if loaded is not None:
+            closing.callback(loaded.close)
         folder.clear_temporary()
         await mngr.check()
         await asyncio.to_thread(make_clone, repository, plan.base, folder.clone, environ)

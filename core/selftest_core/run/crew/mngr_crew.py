@@ -97,7 +97,7 @@ class MngrCrew:
         """`recorder` provides the recording of remote agents. `mask` masks conversations; without it none is kept."""
         self._recorder = recorder
         self._plan = plan
-        self._mngr = Mngr(mngr.program, mngr.environ, folder.clone)
+        self._mngr = Mngr(mngr.program, mngr.environ, folder.clone, mngr.loaded)
         self._folder = folder
         self._clock = clock
         self._host_dir = host_dir_of(mngr.environ)
