@@ -14,6 +14,7 @@ from selftest_core.config import load_config
 from selftest_core.errors import ToolMissingError
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
+from selftest_core.review.changes.parts import PartSpec
 from selftest_core.review.evidence import Evidence
 from selftest_core.review.session import ReviewSession
 from selftest_core.verify.background.background_verifier import BackgroundVerifier, Phase, Wanted
@@ -214,3 +215,25 @@ def test_what_cannot_be_started_is_told_and_tried_again_on_request(shop: Shop) -
         one.verifier.start(TOLD)
         one.until(lambda state: state.phase is Phase.FAILED, "failed")
         assert isinstance(one.verifier.state.error, ToolMissingError)
+
+
+def test_the_parts_of_a_change_have_verdicts_of_their_own(shop: Shop) -> None:
+    """Eve's change mends one module and breaks another."""
+    with shop.reviewing("ada", "eve", evidence={}) as one:
+        one.verifier.start(TOLD)
+        one.until_done()
+        eve = one.oid("eve")
+        assert one.verdict("eve")[1] == (Mark.CULPRIT,)
+        one.want(one.session.split(eve, (PartSpec(files=("shop/eve.py",)),)))
+        one.until_done()
+        mended, broken = (change.oid for change in one.session.state.reviewed.order if change.part is not None)
+        items = one.verifier.state.items
+        assert (items[mended].verified, items[mended].marks) == (Verified.PASSED, ())
+        assert (items[broken].verified, items[broken].marks) == (Verified.FAILED, (Mark.CULPRIT,))
+        before = one.verifier.state.candidate
+        one.want(one.session.squash([mended, one.oid("ada")]))
+        one.until_done()
+        after = one.verifier.state.candidate
+        assert before is not None
+        assert after is not None
+        assert (after.tree, after.executions) == (before.tree, 0), "another commit of the same tree"
