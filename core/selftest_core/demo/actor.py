@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import sys
 import time
@@ -25,6 +26,8 @@ ON_GREEN, ON_RED = "\033[48;5;22m", "\033[48;5;52m"
 ORANGE = "\033[38;5;209m"
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 SPINNER = "·✢✳✶✻✽✻✶✳✢"
+TASK = ".selftest/task"
+CLASH = re.compile(r"^<{7,} .*?^>{7,} [^\n]*\n", re.MULTILINE | re.DOTALL)
 WITHOUT_STORY: list[list[object]] = [["report", "There is no story for this task; nothing was changed.", {}]]
 MOODS = ("Pondering", "Weighing", "Tracing", "Untangling", "Sifting", "Whittling", "Squinting", "Reckoning")
 
@@ -131,6 +134,19 @@ class Actor:
         os.spawnvp(os.P_WAIT, "git", ["git", "add", "--intent-to-add", "--", path])
         self.write("\n")
         self.pause(0.8)
+
+    def resolve(self, path: str, lines: str) -> None:
+        """Answer a conflict of its task: put these lines in place of what clashes, between the markers."""
+        for text, name in conflicts(json.loads(Path(TASK, "task.json").read_text(encoding="utf-8")), path):
+            merged = Path(TASK, text).read_text(encoding="utf-8")
+            self.write(f"{GREEN}●{PLAIN} {BOLD}Write{PLAIN}(resolved/{name})\n")
+            for number, words in enumerate(lines.splitlines(), 1):
+                self.write(f"  {GREEN}{number:4} +{PLAIN} {ON_GREEN}{words}{PLAIN}\n")
+                self.pause(0.25)
+            answer = self.out / "resolved" / name
+            answer.parent.mkdir(parents=True, exist_ok=True)
+            answer.write_text(CLASH.sub(lambda _: lines, merged), encoding="utf-8")
+            self.write("\n")
 
     def bash(self, command: str) -> None:
         """Run a shell command, with its files in the agent's folder for results."""
@@ -324,6 +340,16 @@ class Actor:
             (self.state / "permissions_waiting").touch()
         else:
             (self.state / "active").unlink(missing_ok=True)
+
+
+def conflicts(task: dict[str, list[dict[str, object]]], path: str) -> list[tuple[str, str]]:
+    """List the conflicts of a task in a file: the name of the merge's text, and the name of the answer."""
+    return [
+        (f"{file['texts']}.merged", "/".join(part for part in (str(change["folder"]), path) if part))
+        for change in task["changes"]
+        for file in change["files"]  # type: ignore[attr-defined]
+        if file["path"] == path
+    ]
 
 
 def printable(words: str) -> str:

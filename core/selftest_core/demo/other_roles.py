@@ -1,7 +1,7 @@
-"""The stories of the demo's agents that are no testers: a drafter and a writer. Data only, as in `scenarios`.
+"""The stories of the demo's agents that are no testers. Data only, as in `scenarios`.
 
 The drafter fills the heading without blocks, and one of its blocks is a bad example, which it says. The writer covers
-the one block that no test cites, with a happy and an unhappy test.
+the one block that no test cites, with a happy and an unhappy test. The integrator resolves the two fixes of one line.
 """
 
 from __future__ import annotations
@@ -118,4 +118,24 @@ WRITER = Role(
 )
 """Its test is the task of the uncited block."""
 
-OTHER_ROLES = (DRAFTER, WRITER)
+INTEGRATOR = Role(
+    "integrator",
+    (
+        ["say", "Both sides count failures to lock the door. I will look at each."],
+        ["think", 2.0],
+        ["bash", "ls .selftest/task"],
+        [
+            "say",
+            "One calculates with the announced attempts, the other with the failures: the door needs both to agree.",
+        ],
+        [
+            "resolve",
+            "shop/login.py",
+            "        return self.left(name) == 0 and self.failed.get(name, 0) >= ATTEMPTS\n",
+        ],
+        ["report", "Both counts decide: none is left, and five have failed.", {}],
+    ),
+)
+"""Its test is its role: the ids of conflicts begin with those of commits."""
+
+OTHER_ROLES = (DRAFTER, WRITER, INTEGRATOR)

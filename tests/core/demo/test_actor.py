@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftest_core import demo
-from selftest_core.demo.other_roles import DRAFTER, HEADING, UNCITED, WRITER
+from selftest_core.demo.other_roles import DRAFTER, HEADING, INTEGRATOR, UNCITED, WRITER
 from selftest_core.demo.scenarios import CAST, Role, cast, files
 from selftest_core.demo.staging import PROGRAM, make_repository, pytest_command, write_stage
 from selftest_core.run.outcome.outcome import reported_end
@@ -157,6 +157,26 @@ def test_the_writer_covers_the_uncited_block_and_its_tests_need_the_program(worl
     assert stage.red(*cited.tests) == []
     (stage.shop / "acme").write_text("#!/bin/sh\n")
     assert len(stage.red(*cited.tests)) == 2
+
+
+def test_the_integrator_puts_both_sides_of_a_conflict_in_place_of_the_markers(world: World) -> None:
+    stage = Stage(world, INTEGRATOR, patience=1)
+    task = stage.shop / ".selftest/task"
+    task.mkdir()
+    document = {"changes": [{"folder": "", "files": [{"path": "shop/login.py", "texts": "1-1"}]}]}
+    (task / "task.json").write_text(json.dumps(document))
+    before = (stage.shop / "shop/login.py").read_text()
+    line = "        return self.failed.get(name, 0) > ATTEMPTS\n"
+    (task / "1-1.merged").write_text(before.replace(line, f"<<<<<<< ours\n{line}=======\nother\n>>>>>>> theirs\n"))
+
+    done = stage.play(SELFTEST_TEST="1234 Lock", SELFTEST_ROLE="integrator")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    resolved = (stage.out / "resolved/shop/login.py").read_text()
+    both = "        return self.left(name) == 0 and self.failed.get(name, 0) >= ATTEMPTS\n"
+    assert resolved == before.replace(line, both)
+    (stage.shop / "shop/login.py").write_text(resolved)
+    assert stage.red("tests/test_login.py") == ["tests/test_login.py::test_redirect_keeps_query"]
 
 
 def test_a_task_without_a_story_is_reported_as_it_was(world: World) -> None:

@@ -13,6 +13,7 @@ import shlex
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from selftest_core.demo.actor import CLASH, TASK, conflicts
 from selftest_core.demo.scripted_model.answers import Answer, Refusal, edit, question, read, read_text, shell
 from selftest_core.demo.scripted_model.conversation import PROMPT_FILE
 from selftest_core.frozen import dataclass
@@ -184,6 +185,16 @@ class _Actor:
             command = f"cat > {shlex.quote(path)} <<'END_OF_FILE'\n{text.removesuffix('\n')}\nEND_OF_FILE"
             yield from self._call(shell(self._talk, command, "Write the file"))
         yield from self.bash(f"git add --intent-to-add -- {shlex.quote(path)}")
+
+    def resolve(self, path: str, lines: str) -> Calls:
+        """Answer a conflict of its task: put these lines in place of what clashes, between the markers."""
+        task = json.loads(read_text((yield from self._call(read(self._talk, f"{TASK}/task.json")))))
+        for text, name in conflicts(task, path):
+            merged = read_text((yield from self._call(read(self._talk, f"{TASK}/{text}"))))
+            answer = CLASH.sub(lambda _: lines, f"{merged.rstrip('\n')}\n")
+            command = f"cat > \"$SELFTEST_OUT/resolved/{name}\" <<'END_OF_FILE'\n{answer}END_OF_FILE"
+            folder = f'mkdir -p "$(dirname "$SELFTEST_OUT/resolved/{name}")"'
+            yield from self._call(shell(self._talk, f"{folder}\n{command}", "Write the resolved file"))
 
     def test(self, *tests: str) -> Calls:
         """Run these tests by the command of its prompt, by default its own."""
