@@ -56,6 +56,30 @@ def test_a_run_is_followed_and_a_newer_one_takes_its_place(tmp_path: Path) -> No
     assert how(source) is End.SUCCEEDED
 
 
+def test_a_newer_sync_keeps_the_results_and_stands_beneath_what_it_is_for(tmp_path: Path) -> None:
+    environ = environ_of(tmp_path)
+    project = write_project(tmp_path / "shop")
+    write_run(project, environ)
+    refund, export = (
+        "# Money back, if it was us.\nshop refund last --reason damaged",
+        "shop export --format csv > sales.csv",
+    )
+    task, cited = "tutorial.sh:22 # Money back, if it was us.", "tutorial.sh:8 # What is in it."
+    write_run(
+        project, environ, {task: (End.RED, "test_refund passes without the command")}, ["tutorial.sh:25 shop export"],
+        "20261122-0931-0abc", "writer", {task: refund, "tutorial.sh:25 shop export": export, cited: "shop cart empty"},
+    )  # fmt: skip
+    source = TutorialSource(project, environ)
+
+    view = source.look()
+
+    assert (view.run, how(source)) == (RUN, End.BLOCKED)
+    writers = {block.block.text: [str(one.how) for one in block.writers] for block in view.blocks if block.writers}
+    assert writers == {refund: ["red"], export: ["working"]}
+    assert {one.run for block in view.blocks for one in block.writers} == {"20261122-0931-0abc"}
+    assert source.look() is view
+
+
 def test_a_run_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     project = write_project(tmp_path / "shop")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets import OptionList
 
 import scenes
 from selftest_tui.run.screen import RunScreen
 from selftest_tui.search.screen import SearchScreen
 from selftest_tui.shared.dialogs.help import Page
+from selftest_tui.shared.dialogs.options import Options
 from selftest_tui.shared.keys import Where
 from selftest_tui.tutorial.details import TutorialDetails
 from selftest_tui.tutorial.keys import TUTORIAL
@@ -116,6 +118,24 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             elif name != "J":
                 await press("K", name)
                 await it.until(lambda: pane.scroll_offset.y > 0, "scrolled down")
+        case "draft":
+            await press(name)
+            assert "h  This heading: Paying" in options_of(it)
+            assert "a  All headings: 3" in options_of(it)
+        case "sync":
+            await press(name)
+            assert "h  Only this: shop refund last --reason damaged" in options_of(it)
+            assert "a  All of it: 3 blocks without a test, 2 stale citations" in options_of(it)
+        case "keep" | "revert" | "undecide" | "note":
+            await press(name)
+            assert "No agent has proposed a block: ^d lets agents draft them" in it.toasts
+        case "undo" | "redo" | "publish":
+            await press(name)
+            assert {
+                "undo": "Nothing was decided",
+                "redo": "Nothing was undone",
+                "publish": "No proposed block is kept",
+            }[action] in it.toasts
         case "edit":
             await press(name)
             assert "No editor is known" in it.toasts
@@ -171,6 +191,14 @@ async def check_key(it: Shown, action: str, name: str) -> None:
             assert it.one.app.screen is not screen
         case _:
             raise AssertionError(f"nothing is checked of {action}")
+
+
+def options_of(it: Shown) -> str:
+    """The answers of the question on top."""
+    dialog = it.one.app.screen
+    assert isinstance(dialog, Options)
+    answers = dialog.query_one(OptionList)
+    return "\n".join(str(answers.get_option_at_index(at).prompt) for at in range(answers.option_count))
 
 
 OF_THE_APP = {key.action for key in TUTORIAL.of(Where.APP)}

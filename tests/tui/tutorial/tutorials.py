@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from selftest_core.journal import Journal
 from selftest_core.run.events import Event
 from selftest_core.run.outcome.ends import End
-from selftest_core.run.plan.plan import PlannedTest, RunPlan
+from selftest_core.run.plan.plan import PlannedTest, Role, RunPlan
 from selftest_core.run.store import RunFolder, make_run_folder
 
 if TYPE_CHECKING:
@@ -141,17 +141,28 @@ def write_project(folder: Path, tutorial: str = TUTORIAL, tests: Mapping[str, st
     return folder
 
 
-def a_run_folder(folder: Path, environ: Mapping[str, str], node_ids: Sequence[str], run: str = RUN) -> RunFolder:
-    """The folder of a run over these tests, before its first line."""
+def a_run_folder(
+    folder: Path,
+    environ: Mapping[str, str],
+    node_ids: Sequence[str],
+    run: str = RUN,
+    role: Role = "tester",
+    blocks: Mapping[str, str] | None = None,
+) -> RunFolder:
+    """The folder of a run over these tests, before its first line. `blocks`: the block of a writer's task."""
     planned = tuple(
-        PlannedTest(node_id, f"st-7f3a-{number:02}", f"agent-{number + 1:032x}", ())
+        PlannedTest(
+            node_id, f"st-{run[-4:]}-{number:02}", f"agent-{run[-4:]}{number + 1:028x}",
+            ((blocks or {})[node_id],) if node_id in (blocks or {}) else (),
+        )
         for number, node_id in enumerate(node_ids)
-    )
+    )  # fmt: skip
     fields: dict[str, Any] = {
         "run": run, "repository": str(folder), "base": "a" * 40, "provider": "local", "agent_type": "command",
         "agent_command": ("agent",), "transfer": "mirror", "env_names": (), "max_running": 6, "launch_rate": 1.0,
         "timeout": 220.0, "budget_usd": None, "usd_per_agent": None, "create_args": (), "on_cluster": "go",
         "pytest_command": ("pytest",), "pytest_args": (), "tests": planned, "left_out": (), "created_at": AT,
+        "role": role,
     }  # fmt: skip
     return make_run_folder(RunPlan(**fields), environ)
 
@@ -162,9 +173,11 @@ def write_run(
     results: Mapping[str, tuple[End, str]] = RESULTS,
     working: Sequence[str] = (),
     run: str = RUN,
+    role: Role = "tester",
+    blocks: Mapping[str, str] | None = None,
 ) -> RunFolder:
     """A run whose tests ended so, and one agent each that still works on those in `working`."""
-    made = a_run_folder(folder, environ, [*results, *working], run)
+    made = a_run_folder(folder, environ, [*results, *working], run, role, blocks)
     plan = made.plan()
     with Journal(made.journal) as journal:
         at = AT

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from selftest_core.run.plan.preparation import Prepared
     from selftest_core.run.store import RunFolder
     from selftest_tui.fleet.feed import MakeWatch, OutcomesOf, Watch
-    from selftest_tui.fleet.messages import FleetWanted, ReplayWanted, ReviewFailed, ReviewWanted, RunWanted
+    from selftest_tui.fleet.messages import (
+        FleetWanted,
+        ReplayWanted,
+        ReviewFailed,
+        ReviewWanted,
+        RunWanted,
+        StartWanted,
+    )
     from selftest_tui.review.screen import ReviewScreen
     from selftest_tui.run.feed import OutcomeReader
     from selftest_tui.run.screen import RunScreen
@@ -201,10 +208,27 @@ class FleetApp(KeyedApp):
             event.path, event.at, event.title, marker=event.marker, follows=event.follows, is_ended=event.is_ended
         )
 
+    def on_start_wanted(self, event: StartWanted) -> None:
+        """Ask before a run that another screen wants."""
+        from selftest_tui.run.start import StartScreen
+
+        prepared = event.prepared
+        self.push_screen(StartScreen(prepared.offer, beginning(prepared, self.fleet.environ)))
+
     def on_start_screen_begun(self, event: StartScreen.Begun) -> None:
-        """Replace the question before a run by the run."""
+        """Replace the question before a run by the run; behind another screen, return to that one."""
         self.pop_screen()
-        self.show_run(event.folder)
+        if self._start is not None:
+            self.show_run(event.folder)
+        else:
+            self.main_screen.say("Its agents come and go here; w shows the run.", f"Run {event.folder.run} has begun")
+
+    def on_start_screen_refused(self, event: StartScreen.Refused) -> None:
+        """Leave the question before a run: return to the screen that asked, else leave the program."""
+        if self._start is not None:
+            self.exit()
+        else:
+            self.pop_screen()
 
     @property
     def main_screen(self) -> KeyedScreen:
@@ -250,12 +274,17 @@ type Begin = Callable[[Callable[[str], None]], RunFolder]
 
 def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) -> int:
     """Show the plan of a run. If the user confirms it, start the run and show it; otherwise start nothing."""
-    from selftest_core.run.plan.preparation import begin
-    from selftest_tui.run.conducting import start_conductor
+    return run(config, environ, start=(prepared.offer, beginning(prepared, environ)))
 
+
+def beginning(prepared: Prepared, environ: Mapping[str, str]) -> Begin:
+    """Return what makes the run and starts its conductor; called again, it starts only the conductor."""
     made: list[RunFolder] = []
 
     def begin_and_conduct(say: Callable[[str], None]) -> RunFolder:
+        from selftest_core.run.plan.preparation import begin  # in its thread: not needed by the question
+        from selftest_tui.run.conducting import start_conductor
+
         if not made:  # else only its conductor could not be started
             say("Making the private clone …")
             made.append(begin(prepared, environ))
@@ -263,7 +292,7 @@ def run_start(prepared: Prepared, config: Config, environ: Mapping[str, str]) ->
         start_conductor(made[0], environ)
         return made[0]
 
-    return run(config, environ, start=(prepared.offer, begin_and_conduct))
+    return begin_and_conduct
 
 
 def run_review(

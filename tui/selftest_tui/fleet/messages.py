@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from selftest_core.errors import SelftestError
     from selftest_core.fleet.view import Row
     from selftest_core.review.changes.inputs import Request
+    from selftest_core.run.plan.preparation import Prepared
     from selftest_core.run.store import RunFolder
     from selftest_tui.fleet.arrangement import Line
 
@@ -86,6 +87,14 @@ class RunWanted(Message):
         super().__init__()
         self.folder = folder
         self.test = test
+
+
+class StartWanted(Message):
+    """A request to show the plan of a run, and to start it if the user confirms it."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        super().__init__()
+        self.prepared = prepared
 
 
 class FleetWanted(Message):

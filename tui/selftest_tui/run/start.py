@@ -38,7 +38,10 @@ MOST_LINES = 400
 
 
 class StartScreen(KeyedScreen):
-    """Shows an offer. `begin` creates the run and starts its conductor, in a thread; then Begun is posted."""
+    """Shows an offer. `begin` creates the run and starts its conductor, in a thread.
+
+    Posts Begun or Refused, and stays until the app closes it.
+    """
 
     KEYS = START
     CSS_PATH = "start.tcss"
@@ -50,6 +53,9 @@ class StartScreen(KeyedScreen):
         def __init__(self, folder: RunFolder) -> None:
             super().__init__()
             self.folder = folder
+
+    class Refused(Message):
+        """The user wants no run. Nothing was started."""
 
     def __init__(self, offer: Offer, begin: Callable[[Callable[[str], None]], RunFolder]) -> None:
         super().__init__()
@@ -65,7 +71,7 @@ class StartScreen(KeyedScreen):
         """The offer, the question, the keys."""
         plan = self.offer.plan
         repository = present.clean(plan.repository.rstrip("/").rpartition("/")[2])
-        count = present.plural(len(plan.tests), "test")
+        count = present.plural(len(plan.tests), plan.noun)
         yield Static(Content.assemble((" run ", "bold"), f" {repository}  {count}"), id="title")
         with VerticalScroll(id="offer", can_focus=False) as box:
             box.border_title = Content("Start this run?")
@@ -96,7 +102,7 @@ class StartScreen(KeyedScreen):
                 if self._is_beginning:
                     self.toast(problems.refusal("leave", "The run is being created: wait, or quit with q twice."))
                 else:
-                    self.app.exit(0)
+                    self.post_message(self.Refused())
             case _:
                 lines = {"scroll_down": 1, "scroll_up": -1, "page_down": 10, "page_up": -10}[action]
                 self.query_one("#offer").scroll_relative(y=lines, animate=False)

@@ -10,48 +10,55 @@ from textual.app import SuspendNotSupported
 from selftest_core.actions.terminal import hand_over
 from selftest_core.errors import RefusedError
 from selftest_core.review.changes.inputs import Request
-from selftest_core.run.store import find_run
 from selftest_tui.fleet.messages import FleetWanted, ReplayWanted, ReviewWanted, RunWanted
 from selftest_tui.run.failure import find_replay
 from selftest_tui.shared import present
 from selftest_tui.shared.dialogs.editing import editor_of, plan_edit
-from selftest_tui.shared.filtered import FilteredScreen
+from selftest_tui.tutorial.drafting import DraftActions
 from selftest_tui.tutorial.keys import TutorialSituation
-from selftest_tui.tutorial.view import FILTER, BlockLine, NoteLine, Section, StaleLine, TestLine, worst
+from selftest_tui.tutorial.lines import command_of
+from selftest_tui.tutorial.results import worst
+from selftest_tui.tutorial.view import (
+    FILTER,
+    BlockLine,
+    DrafterLine,
+    NoteLine,
+    OfferedLine,
+    ProposalLine,
+    Section,
+    StaleLine,
+    TestLine,
+    WriterLine,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from selftest_core.run.store import RunFolder
-    from selftest_tui.tutorial.feed import TutorialNews
-    from selftest_tui.tutorial.table import TutorialTable
-    from selftest_tui.tutorial.view import Result, TutorialView
+    from selftest_tui.tutorial.results import Result
 
 
-class TutorialActions(FilteredScreen):
-    """The key actions of the tutorial screen; `TutorialScreen` shows the rest."""
+class TutorialActions(DraftActions):
+    """The other key actions of the tutorial screen; `TutorialScreen` shows the rest."""
 
     FILTER = FILTER
 
-    table: TutorialTable
-    environ: Mapping[str, str]
-    view: TutorialView | None
-    news: TutorialNews | None
     open_first = True
-
-    def look_again(self) -> None:
-        """Read the files now."""
-        raise NotImplementedError
 
     def situation(self) -> TutorialSituation:
         """The state that decides which keys are disabled."""
+        view, draft = self.view, self.draft
+        gaps = view.uncited + view.stale if view is not None else 0
         return TutorialSituation(
             line=self.table.line,
-            opens=self.view.uncited + self.view.stale if self.view is not None else 0,
+            opens=gaps + (draft.open if draft is not None else 0),
             problems=len(self.problems) + len(self.said),
             pane_is_open=self.pane_is_open,
             editor=editor_of(self.environ),
             result=self._result,
+            gaps=gaps,
+            headings=len(view.headings) if view is not None else 0,
+            targets=self.targets,
+            draft=draft,
+            is_deciding=not self._acts.is_idle,
+            is_preparing=self.is_preparing,
         )
 
     @property
@@ -62,14 +69,12 @@ class TutorialActions(FilteredScreen):
                 return view.result
             case TestLine(_, test):
                 return worst(test.results)
+            case WriterLine(_, result) | OfferedLine(_, result, _):
+                return result
+            case DrafterLine(heading) | ProposalLine(heading, _):
+                return heading.agent
             case _:
                 return None
-
-    def _run_folder(self) -> RunFolder:
-        """Find the folder of the last run. Blocks. Raises UsageError if it is gone."""
-        assert self.news is not None, "the key table lets this key through on results only"
-        assert self.view is not None, "there is no result without a view"
-        return find_run(self.environ, self.news.root, self.view.run)
 
     # moving
 
@@ -105,9 +110,12 @@ class TutorialActions(FilteredScreen):
     def do_copy(self) -> None:
         """Copy the block's text, or the test's id."""
         match self.table.line:
-            case BlockLine(view):
+            case BlockLine(view) | WriterLine(view, _) | OfferedLine(view, _, _):
                 self.app.copy_to_clipboard(view.block.text)
                 self.say(view.block.text.splitlines()[0], "Copied the block")
+            case ProposalLine(_, proposal):
+                self.app.copy_to_clipboard(proposal.text or proposal.block.base)
+                self.say(present.clean(command_of(proposal.text or proposal.block.base)), "Copied the block")
             case TestLine(_, test):
                 self.app.copy_to_clipboard(test.node_id)
                 self.say(present.clean(test.node_id), "Copied")
@@ -117,18 +125,26 @@ class TutorialActions(FilteredScreen):
             case _:
                 return
 
-    def do_edit(self) -> None:
-        """Open the tutorial or the test at this line in the user's editor."""
+    def do_edit(self) -> object:
+        """Open the tutorial or the test at this line in the user's editor, or edit the proposed block."""
+        if isinstance(self.table.line, ProposalLine):
+            return self.edit_proposal(self.table.line.proposal)
+        self._open_editor()
+        return None
+
+    def _open_editor(self) -> None:
         news = self.news
         if news is None:
             return
         match self.table.line:
-            case BlockLine(view):
+            case BlockLine(view) | WriterLine(view, _) | OfferedLine(view, _, _):
                 path, line = news.tutorial, view.block.line
             case TestLine(_, test):
                 path, line = news.root / test.path, test.line
             case StaleLine(_, stale):
                 path, line = news.root / stale.citation.path, stale.citation.line
+            case DrafterLine(heading):
+                path, line = news.tutorial, max(1, heading.line)
             case NoteLine(_, note):
                 path, line = news.tutorial if note.path is None else news.root / note.path, note.line
             case _:
@@ -149,7 +165,7 @@ class TutorialActions(FilteredScreen):
         """Open the last run on the test."""
         result = self._result
         assert result is not None, "the key table lets this key through on results only"
-        self.post_message(RunWanted(await asyncio.to_thread(self._run_folder), result.agent))
+        self.post_message(RunWanted(await asyncio.to_thread(self.run_folder, result.run), result.agent))
 
     async def do_replay(self) -> None:
         """Play the recording of the test's agent."""
@@ -157,7 +173,7 @@ class TutorialActions(FilteredScreen):
         assert result is not None, "the key table lets this key through on results only"
 
         def find() -> ReplayWanted:
-            folder = self._run_folder()
+            folder = self.run_folder(result.run)
             return find_replay(folder, folder.read().rows[result.agent])
 
         self.post_message(await asyncio.to_thread(find))
@@ -166,8 +182,7 @@ class TutorialActions(FilteredScreen):
         """Open the review of the last run, on the last commit of the test's agent."""
         result = self._result
         assert result is not None, "the key table lets this key through on results only"
-        assert self.view is not None, "there is no result without a view"
-        self.post_message(ReviewWanted(Request(run=self.view.run), result.tip))
+        self.post_message(ReviewWanted(Request(run=result.run), result.tip))
 
     def do_fleet(self) -> None:
         """Open the fleet, on the agent of the test."""

@@ -13,12 +13,24 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from selftest_core.draft.proposals import ProposalKind
 from selftest_core.tutorial.citation_differences import differences
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.screen_text import block as harmless
-from selftest_tui.tutorial.lines import NOTE, STALE, UNCITED
-from selftest_tui.tutorial.view import BlockLine, NoteLine, Section, StaleLine, TestLine
+from selftest_tui.tutorial.lines import DECISIONS, NOTE, STALE, UNCITED
+from selftest_tui.tutorial.view import (
+    PROPOSED,
+    BlockLine,
+    DrafterLine,
+    NoteLine,
+    OfferedLine,
+    ProposalLine,
+    Section,
+    StaleLine,
+    TestLine,
+    WriterLine,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +38,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from selftest_core.tutorial.coverage import Stale
+    from selftest_tui.tutorial.drafts import HeadingDraft, ProposalView
+    from selftest_tui.tutorial.results import Result
     from selftest_tui.tutorial.view import BlockView, CitingTest, Line
 
 MOST_LINES = 400
@@ -34,6 +48,7 @@ MOST_LINES = 400
 type Piece = tuple[str, str]
 _MUTED = "$foreground-muted"
 _TITLE = "bold"
+_STYLES = {"good": "$text-success", "muted": "$foreground-muted", "warning": "$text-warning"}
 
 
 class TutorialDetails(VerticalScroll, can_focus=False):
@@ -84,6 +99,14 @@ def title_of(line: Line | None, tutorial: str) -> str:
             return present.clean(f"{line.test.path}:{line.test.line}")
         case StaleLine():
             return present.clean(f"{line.stale.citation.path}:{line.stale.citation.line}")
+        case WriterLine():
+            return present.clean(line.result.agent)
+        case OfferedLine():
+            return present.clean(line.test)
+        case DrafterLine():
+            return present.clean(line.heading.title)
+        case ProposalLine():
+            return present.clean(f"{tutorial}: {line.heading.title}")
         case NoteLine():
             return present.clean(f"{line.note.path or tutorial}:{line.note.line}")
 
@@ -101,12 +124,20 @@ def pieces_of(line: Line | None, tutorial: str) -> list[Piece]:
             return list(_of_test(line.test, line.view))
         case StaleLine():
             return list(_of_stale(line.stale, tutorial))
+        case WriterLine() | OfferedLine():
+            return list(_of_writer(line.result, line.view))
+        case DrafterLine():
+            return list(_of_drafter(line.heading))
+        case ProposalLine():
+            return list(_of_proposal(line.proposal, line.heading))
         case NoteLine():
             about: list[Piece] = [(f"{NOTE} ", "$text-warning bold"), (f"{present.clean(line.note.message)}\n\n", "")]
             return [*about, *(_text_of(line.view) if line.view is not None else ())]
 
 
 def _about(section: Section) -> str:
+    if section.title.startswith(PROPOSED):
+        return "What an agent proposes beneath this heading. y keeps all of it, x drops it, P publishes what is kept."
     if section.is_open:
         return "What is open: each of these is a test to write, or a citation to bring up to date."
     return f"{present.plural(section.count, 'block')} under this heading."
@@ -136,6 +167,79 @@ def _of_block(view: BlockView) -> Iterator[Piece]:
         yield f"\n{STALE} ", "$text-warning bold"
         yield f"{present.clean(stale.citation.test)}\n", ""
         yield from _difference(stale)
+
+
+_KINDS = {
+    ProposalKind.NEW: "a new block",
+    ProposalKind.EDITED: "a block with another text",
+    ProposalKind.REMOVED: "a block that is removed",
+}
+
+
+def _of_proposal(proposal: ProposalView, heading: HeadingDraft) -> Iterator[Piece]:
+    block = proposal.block
+    word, part = DECISIONS[proposal.decision]
+    yield word, f"bold {_STYLES[part]}"
+    yield f"  {_KINDS[block.kind]}, proposed by {present.clean(proposal.agent)}\n\n", _MUTED
+    match block.kind:
+        case ProposalKind.NEW:
+            yield from _numbered(proposal.text)
+        case ProposalKind.REMOVED:
+            yield from _numbered(block.base, "$text-error")
+        case ProposalKind.EDITED:
+            yield from _compared(block.base, proposal.text, "- in the tutorial   + proposed")
+    if proposal.is_edited:
+        yield "\nYou edited it. The agent wrote:\n", _MUTED
+        yield from _numbered(block.text)
+    if proposal.finding:
+        yield "\nYour finding: ", _TITLE
+        yield f"{harmless(proposal.finding, 4_000)}\n", ""
+    yield from _findings(heading)
+
+
+def _of_drafter(heading: HeadingDraft) -> Iterator[Piece]:
+    agent = heading.agent
+    yield f"{run_words.symbol_and_word(agent.how)}", f"bold {run_words.STYLES[agent.how]}"
+    yield f"  by {present.clean(agent.agent)}, run {present.clean(agent.run)}\n", _MUTED
+    if agent.says:
+        yield f"  {harmless(agent.says, 4_000)}\n", ""
+    if heading.reason and heading.reason != agent.says:
+        yield f"  {harmless(heading.reason, 4_000)}\n", "$text-warning"
+    count = present.plural(len(heading.proposals), "proposed block")
+    yield f"\n{count}, {heading.open} undecided\n" if heading.proposals else "\nIt proposes no block.\n", _TITLE
+    if heading.noted:
+        yield "\nYour finding: ", _TITLE
+        yield f"{harmless(heading.noted, 4_000)}\n", ""
+    yield from _findings(heading)
+
+
+def _findings(heading: HeadingDraft) -> Iterator[Piece]:
+    if heading.found:
+        yield "\nWhat its agent found confusing\n", _TITLE
+    for text in heading.found:
+        yield f"  {harmless(text, 4_000)}\n", "$text-warning"
+
+
+def _numbered(text: str, style: str = "") -> Iterator[Piece]:
+    lines = text.split("\n")
+    for number, line in enumerate(lines[:MOST_LINES], start=1):
+        yield f"{number:>5}  ", _MUTED
+        yield f"{harmless(line)}\n", style or (_MUTED if line.lstrip().startswith("#") else "")
+    if len(lines) > MOST_LINES:
+        yield f"{'':>5}  … {len(lines) - MOST_LINES:,} more lines\n", _MUTED
+
+
+def _of_writer(result: Result, view: BlockView) -> Iterator[Piece]:
+    yield f"{run_words.symbol_and_word(result.how)}", f"bold {run_words.STYLES[result.how]}"
+    yield f"  by {present.clean(result.agent)}, run {present.clean(result.run)}\n", _MUTED
+    if result.says:
+        yield f"  {harmless(result.says, 4_000)}\n", ""
+    if result.offers:
+        yield "\nIt offers these tests, which pass, and fail without the command. v reviews them.\n", _TITLE
+    for test in result.offers:
+        yield f"  {present.clean(test)}\n", ""
+    yield "\nIt writes the tests of this block:\n", _MUTED
+    yield from _text_of(view)
 
 
 def _text_of(view: BlockView) -> Iterator[Piece]:
@@ -187,12 +291,15 @@ def _of_stale(stale: Stale, tutorial: str) -> Iterator[Piece]:
 
 
 def _difference(stale: Stale) -> Iterator[Piece]:
-    if stale.nearest is None:
-        return
-    yield "  - cited   + in the tutorial\n", _MUTED
+    if stale.nearest is not None:
+        yield from _compared(stale.citation.text, stale.nearest.text, "- cited   + in the tutorial")
+
+
+def _compared(old: str, new: str, title: str) -> Iterator[Piece]:
+    yield f"  {title}\n", _MUTED
     marks = {"-": "bold underline $text-error", "+": "bold underline $text-success", " ": ""}
     plain = {"-": "$text-error", "+": "$text-success", " ": _MUTED}
-    for line in differences(stale.citation.text, stale.nearest.text):
+    for line in differences(old, new):
         yield f"  {line.sign} ", f"bold {plain[line.sign]}"
         for piece in line.pieces:
             yield harmless(piece.text), marks[line.sign] if piece.is_marked else plain[line.sign]

@@ -38,11 +38,15 @@ class TutorialSeen(Message):
 
 @dataclass(frozen=True, slots=True)
 class TutorialNews:
-    """The result of one read. One of `view` and `error` is set; `tutorial` is the file, `root` the repository."""
+    """The result of one read. One of `view` and `error` is set.
+
+    `tutorial` is the file, `tests` the folder of tests, `root` the repository.
+    """
 
     view: TutorialView | None
     error: SelftestError | None
     tutorial: Path
+    tests: Path
     root: Path
     watch_trouble: str = ""
 
@@ -112,7 +116,7 @@ class TutorialFeed:
         except Exception as problem:
             detail = "".join(traceback.format_exception(problem))
             view, error = None, SelftestError(f"The tutorial cannot be looked at: {problem}", detail, "R looks again.")
-        return TutorialNews(view, error, source.tutorial, source.root, self._trouble)
+        return TutorialNews(view, error, source.tutorial, source.tests, source.root, self._trouble)
 
     def _tell(self, news: TutorialNews) -> None:
         last, self._last = self._last, news

@@ -11,23 +11,48 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from selftest_core.draft.decisions import BlockDecision
+from selftest_core.draft.proposals import ProposalKind
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.columns import Column, Columns
-from selftest_tui.tutorial.view import GRAVEST_FIRST, BlockLine, NoteLine, Section, StaleLine, TestLine
+from selftest_tui.tutorial.results import GRAVEST_FIRST
+from selftest_tui.tutorial.view import (
+    BlockLine,
+    DrafterLine,
+    NoteLine,
+    OfferedLine,
+    ProposalLine,
+    Section,
+    StaleLine,
+    TestLine,
+    WriterLine,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from selftest_tui.run.words import How
     from selftest_tui.shared.widgets.columns import Placed
-    from selftest_tui.tutorial.view import BlockView, CitingTest, Line, Note
+    from selftest_tui.tutorial.view import CitingTest, Line, Note
 
 CITED, UNCITED, STALE, NOTE = "✓", "✗", "≠", "!"
+WRITER = "✎"
+PROPOSED = {ProposalKind.NEW: "+", ProposalKind.EDITED: "~", ProposalKind.REMOVED: "-"}
+DECISIONS = {
+    BlockDecision.KEEP: ("✓ kept", "good"),
+    BlockDecision.DROP: ("✗ dropped", "muted"),
+    BlockDecision.UNDECIDED: ("· undecided", "warning"),
+}
+"""The word of a decision, and its style part."""
 MEANINGS = (
     (CITED, "a block that a test cites"),
     (UNCITED, "a block that no test cites"),
     (STALE, "a citation without its block; below the most similar block"),
+    (PROPOSED[ProposalKind.NEW], "a block that an agent proposes beneath its heading, or a test that it offers"),
+    (PROPOSED[ProposalKind.EDITED], "a block with another text, which an agent proposes"),
+    (PROPOSED[ProposalKind.REMOVED], "a block that an agent proposes to remove"),
+    (WRITER, "an agent: of the last draft above its proposed blocks, of the last sync below the block that it tests"),
     (NOTE, "something that is probably not meant"),
 )
 OPEN, FOLDED = "▾", "▸"
@@ -40,9 +65,9 @@ INDENT = 2
 """Cells before the text of lines below a block."""
 
 
-def command_of(view: BlockView) -> str:
-    """Return the first command of a block, and the number of further lines."""
-    commands = [line for line in view.block.text.splitlines() if not line.lstrip().startswith("#")]
+def command_of(block: str) -> str:
+    """Return the first command of a block's text, and the number of further lines."""
+    commands = [line for line in block.splitlines() if not line.lstrip().startswith("#")]
     text = commands[0].strip() if commands else ""
     return f"{text}  (+{len(commands) - 1})" if len(commands) > 1 else text
 
@@ -50,11 +75,19 @@ def command_of(view: BlockView) -> str:
 def _text(line: Line, now: float) -> str:
     match line:
         case BlockLine():
-            return command_of(line.view)
+            return command_of(line.view.block.text)
         case TestLine():
             return " " * INDENT + test_text(line.test)
         case StaleLine():
             return " " * INDENT + line.stale.citation.test
+        case WriterLine():
+            return " " * INDENT + line.result.agent
+        case OfferedLine():
+            return " " * INDENT + line.test
+        case DrafterLine():
+            return " " * INDENT + line.heading.agent.agent
+        case ProposalLine():
+            return command_of(line.proposal.text or line.proposal.block.base)
         case _:
             return ""
 
@@ -78,6 +111,15 @@ def result_of(line: Line) -> tuple[str, str]:
         case StaleLine():
             similarity = line.stale.similarity
             return f"{similarity:.0%} alike" if similarity is not None else "like no block", "warning"
+        case WriterLine():
+            return _counted(line.result.how, [line.result.how])
+        case OfferedLine():
+            return "offered", "good"
+        case DrafterLine():
+            return _counted(line.heading.agent.how, [line.heading.agent.how])
+        case ProposalLine():
+            word, part = DECISIONS[line.proposal.decision]
+            return word + (", edited" if line.proposal.is_edited else ""), part
         case _:
             return "", "muted"
 
@@ -96,6 +138,13 @@ def _reason(line: Line, now: float) -> str:
             return next((result.says for result in test.results if result.how is test.how and result.says), "")
         case StaleLine():
             return f"cited at {line.stale.citation.path}:{line.stale.citation.line}"
+        case WriterLine():
+            return line.result.says
+        case DrafterLine():
+            found = present.plural(len(line.heading.found), "finding") if line.heading.found else ""
+            return " · ".join(filter(None, (line.heading.noted, found, line.heading.reason or line.heading.agent.says)))
+        case ProposalLine():
+            return line.proposal.finding
         case _:
             return ""
 
@@ -150,6 +199,15 @@ class TutorialPainter:
                 segments = [*self._prefix(" ", "muted", "", base), *self._cells(line, base)]
             case StaleLine():
                 segments = [*self._prefix(STALE, "warning", "", base), *self._cells(line, base)]
+            case WriterLine():
+                segments = [*self._prefix(WRITER, "same", "", base), *self._cells(line, base)]
+            case OfferedLine():
+                segments = [*self._prefix(PROPOSED[ProposalKind.NEW], "same", "", base), *self._cells(line, base)]
+            case DrafterLine():
+                segments = [*self._prefix(WRITER, "same", "", base), *self._cells(line, base)]
+            case ProposalLine():
+                sign = PROPOSED[line.proposal.block.kind]
+                segments = [*self._prefix(sign, "same", str(line.proposal.block.line), base), *self._cells(line, base)]
             case NoteLine():
                 segments = self._note(line.note, base)
         return Strip(segments).adjust_cell_length(self.width, base)
@@ -177,7 +235,10 @@ class TutorialPainter:
         segments = []
         for one in self._placed:
             if one.column.name == "text":
-                text, style = self._text_cell(line, one.width), Style(bold=isinstance(line, BlockLine) or None)
+                text, style = (
+                    self._text_cell(line, one.width),
+                    Style(bold=isinstance(line, BlockLine | ProposalLine) or None),
+                )
             else:
                 text = one.column.cell(line, 0.0, one.width)
                 style = self._styles[result_of(line)[1] if one.column.name == "result" else "muted"]
@@ -188,7 +249,7 @@ class TutorialPainter:
     def _text_cell(line: Line, width: int) -> str:
         """Cut commands at their end, and ids of tests at their beginning, after the indent."""
         text = _text(line, 0.0)
-        if isinstance(line, BlockLine):
+        if isinstance(line, BlockLine | ProposalLine):
             return present.fit(text, width)
         return " " * INDENT + present.fit_end(text[INDENT:], width - INDENT)
 

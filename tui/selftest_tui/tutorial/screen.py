@@ -90,6 +90,7 @@ class TutorialScreen(TutorialActions):
     def on_unmount(self) -> None:
         """Stop the threads."""
         self._feed.stop()
+        self._acts.end()
 
     # news
 
@@ -116,6 +117,8 @@ class TutorialScreen(TutorialActions):
         found = []
         if news is not None and news.error is not None and self.view is not None:
             found.append(problems.lasting("tutorial", news.error))
+        if self.view is not None and self.view.draft_error is not None:
+            found.append(problems.lasting("draft", self.view.draft_error))
         if news is not None and news.watch_trouble:
             hint = "R reads the files again."
             found.append(Problem("watch files", "Changes of files are not noticed", news.watch_trouble, hint))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selftest_core.draft.proposals import ProposalKind
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.pieces import PiecesWidget, width_of
-from selftest_tui.tutorial.lines import CITED, NOTE, STALE, UNCITED
+from selftest_tui.tutorial.lines import CITED, NOTE, PROPOSED, STALE, UNCITED
 
 if TYPE_CHECKING:
     from selftest_tui.shared.widgets.pieces import Piece
@@ -55,12 +56,14 @@ def line_of(view: TutorialView | None, place: str, width: int) -> list[Piece]:
 
 def _counts(view: TutorialView, in_words: bool) -> list[Piece]:
     cited = len(view.blocks) - view.uncited
-    counts = (
+    counts: tuple[tuple[str, int, str, str], ...] = (
         (CITED, cited, "cited", "$text-success"),
         (UNCITED, view.uncited, "uncited", "bold $text-error"),
         (STALE, view.stale, "stale", "bold $text-warning"),
         (NOTE, view.warnings, "warnings", "$text-warning"),
     )
+    if view.draft is not None and view.draft.open:
+        counts = ((PROPOSED[ProposalKind.NEW], view.draft.open, "proposed", "bold $text-warning"), *counts)
     pieces: list[Piece] = [] if in_words else [("blocks ", "$foreground-muted")]
     for sign, count, word, style in counts:
         text = f"{sign}{count:>3}" + (f" {word}" if in_words else "")

@@ -13,7 +13,7 @@ from selftest_tui.shared.widgets.cursor_table import PREFIX, CursorTable
 from selftest_tui.shared.widgets.table_messages import LineOpened
 from selftest_tui.tutorial.keys import TUTORIAL
 from selftest_tui.tutorial.lines import COLUMNS, PARTS, TutorialPainter
-from selftest_tui.tutorial.view import BlockLine, Section, StaleLine, identity
+from selftest_tui.tutorial.view import BlockLine, ProposalLine, Section, StaleLine, identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,7 @@ class TutorialTable(CursorTable["Line"]):
         return self._painter_of(width).heading()
 
     def draw_at(self, place: int, width: int) -> Strip:
-        """Draw a section, a block, a test, a stale citation or a note."""
+        """Draw one line."""
         is_cursor = place == self._cursor
         return self._painter_of(width).line(self._lines[place], is_cursor=is_cursor, has_focus=self.has_focus)
 
@@ -137,5 +137,11 @@ class TutorialTable(CursorTable["Line"]):
 
 
 def is_open(line: Line) -> bool:
-    """Return whether the line is open: a block that no test cites, or a stale citation."""
-    return isinstance(line, StaleLine) or (isinstance(line, BlockLine) and not line.view.tests)
+    """Return whether the line is open: an undecided proposal, a block that no test cites, or a stale citation."""
+    match line:
+        case ProposalLine():
+            return line.proposal.is_open
+        case BlockLine():
+            return not line.view.tests
+        case _:
+            return isinstance(line, StaleLine)

@@ -11,52 +11,31 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from selftest_core.draft.decisions import BlockDecision
 from selftest_core.frozen import dataclass
 from selftest_core.run.events import Phase
-from selftest_core.run.outcome.ends import ENDS_BY_GRAVITY, End
+from selftest_core.run.outcome.ends import End
 from selftest_core.run.plan.plan_builder import without_parameters
 from selftest_tui.shared.filter import Finder, Language, facts, hyphenated
+from selftest_tui.tutorial.drafts import HeadingDraft
+from selftest_tui.tutorial.results import GRAVEST_FIRST, result_of_row, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from selftest_core.run.fold import Run, RunRow
+    from selftest_core.errors import SelftestError
+    from selftest_core.run.fold import Run
     from selftest_core.tutorial.check import Check
     from selftest_core.tutorial.coverage import Stale
     from selftest_core.tutorial.tutorial import Block, Heading
     from selftest_tui.shared.filter import Facts
+    from selftest_tui.tutorial.drafts import DraftView, ProposalView
+    from selftest_tui.tutorial.results import Result
 
 _TITLE = re.compile(r"\w")
-_UNTOUCHED = ENDS_BY_GRAVITY.index(End.NOT_STARTED)
-GRAVEST_FIRST: tuple[End | Phase, ...] = (
-    *ENDS_BY_GRAVITY[:_UNTOUCHED],
-    Phase.WORKING, Phase.PULLING, Phase.STOPPING, Phase.LAUNCHING, Phase.WAITING,
-    *ENDS_BY_GRAVITY[_UNTOUCHED:],
-    Phase.ENDED,
-)  # fmt: skip
-"""The result of a test with several parameters is the first of these that one of them has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of one collected test in the last run. `how`: its end or phase. `says`: its reason, untrusted.
-
-    `agent`: its planned name; `agent_id`: mngr's id of the agent, and `tip` its last commit, empty without one.
-    """
-
-    node_id: str
-    agent: str
-    how: End | Phase
-    says: str = ""
-    agent_id: str = ""
-    tip: str = ""
-
-
-def worst(results: Iterable[Result]) -> Result | None:
-    """Return the worst of these results."""
-    return min(results, key=lambda one: GRAVEST_FIRST.index(one.how), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +68,7 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class BlockView:
     """A block with its tests, stale citations and warnings. `title`: of its heading, "" before the first. `nth`: its
-    number among equal blocks.
+    number among equal blocks. `writers`: the agents of the last sync that write its tests, while it is open.
     """
 
     block: Block
@@ -98,6 +77,7 @@ class BlockView:
     tests: tuple[CitingTest, ...] = ()
     stale: tuple[Stale, ...] = ()
     notes: tuple[Note, ...] = ()
+    writers: tuple[Result, ...] = ()
 
     @property
     def result(self) -> Result | None:
@@ -111,8 +91,24 @@ class BlockView:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadingView:
+    """A heading, for the choice of what is drafted. `id`: its words, as drafts name it. `line`: its first.
+
+    `title`: as the screen shows it.
+    """
+
+    id: str
+    line: int
+    title: str
+    has_blocks: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TutorialView:
-    """The whole view. `astray`: stale citations that resemble no block. `run`: the id of the last run, or ""."""
+    """The whole view. `astray`: stale citations that resemble no block. `run`: the id of the last run, or "".
+
+    `draft`: the newest draft of the repository, None without one, and where it cannot be read (`draft_error`).
+    """
 
     blocks: tuple[BlockView, ...] = ()
     astray: tuple[Stale, ...] = ()
@@ -120,6 +116,9 @@ class TutorialView:
     """Notes without a block: about the preamble, and about unreadable test files."""
     tests: int = 0
     run: str = ""
+    headings: tuple[HeadingView, ...] = ()
+    draft: DraftView | None = None
+    draft_error: SelftestError | None = None
 
     @property
     def uncited(self) -> int:
@@ -149,9 +148,19 @@ class TutorialView:
         return dict(sorted(counted.items(), key=lambda item: GRAVEST_FIRST.index(item[0])))
 
 
-def join(check: Check, run: Run | None) -> TutorialView:
-    """Join a check with the last run, None if there is no readable one."""
+def join(
+    check: Check,
+    run: Run | None,
+    sync: Run | None = None,
+    headings: tuple[HeadingView, ...] = (),
+    offered: Mapping[str, Sequence[str]] | None = None,
+) -> TutorialView:
+    """Join a check with the last run and the last sync, None if there is no readable one.
+
+    `offered`: by the commits of writers, the tests that cite their blocks there.
+    """
     results = _results(run)
+    writers = _writers(sync, offered or {})
     places = {one.test: (one.path, one.line) for one in reversed(check.citations)}
     titles = _titles(check)
     beside: defaultdict[int, list[Stale]] = defaultdict(list)
@@ -177,26 +186,31 @@ def join(check: Check, run: Run | None) -> TutorialView:
         block = cited.block
         tests = tuple(CitingTest(test, *places.get(test, ("", 1)), results.get(test, ())) for test in cited.tests)
         nth, seen[block.text] = seen[block.text], seen[block.text] + 1
-        title = titles[block.line]
-        blocks.append(
-            BlockView(block, nth, title, tests, tuple(beside.get(block.line, ())), tuple(notes.get(block.line, ())))
-        )
-    return TutorialView(tuple(blocks), tuple(astray), tuple(loose), check.tests, "" if run is None else run.plan.run)
+        view = BlockView(
+            block, nth, titles[block.line], tests,
+            tuple(beside.get(block.line, ())), tuple(notes.get(block.line, ())),
+        )  # fmt: skip
+        blocks.append(replace(view, writers=writers.get(block.text, ())) if view.is_open else view)
+    return TutorialView(
+        tuple(blocks), tuple(astray), tuple(loose), check.tests, "" if run is None else run.plan.run,
+        headings,
+    )  # fmt: skip
 
 
 def _results(run: Run | None) -> Mapping[str, tuple[Result, ...]]:
     found: defaultdict[str, list[Result]] = defaultdict(list)
     for row in run.rows.values() if run is not None else ():
-        found[without_parameters(row.planned.node_id)].append(_result(row))
+        found[without_parameters(row.planned.node_id)].append(result_of_row(row, run))
     return {test: tuple(results) for test, results in found.items()}
 
 
-def _result(row: RunRow) -> Result:
-    how: End | Phase = row.end if row.end is not None else row.phase
-    agent_id = "" if row.member is None else row.member.agent_id
-    return Result(
-        row.planned.node_id, row.name, how, row.attention or row.text, agent_id, row.tip if row.commits else ""
-    )
+def _writers(sync: Run | None, offered: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[Result, ...]]:
+    """Map the text of a block to the agents that write its tests."""
+    found: defaultdict[str, list[Result]] = defaultdict(list)
+    for row in sync.rows.values() if sync is not None else ():
+        for text in row.planned.blocks[:1]:
+            found[text].append(replace(result_of_row(row, sync), offers=tuple(offered.get(row.tip, ()))))
+    return {text: tuple(results) for text, results in found.items()}
 
 
 def _titles(check: Check) -> Mapping[int, str]:
@@ -265,6 +279,38 @@ class StaleLine:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterLine:
+    """An agent that writes tests, below the block that they are for."""
+
+    view: BlockView
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedLine:
+    """A test that a writer offers, below its agent."""
+
+    view: BlockView
+    result: Result
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterLine:
+    """An agent that drafts the blocks beneath a heading."""
+
+    heading: HeadingDraft
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalLine:
+    """A proposed block, beneath its heading."""
+
+    heading: HeadingDraft
+    proposal: ProposalView
+
+
+@dataclass(frozen=True, slots=True)
 class NoteLine:
     """A warning below its block; `view`: None if it has none."""
 
@@ -272,8 +318,12 @@ class NoteLine:
     note: Note
 
 
-type Line = Section | BlockLine | TestLine | StaleLine | NoteLine
+type Line = (
+    Section | BlockLine | TestLine | StaleLine | WriterLine | OfferedLine | DrafterLine | ProposalLine | NoteLine
+)
 
+PROPOSED = "proposed: "
+"""Begins the title of the section with the proposed blocks of a heading, where what is open comes first."""
 NOT_CITED = "blocks without a test"
 STALE = "citations without a block"
 NOTES = "warnings"
@@ -299,14 +349,34 @@ class Layout:
 
 
 FILTER = Language(
-    states=("open", "cited", "uncited", "stale", "noted", *map(hyphenated, (*End, *Phase))),
+    states=(
+        "open",
+        "cited",
+        "uncited",
+        "stale",
+        "noted",
+        "proposed",
+        "kept",
+        "dropped",
+        *map(hyphenated, (*End, *Phase)),
+    ),
     fields=("block", "heading", "test", "file"),
 )
 """The filter of a tutorial: states of a block, and how the tests that cite it ended in the last run."""
 
 
-def _facts_of(item: BlockView | Stale | Note) -> Facts:
-    """The searchable facts of a block with all that belongs to it, or of a line that belongs to none."""
+def _facts_of(item: BlockView | Stale | Note | HeadingDraft) -> Facts:
+    """The searchable facts of a block or a draft with all that belongs to it, or of a line that belongs to none."""
+    if isinstance(item, HeadingDraft):
+        texts = tuple(text for one in item.proposals for text in (one.block.base, one.text, one.finding))
+        decided = {_DECIDED[one.decision] for one in item.proposals}
+        is_open = ["open"] if item.open else []
+        words = (item.title, item.agent.agent, *texts, *item.found, item.noted)
+        return facts(
+            words,
+            ["proposed", *is_open, *filter(None, decided), item.agent.how],
+            {"block": texts, "heading": (item.title,), "test": (), "file": ()},
+        )
     if isinstance(item, Note):
         return facts((item.message, item.path or ""), ("noted",), {"file": (item.path or "",)})
     if not isinstance(item, BlockView):
@@ -325,10 +395,14 @@ def _facts_of(item: BlockView | Stale | Note) -> Facts:
     return facts((item.title, item.block.text, *tests), states, fields)
 
 
+_DECIDED = {BlockDecision.KEEP: "kept", BlockDecision.DROP: "dropped", BlockDecision.UNDECIDED: ""}
+
+
 def lay_out(view: TutorialView, how: Layout) -> tuple[Line, ...]:
     """Lay out the lines. What is open appears once: in a section at the top if it comes first, else in file order."""
-    finder: Finder[int, BlockView | Stale | Note] = Finder(_facts_of, FILTER)
-    found = finder.find(enumerate((*view.blocks, *view.astray, *view.notes)), how.query)
+    drafts = view.draft.headings if view.draft is not None else ()
+    finder: Finder[int, BlockView | Stale | Note | HeadingDraft] = Finder(_facts_of, FILTER)
+    found = finder.find(enumerate((*view.blocks, *view.astray, *view.notes, *drafts)), how.query)
 
     def passing[T](items: Sequence[T], first: int) -> list[T]:
         return [item for place, item in enumerate(items, start=first) if found is None or place in found]
@@ -336,7 +410,12 @@ def lay_out(view: TutorialView, how: Layout) -> tuple[Line, ...]:
     wanted = passing(view.blocks, 0)
     lines: list[Line] = []
     gathers = how.open_first or how.only_open
+    drafted = passing(drafts, len(view.blocks) + len(view.astray) + len(view.notes))
     if gathers:
+        for draft in drafted:
+            if draft.open or not how.only_open:
+                below_it = list(_of_draft(draft))
+                _section(lines, how, f"{PROPOSED}{draft.title}", len(draft.proposals), below_it, is_open=True)
         uncited = [block for block in wanted if not block.tests]
         _section(lines, how, NOT_CITED, len(uncited), [line for block in uncited for line in _of(block)], is_open=True)
     stale = [StaleLine(None, one) for one in passing(view.astray, len(view.blocks))]
@@ -352,8 +431,8 @@ def lay_out(view: TutorialView, how: Layout) -> tuple[Line, ...]:
         _section(lines, how, NOTES, len(notes) + sum(len(b.notes) for b in noted), [*of_blocks, *notes], is_open=True)
     if not how.only_open:
         shown = [block for block in wanted if not (gathers and block.is_open)]
-        for title, blocks in _by_title(shown):
-            _section(lines, how, title, len(blocks), [line for block in blocks for line in _of(block)])
+        for title, count, members in _by_heading(shown, () if gathers else drafted):
+            _section(lines, how, title, count, members)
     if not gathers:
         _section(lines, how, STALE, count, stale, is_open=True)
         _section(lines, how, NOTES, len(notes), notes, is_open=True)
@@ -364,6 +443,9 @@ def _of(block: BlockView) -> Iterable[Line]:
     yield BlockLine(block)
     yield from (NoteLine(block, note) for note in block.notes)
     yield from (StaleLine(block, stale) for stale in block.stale)
+    for result in block.writers:
+        yield WriterLine(block, result)
+        yield from (OfferedLine(block, result, test) for test in result.offers)
     yield from (TestLine(block, test) for test in block.tests)
 
 
@@ -377,6 +459,30 @@ def _section(
         lines.append(Section(title, count, is_open, is_folded))
     if not (title and is_folded):
         lines += members
+
+
+def _of_draft(draft: HeadingDraft) -> Iterable[Line]:
+    yield DrafterLine(draft)
+    yield from (ProposalLine(draft, one) for one in draft.proposals)
+
+
+def _by_heading(blocks: Sequence[BlockView], drafts: Sequence[HeadingDraft]) -> Iterable[tuple[str, int, list[Line]]]:
+    """Yield the sections of the tutorial's headings in the file's order: title, number of blocks, and lines.
+
+    Proposed blocks stand behind the blocks of their heading; a drafted heading without blocks is a section too.
+    """
+    sections = [
+        (group[0].block.line, title, len(group), [line for block in group for line in _of(block)])
+        for title, group in _by_title(blocks)
+    ]
+    for draft in drafts:
+        own = next((one for one in sections if one[1] == draft.title and one[0] > draft.line), None)
+        if own is None:
+            sections.append((draft.line, draft.title, 0, list(_of_draft(draft))))
+        else:
+            own[3].extend(_of_draft(draft))
+    for _, title, count, members in sorted(sections, key=lambda one: one[0]):
+        yield title, count, members
 
 
 def _by_title(blocks: Sequence[BlockView]) -> Iterable[tuple[str, list[BlockView]]]:
@@ -405,6 +511,14 @@ def identity(line: Line) -> Identity:
             return ("test", *_block_identity(line.view), line.test.node_id)
         case StaleLine():
             return ("stale", line.stale.citation.test, line.stale.citation.text)
+        case WriterLine():
+            return ("writer", *_block_identity(line.view), line.result.node_id)
+        case OfferedLine():
+            return ("offered", *_block_identity(line.view), line.test)
+        case DrafterLine():
+            return ("drafter", line.heading.id)
+        case ProposalLine():
+            return ("proposal", line.proposal.block.id)
         case NoteLine():
             return ("note", line.note.path or "", str(line.note.line), line.note.message)
 
