@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.agents, pytest.mark.timeout(900)]
 
 OURS: list[str | Path] = [BIN / "selftest-tui"]
 PYTEST = f"pytest_command={BIN / 'python'} -m pytest -p no:cacheprovider"
-DRAFT = [
+DRAFT: list[list[Any]] = [
     ["say", "I own the heading about adding."],
     ["read", ".selftest/task/section.sh"],
     ["bash", "printf '\\n# A loaf.\\nshop add bread 1\\n' >> tutorial.sh"],
@@ -37,7 +37,7 @@ DRAFT = [
         {"escalations": [{"kind": "CONFUSING_INTERFACE", "title": "confusing because the price comes last"}]},
     ],
 ]
-RESOLVE = [
+RESOLVE: list[list[Any]] = [
     ["say", "I read what both sides wanted."],
     ["read", ".selftest/task/task.json"],
     ["create", "shop/price.py", BOTH],
