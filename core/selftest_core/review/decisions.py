@@ -241,6 +241,8 @@ def without_missing(
 
 def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
     """Sort the changes that `order` lists into that order; the other changes keep their places."""
+    if not decisions.order:
+        return list(changes)
     named = _named(changes)
     listed = list({change.oid: change for oid in decisions.order for change in named[oid]}.values())
     moved = {change.oid for change in listed}
@@ -250,6 +252,8 @@ def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
 
 def squashed_in(order: Sequence[Change], decisions: Decisions) -> list[list[Change]]:
     """Find the groups of changes that share a commit, each in this order. Raises UsageError for a change in two."""
+    if not decisions.squash:
+        return []
     named = _named(order)
     place = {change.oid: number for number, change in enumerate(order)}
     seen: set[str] = set()
@@ -275,7 +279,7 @@ def messages_of(order: Sequence[Change], decisions: Decisions) -> dict[str, str]
 
 def notes_of(order: Sequence[Change], decisions: Decisions) -> dict[str, str]:
     """Find the notes by the oids of the changes; the note of a change that is split stands at its first part."""
-    named = _named(order)
+    named = _named(order) if decisions.notes else {}
     return {named[oid][0].oid: text for oid, text in decisions.notes.items() if oid in named}
 
 
