@@ -31,6 +31,7 @@ from selftest_core.review.changes.provenance import with_trailers
 from selftest_core.review.decisions import (
     Decisions,
     Rule,
+    choose_in_rows,
     decide,
     in_order,
     is_guarded,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from selftest_core.review.changes.plan import Plan
     from selftest_core.review.changes.provenance import Provenance
     from selftest_core.review.changes.ranking import Ranked
+    from selftest_core.review.changes.rows import Row
     from selftest_core.review.engine import Engine
     from selftest_core.review.resolutions import Answers
 
@@ -64,6 +66,7 @@ class Reviewed:
     """A plan with its decisions applied: `line` has everything that is not reverted.
 
     `ranked`: the changes of the plan as they are split and reworded.
+    `row_of`: the row of each change. Of a row, all but the chosen change count as reverted in `decided`.
     """
 
     plan: Plan
@@ -73,6 +76,21 @@ class Reviewed:
     line: Line
     dependents: Dependents
     ranked: tuple[Ranked, ...]
+    row_of: Mapping[str, Row]
+
+    @property
+    def chosen(self) -> tuple[Change, ...]:
+        """The changes in their order, without alternatives: one of each row."""
+        return tuple(change for change in self.order if self.is_chosen(change.oid))
+
+    def is_chosen(self, oid: str) -> bool:
+        """Return True for the change of a row that is applied, kept, or reverted."""
+        return self.row_of[oid].chosen == oid
+
+    def agents_of(self, oid: str) -> tuple[str, ...]:
+        """The agents of all changes that say the same, those of the chosen one first, each once."""
+        row, by_oid = self.row_of[oid], {change.oid: change for change in self.order}
+        return tuple(dict.fromkeys(agent for one in (row.chosen, *row.others) for agent in by_oid[one].agents))
 
     @property
     def open(self) -> tuple[Change, ...]:
@@ -95,7 +113,7 @@ class Reviewed:
         """The changes that a rule for their kind would keep, if they did not weaken a test."""
         return tuple(
             one
-            for one in self.order
+            for one in self.chosen
             if is_guarded(one, self.decisions)
             and rule_of(one, self.decisions) is Rule.DEFAULT
             and self.decided[one.oid] is not Decision.KEEP
@@ -117,7 +135,11 @@ def apply_decisions(
     """
     ranked = shape(engine.shapes, plan.ranked, decisions)
     changes = [one.change for one in ranked]
-    decided = decide(changes, decisions)
+    row_of = choose_in_rows(plan, changes, decisions)
+    decided = {
+        oid: decision if row_of[oid].chosen == oid else Decision.REVERT
+        for oid, decision in decide(changes, decisions).items()
+    }
     order = in_order(changes, decisions)
     entries = _entries(plan, order, decisions)
     answers = answers_of(decisions.resolutions.values())
@@ -127,7 +149,8 @@ def apply_decisions(
     items = items_of(entries)
     base_tree = engine.store.tree_of(plan.base)
     dependents = find_dependents(engine, base_tree, items, decided, paths, answers=answers, should_stop=should_stop)
-    return Reviewed(plan, decisions, decided, tuple(by_oid[item.oid] for item in items), line, dependents, ranked)
+    in_place = tuple(by_oid[item.oid] for item in items)
+    return Reviewed(plan, decisions, decided, in_place, line, dependents, ranked, row_of)
 
 
 def publish_review(

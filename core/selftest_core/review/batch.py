@@ -25,7 +25,7 @@ from selftest_core.review.apply_decisions import (  # fmt: skip
 from selftest_core.review.candidate_branch import Line, Status
 from selftest_core.review.changes.inputs import Request, find_inputs, home_of
 from selftest_core.review.changes.plan import find_main, make_plan
-from selftest_core.review.decisions import notes_of, read_decisions, without_missing
+from selftest_core.review.decisions import notes_of, read_decisions, settle_decisions, without_missing
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import claims_of, provenance_of, read_verified
 from selftest_core.review.publishing import keep_candidate, own_ref, read_branches
@@ -118,11 +118,15 @@ def review(
     with open_log(home) as journal, Engine.open(home / "engine.git", inputs.place.git_dir, environ) as engine:
         log = fold(journal.entries)
         decided, onto = decisions_of(log)
-        plan = make_plan(engine.store, inputs.targets, claims_of(inputs.evidence, read_verified(home)), inputs.left_out)
+        claims = claims_of(inputs.evidence, read_verified(home))
+        # With a decisions file the result is the same wherever, so it cannot depend on when changes arrived here.
+        arrived = log.new if given is None else {}
+        plan = make_plan(engine.store, inputs.targets, claims, inputs.left_out, arrived=arrived)
         if given is None:
             if onto is not None and request.onto is None:
                 plan = replace(plan, base=onto)
             given, missing = without_missing(engine.shapes, plan.ranked, decided)
+            given = settle_decisions(engine.shapes, plan, given, log.preferred)
             for oid in missing:
                 say(f"decided, but no branch has it any more: {oid}")
         reviewed = apply_decisions(engine, plan, given)

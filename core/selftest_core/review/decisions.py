@@ -5,6 +5,8 @@ Every change is undecided until something decides it: its entry in `items`, else
 
 `splits` splits changes into parts, `squash` lists changes that share a commit, and `messages` replaces those of
 commits. What names a change that is split holds for each of its parts, unless something nearer names the part.
+Of changes that say the same, a row, one is chosen and the others are left out. `alternatives` chooses it, or takes a
+change out of its row ("apart"); a change that `items` keeps is chosen, and of two such changes each has its own row.
 
 The file is read strictly, since a silently ignored decision is lost work: unknown keys, unknown words and ids that are
 not in the plan are errors. A change may be named by any of its sources, but not be decided in two ways.
@@ -15,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +28,7 @@ from selftest_core.journal import unwritten
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.kinds import Kind
 from selftest_core.review.changes.parts import Split, UnfitSplitError, parse_split, split_json
+from selftest_core.review.changes.rows import APART, Row, choose_rows
 from selftest_core.review.resolutions import Resolution, resolution_from_json, resolution_json
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.parts import Shapes
+    from selftest_core.review.changes.plan import Plan
     from selftest_core.review.changes.ranking import Ranked
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -44,11 +48,12 @@ _HINT = (
 
 
 class Rule(StrEnum):
-    """The part of the decisions that decides a change."""
+    """The part of the decisions that decides a change. ALTERNATIVE: another one of its row is chosen."""
 
     ITEM = "items"
     KIND = "kinds"
     DEFAULT = "default"
+    ALTERNATIVE = "alternatives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Decisions:
     `order` lists oids, the first first. `splits`: the parts of a change, by oid, without the rest. `squash`: oids of
     changes that share a commit; `messages`: by oid, instead of the message of its commit, and of the squashed commit
     that the change is the first of.
+    `order` lists oids, the first first. `alternatives`: by the oid of any member of a row, the oid of the chosen one,
+    or `APART`. The chosen one of another row joins both rows.
 
     `on_conflict`: publish without changes in conflict (`hold`), or nothing (`fail`).
     """
@@ -72,6 +79,7 @@ class Decisions:
     splits: Mapping[str, Split] = field(default_factory=lambda: _NONE)
     squash: tuple[tuple[str, ...], ...] = ()
     messages: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    alternatives: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -91,18 +99,7 @@ def read_decisions(path: Path) -> Decisions:
 def parse_decisions(document: object) -> Decisions:
     """Parse decisions from a JSON document. Raises UsageError."""
     body = _mapping(document, "the file")
-    known = {
-        "default",
-        "on_conflict",
-        "kinds",
-        "items",
-        "order",
-        "notes",
-        "resolutions",
-        "splits",
-        "squash",
-        "messages",
-    }
+    known = {one.name for one in fields(Decisions)}
     unknown = sorted(set(body) - known)
     if unknown:
         raise UsageError(f"Unknown key {unknown[0]!r} in the decisions", f"Known: {', '.join(sorted(known))}.", _HINT)
@@ -123,6 +120,7 @@ def parse_decisions(document: object) -> Decisions:
         {oid: _split(value, oid) for oid, value in _mapping(body.get("splits", {}), "splits").items()},
         _squash(body.get("squash", [])),
         {oid: _message(text, oid) for oid, text in _mapping(body.get("messages", {}), "messages").items()},
+        {oid: _choice(value, oid) for oid, value in _mapping(body.get("alternatives", {}), "alternatives").items()},
     )
 
 
@@ -147,6 +145,8 @@ def decisions_json(decisions: Decisions) -> dict[str, Any]:
         document["squash"] = [list(group) for group in decisions.squash]
     if decisions.messages:
         document["messages"] = dict(decisions.messages)
+    if decisions.alternatives:
+        document["alternatives"] = dict(decisions.alternatives)
     return document
 
 
@@ -177,6 +177,58 @@ def _nearest[T](change: Change, values: Mapping[str, T], what: str) -> T | None:
         if found:
             return values[found[0]]
     return None
+
+
+def choose_in_rows(
+    plan: Plan, changes: Sequence[Change], decisions: Decisions, *, is_strict: bool = True
+) -> dict[str, Row]:
+    """Find the row of each change, by its oid. `changes`: those of the plan as they are split.
+
+    The first part of a chosen change stands for it in its row, and the others have rows of their own; the parts of one
+    that is not chosen are alternatives. Raises UsageError for contradictions; not `is_strict`: the last choice counts.
+    """
+    whole = {source.oid: change.oid for change in plan.changes for source in change.sources}
+    parts: dict[str, list[Change]] = {}
+    for change in changes:
+        parts.setdefault(whole[change.original_oids[0]], []).append(change)
+    named = {oid: whole[change.original_oids[0]] for change in changes for oid in change.oids}
+    choices = [
+        (named[oid], chosen if chosen == APART else named[chosen]) for oid, chosen in decisions.alternatives.items()
+    ]
+    found = {oid: {_nearest(one, decisions.items, "decisions") for one in made} for oid, made in parts.items()}
+    kept = {oid for oid, words in found.items() if Decision.KEEP in words}
+    reverted = {oid for oid, words in found.items() if words == {Decision.REVERT}}
+    row_of: dict[str, Row] = {}
+    for row in choose_rows(plan.changes, plan.rows, choices, kept, reverted, is_strict=is_strict):
+        first, *rest = (one.oid for one in parts[row.chosen])
+        members = [one.oid for oid in row.members for one in parts[oid] if oid != row.chosen or one.oid == first]
+        row_of |= dict.fromkeys(members, replace(row, members=tuple(members), chosen=first))
+        row_of |= {oid: Row(oid, (oid,), oid) for oid in rest}
+    return row_of
+
+
+def settle_decisions(shapes: Shapes, plan: Plan, decisions: Decisions, preferred: Mapping[str, str]) -> Decisions:
+    """Let the last choice in each row count, in decisions that were made one after the other.
+
+    All ids must be of sources of the changes. `preferred`: by any member of a row, its choice where nobody chose.
+    """
+    if not decisions.alternatives and not preferred:
+        return decisions
+    changes = [one.change for one in shape(shapes, plan.ranked, decisions)]
+    named = {oid: made[0].oid for oid, made in _named(changes).items()}
+    row_of = choose_in_rows(plan, changes, decisions, is_strict=False)
+    alternatives = {
+        oid: chosen if chosen == APART else row_of[named[oid]].chosen for oid, chosen in decisions.alternatives.items()
+    }
+    of_a_person = {row_of[named[oid]].id for oid in alternatives}
+    kept = (oid for oid, decision in decisions.items.items() if decision is Decision.KEEP)
+    of_a_person |= {row_of[named[oid]].id for oid in kept}
+    for oid, chosen in preferred.items():
+        if oid in named and chosen in named:
+            row = row_of[named[oid]]
+            if row.id not in of_a_person and row.others and named[chosen] in row.members:
+                alternatives[row.id] = named[chosen]
+    return replace(decisions, alternatives=alternatives)
 
 
 def by_rule(change: Change, decisions: Decisions) -> tuple[Decision, Rule]:
@@ -235,6 +287,9 @@ def without_missing(
         squash=tuple(group for one in decisions.squash if len(group := tuple(oid for oid in one if oid in named)) > 1),
         splits={oid: split for oid, split in splits.items() if oid in named},
         messages={oid: text for oid, text in decisions.messages.items() if oid in named},
+        alternatives={
+            oid: chosen for oid, chosen in decisions.alternatives.items() if oid in named and chosen in {*named, APART}
+        },
     )
     return fitting, (*unfit, *gone)
 
@@ -309,9 +364,10 @@ def write_decisions(path: Path, decisions: Decisions) -> None:
 
 def _named_in(decisions: Decisions) -> tuple[str, ...]:
     squashed = (oid for group in decisions.squash for oid in group)
+    chosen = (oid for oid in decisions.alternatives.values() if oid != APART)
     return (
         *decisions.items, *decisions.order, *decisions.notes, *decisions.resolutions, *decisions.splits, *squashed,
-        *decisions.messages,
+        *decisions.messages, *decisions.alternatives, *chosen,
     )  # fmt: skip
 
 
@@ -362,6 +418,14 @@ def _message(text: object, oid: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise UsageError(f"The message of {oid} is {'empty' if text == '' else 'no text'}", "", _HINT)
     return text
+
+
+def _choice(value: object, oid: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(
+            f"{value!r} is not a choice (at {oid})", f'A choice is the full oid of a change, or "{APART}".'
+        )
+    return value
 
 
 def _mapping(value: object, where: str) -> dict[str, Any]:

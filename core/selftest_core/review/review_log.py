@@ -2,7 +2,8 @@
 
     opened      kind, key, base, base_name, branches, is_linear   the subject of the review
     arrived     base, branches, new             the subject from now on, and its new commits
-    decided     items, says                     keep, revert or undecided, by oid
+    decided     items, alternatives, says       keep, revert or undecided, by oid; a reverted row keeps its choice
+    chosen      alternatives, items, says       the chosen change of a row, apart, or null for neither, by oid
     moved       oids, before, order, says       the whole order from then on
     noted       oid, text, says                 an empty text removes the note
     resolved    oid, resolution, says           null removes the resolution
@@ -10,6 +11,7 @@
     squashed    squash, says                    all groups of changes that share a commit from then on
     reworded    oid, text, says                 an empty text: the message of its author again
     recalled    oid, resolution                 a resolution of an earlier review that fits; no act
+    preferred   rows                            the chosen change of rows that nobody chose, by oid; no act
     onto        name, oid, says                 rebase onto a commit; null: onto the own base again
     imported    decisions, mark, says           the decisions of a file, over earlier ones
     undone, redone                              the last act that is not undone; the first that is
@@ -36,6 +38,7 @@ from selftest_core.git.objects import is_oid
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.parts import parse_split
+from selftest_core.review.changes.rows import APART
 from selftest_core.review.decisions import Decisions, parse_decisions
 from selftest_core.review.resolutions import Resolution, resolution_from_json
 
@@ -48,7 +51,9 @@ if TYPE_CHECKING:
     from selftest_core.review.resolutions import Meeting
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-ACTS = frozenset({"decided", "moved", "noted", "resolved", "split", "squashed", "reworded", "onto", "imported"})
+ACTS = frozenset(
+    {"decided", "chosen", "moved", "noted", "resolved", "split", "squashed", "reworded", "onto", "imported"}
+)
 """The events that can be undone."""
 _OF_A_PERSON = ACTS | {"opened", "undone", "redone", "published"}
 LONGEST_PAUSE = 300.0
@@ -115,16 +120,18 @@ class Integrations:
 class ReviewLog:
     """The folded log. The first `done` of `acts` are in effect; the others are undone and can be redone.
 
-    `new`: ids of commits that arrived after the review was opened. `recalled`: resolutions of earlier reviews, by oid.
+    `new`: commits that arrived after the review was opened, each with the number of its arrival. `recalled`:
+    resolutions of earlier reviews, by oid. `preferred`: choices in rows that nobody chose, as verdicts suggest.
     `answered`: conflicts that a person resolved here at any time, undone or not: they are not recalled again.
     """
 
     subject: Subject | None = None
     acts: tuple[Act, ...] = ()
     done: int = 0
-    new: frozenset[str] = frozenset()
+    new: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     published: tuple[tuple[str, str, str], ...] = ()
     recalled: Mapping[str, Resolution] = field(default_factory=lambda: _NOTHING)
+    preferred: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     answered: frozenset[Meeting] = frozenset()
     integrations: Integrations = Integrations()
 
@@ -171,6 +178,9 @@ def apply(log: ReviewLog, entry: Entry) -> ReviewLog:
             case "recalled":
                 oid, resolution = _oid(fields["oid"]), resolution_from_json(fields["resolution"])
                 return replace(log, recalled={**log.recalled, oid: resolution})
+            case "preferred":
+                rows = {_oid(oid): _oid(chosen) for oid, chosen in fields["rows"].items()}
+                return replace(log, preferred={**log.preferred, **rows})
             case "published":
                 tip = str(fields["tip"])
                 found = str(fields["ref"]), tip, str(fields.get("kept") or tip)
@@ -208,11 +218,14 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
     squash: tuple[tuple[str, ...], ...] = ()
     messages: dict[str, str] = {}
     onto: str | None = None
+    alternatives: dict[str, str] = {}
     for act in log.acts[: log.done]:
         fields = act.fields
         match act.event:
-            case "decided":
+            case "decided" | "chosen":
                 items |= {oid: Decision(word) for oid, word in fields["items"].items()}
+                for oid, chosen in fields.get("alternatives", _NOTHING).items():
+                    _put(alternatives, oid, chosen)
             case "moved":
                 order = tuple(fields["order"])
             case "noted":
@@ -235,13 +248,15 @@ def decisions_of(log: ReviewLog) -> tuple[Decisions, str | None]:
                 items |= read.items
                 notes |= read.notes
                 resolutions |= read.resolutions
+                alternatives |= read.alternatives
                 order = read.order or order
                 splits |= read.splits
                 squash = read.squash or squash
                 messages |= read.messages
+                alternatives |= read.alternatives
     made = Decisions(
         default, "fail" if on_conflict == "fail" else "hold", kinds, items, order, notes, resolutions, splits, squash,
-        messages,
+        messages, alternatives,
     )  # fmt: skip
     return made, onto
 
@@ -277,7 +292,8 @@ def _arrived(log: ReviewLog, fields: Mapping[str, Any]) -> ReviewLog:
     if log.subject is None:
         return log
     subject = replace(log.subject, base=_oid(fields["base"]), branches=_branches(fields["branches"]))
-    return replace(log, subject=subject, new=log.new | {_oid(oid) for oid in fields["new"]})
+    number = max(log.new.values(), default=0) + 1
+    return replace(log, subject=subject, new={**log.new, **{_oid(oid): number for oid in fields["new"]}})
 
 
 def _integrating(before: Integrations, fields: Mapping[str, Any]) -> Integrations:
@@ -316,10 +332,14 @@ def _answered(act: Act) -> frozenset[Meeting]:
     """The conflicts that an act resolves. Raises for an invalid act, so that nothing in the log can fail later."""
     fields = act.fields
     match act.event:
-        case "decided":
+        case "decided" | "chosen":
             for oid, word in fields["items"].items():
                 Decision(word)
                 _oid(oid)
+            for oid, chosen in fields.get("alternatives", _NOTHING).items():
+                _oid(oid)
+                if chosen not in (None, APART):
+                    _oid(chosen)
         case "moved":
             for oid in fields["order"]:
                 _oid(oid)

@@ -29,6 +29,7 @@ from selftest_core.review.changes.inputs import home_of, renewed
 from selftest_core.review.changes.messages import cleaned, split_trailers, squashed_message
 from selftest_core.review.changes.parts import split_json
 from selftest_core.review.changes.ranking import Ranked
+from selftest_core.review.changes.rows import APART
 from selftest_core.review.conflict_files import read_conflicts, read_sides
 from selftest_core.review.engine import Engine
 from selftest_core.review.evidence import provenance_of
@@ -37,7 +38,7 @@ from selftest_core.review.pull_request import open_for, write_pull_request
 from selftest_core.review.repository import Upstream, read_upstream
 from selftest_core.review.resolutions import ResolutionMemory, resolution_folder, resolution_json
 from selftest_core.review.review_log import apply, branch_fields, fold, subject_fields
-from selftest_core.review.state import Consequences, Published, ReviewState, StateBuilder, find_consequences
+from selftest_core.review.state import Consequences, Published, ReviewState, StateBuilder, find_consequences, pinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -154,7 +155,7 @@ class ReviewSession:
                 repository.keep_sources(self._user, self._name, (branch.tip for branch in subject.branches))
             self._append("opened", **subject_fields(subject))
         else:
-            self._builder.collect(self._subject, self._inputs)
+            self._builder.collect(self._subject, self._inputs, self._log.new)
         self._take_arrivals()
         self._upstream = self._read_upstream()
         self.state = self._build()
@@ -177,20 +178,71 @@ class ReviewSession:
             return self.state
         by_decision = {decision: [oid for oid, one in items.items() if one is decision] for decision in items.values()}
         text = ", ".join(f"{decision} {self._describe(oids)}" for decision, oids in by_decision.items())
-        return self._act("decided", items={oid: decision.value for oid, decision in items.items()}, says=text)
+        choices = pinned(self.state.reviewed, items)
+        more: dict[str, Any] = {"alternatives": choices} if choices else {}
+        return self._act("decided", items={oid: one.value for oid, one in items.items()}, **more, says=text)
+
+    def choose(self, oid: str, instead_of: Iterable[str] = ()) -> ReviewState:
+        """Choose a change in its row, and in the rows of the changes `instead_of`; it gets the decision on the row."""
+        reviewed, choices, change = self.state.reviewed, self.state.decisions.alternatives, self._change(oid)
+        rows = [reviewed.row_of[one.oid] for one in (change, *map(self._change, instead_of))]
+        members = {one for row in rows for member in row.members for one in self._change(member).original_oids}
+        # Each row that was joined is named, so that a later choice can join the same again.
+        heads = [row.members[0] for row in reviewed.plan.rows if not members.isdisjoint(row.members)]
+        named = [one for one in choices if one in members]
+        chosen = dict.fromkeys([*named, *heads, rows[0].id], change.original_oids[0])
+        items: dict[str, Decision] = {}
+        for before in (row.chosen for row in rows if row.chosen != change.oid):
+            if any(one in self.state.decisions.items for one in self._change(before).oids):
+                items |= {before: Decision.UNDECIDED, change.oid: reviewed.decided[before]}
+        if not items and all(choices.get(one) == other for one, other in chosen.items()):
+            return self.state
+        return self._choose(chosen, items, f"choose {self._describe([change.oid])}")
+
+    def set_apart(self, oid: str) -> ReviewState:
+        """Take a change out of its row: from now on it has a row of its own. Raises RefusedError for the only one."""
+        change = self._change(oid)
+        if not self.state.reviewed.row_of[change.oid].others:
+            raise RefusedError(f"{self._describe([change.oid])} has no alternatives", "It has a row of its own.")
+        ends = {
+            one: None
+            for one, other in self.state.decisions.alternatives.items()
+            if not {one, other}.isdisjoint(change.original_oids)
+        }
+        return self._choose({**ends, change.original_oids[0]: APART}, {}, f"set {self._describe([change.oid])} apart")
+
+    def rejoin(self, oid: str) -> ReviewState:
+        """Put a change back into its row; its own decision ends. Raises RefusedError for one that is in its row."""
+        change, reviewed, decisions = self._change(oid), self.state.reviewed, self.state.decisions
+        oids = set(change.original_oids)
+        row = next(one for one in reviewed.plan.rows if not oids.isdisjoint(one.members))
+        inside = {one for member in reviewed.row_of[change.oid].members for one in self._change(member).original_oids}
+        if inside.issuperset(row.members):
+            raise RefusedError(f"{self._describe([change.oid])} is not apart", "All that says the same is in its row.")
+        ends = {one: None for one in decisions.alternatives if one in oids}
+        items = {one: Decision.UNDECIDED for one in decisions.items if one in oids}
+        return self._choose(ends, items, f"rejoin {self._describe([change.oid])}")
+
+    def _choose(self, chosen: Mapping[str, str | None], items: Mapping[str, Decision], text: str) -> ReviewState:
+        words = {oid: decision.value for oid, decision in items.items()}
+        return self._act("chosen", alternatives=dict(chosen), items=words, says=text)
 
     def move(self, oids: Sequence[str], before: str | None) -> ReviewState:
         """Move changes before another one, or to the end (None). Changes that share a commit stay before the others."""
-        moved = list(dict.fromkeys(one for oid in oids for one in self._together(oid)))
-        place = None if before is None else self._change(before).oid
-        rest = [change.oid for change in self.state.reviewed.order if change.oid not in moved]
+        reviewed = self.state.reviewed
+        named = (one for oid in oids for one in self._together(oid))
+        moved = list(dict.fromkeys(other for one in named for other in reviewed.row_of[one].members))
+        row = () if before is None else reviewed.row_of[self._change(before).oid].members
+        place = next((change.oid for change in reviewed.order if change.oid in row), None)
+        rest = [change.oid for change in reviewed.order if change.oid not in moved]
         if place in moved:
             return self.state
         index = len(rest) if place is None else rest.index(place)
         order = [*rest[:index], *moved, *rest[index:]]
-        if order == [change.oid for change in self.state.reviewed.order]:
+        if order == [change.oid for change in reviewed.order]:
             return self.state
-        return self._act("moved", oids=moved, before=place, order=order, says=f"move {self._describe(moved)}")
+        chosen = [oid for oid in moved if reviewed.is_chosen(oid)]
+        return self._act("moved", oids=moved, before=place, order=order, says=f"move {self._describe(chosen)}")
 
     def note(self, oid: str, text: str) -> ReviewState:
         """Set the note of a change, for the text of the pull request; an empty text removes it."""
@@ -516,7 +568,8 @@ class ReviewSession:
             return
         new = repository.new_commits(before, now, self._user)
         repository.keep_sources(self._user, self._name, (branch.tip for branch in now.branches))
-        self._builder.collect(now, self._inputs)
+        number = max(self._log.new.values(), default=0) + 1
+        self._builder.collect(now, self._inputs, {**self._log.new, **dict.fromkeys(new, number)})
         self._append("arrived", base=now.base, branches=branch_fields(now.branches), new=new)
 
     def _read_upstream(self, before: Upstream | None = None) -> Upstream:

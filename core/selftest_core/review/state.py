@@ -14,8 +14,16 @@ from selftest_core.frozen import dataclass
 from selftest_core.review.apply_decisions import apply_decisions, build_kept_line, publish_disabled_reason
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.plan import Targets, make_plan
-from selftest_core.review.changes.similar_changes import find_similar, hot_files
-from selftest_core.review.decisions import decide, notes_of, shape, squashed_in, without_missing
+from selftest_core.review.changes.ranking import hot_files
+from selftest_core.review.decisions import (
+    choose_in_rows,
+    decide,
+    notes_of,
+    settle_decisions,
+    shape,
+    squashed_in,
+    without_missing,
+)
 from selftest_core.review.evidence import claims_of, read_verified
 from selftest_core.review.resolutions import Resolution, ResolutionMemory
 from selftest_core.review.review_log import Integrations, decisions_of
@@ -65,7 +73,7 @@ class ReviewState:
     empty where there is none. `total` = `decided` + undecided changes that are not empty; `held` (in conflict) and
     `open` count changes, `kept` those of the branch that would be published, and `stat` its lines added and removed.
     `main`: the branch that the line may be rebased on, empty where there is none; `main_moved`: how many commits it is
-    ahead. `publish_disabled_reason` is empty where publishing is possible. `similar`: nearly equal changes, by oid.
+    ahead. `publish_disabled_reason` is empty where publishing is possible. A row counts once.
     `hot`: by path, how many agents changed it. `evidence` by agent. `missing`: decided commits that do not exist any
     more. `branch_names`: those of the repository, for the name to publish under.
     `is_live`: more may arrive. `integrations`: agents that work, or worked, on conflicts.
@@ -92,7 +100,6 @@ class ReviewState:
     publish_disabled_reason: str = ""
     stat: tuple[int, int] = (0, 0)
     published: Published | None = None
-    similar: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
     hot: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     evidence: Mapping[str, Evidence] = field(default_factory=lambda: _NOTHING)
     missing: tuple[str, ...] = ()
@@ -110,7 +117,6 @@ class StateBuilder:
         self._home = home
         self._memory = memory
         self._plan: Plan
-        self._similar: Mapping[str, tuple[str, ...]] = {}
         self._hot: Mapping[str, int] = {}
 
     def check(self, decisions: Decisions) -> None:
@@ -118,20 +124,27 @@ class StateBuilder:
         ranked = shape(self._engine.shapes, self._plan.ranked, decisions)
         changes = [one.change for one in ranked]
         decide(changes, decisions)
+        choose_in_rows(self._plan, changes, decisions)
         squashed_in(changes, decisions)
 
-    def collect(self, subject: Subject, inputs: Inputs, *, may_be_empty: bool = True) -> None:
-        """Read the branches and make the plan. Raises UsageError where there is nothing to review."""
+    def collect(
+        self, subject: Subject, inputs: Inputs, arrived: Mapping[str, int] = _NOTHING, *, may_be_empty: bool = True
+    ) -> None:
+        """Read the branches and make the plan. `arrived`: when each commit was found, 0 where it is missing.
+
+        Raises UsageError where there is nothing to review.
+        """
         targets = Targets(subject.base, subject.base, subject.branches, subject.is_linear, id=self._name)
         store, claims = self._engine.store, claims_of(inputs.evidence, read_verified(self._home))
-        self._plan = make_plan(store, targets, claims, inputs.left_out, may_be_empty=may_be_empty)
-        self._similar, self._hot = find_similar(store, self._plan.changes), hot_files(self._plan.changes)
+        self._plan = make_plan(store, targets, claims, inputs.left_out, arrived=arrived, may_be_empty=may_be_empty)
+        self._hot = hot_files(self._plan.changes)
 
     def apply(self, log: ReviewLog, subject: Subject, seconds: float, should_stop: Callable[[], bool]) -> Applied:
         """Apply the decisions of the log. The search for dependents ends after `seconds`, and goes on next time."""
         decisions, onto = decisions_of(log)
         plan = replace(self._plan, base=onto or subject.base)
         fitting, missing = without_missing(self._engine.shapes, plan.ranked, decisions)
+        fitting = settle_decisions(self._engine.shapes, plan, fitting, log.preferred)
         until = time.monotonic() + seconds
 
         def is_over() -> bool:
@@ -158,6 +171,7 @@ class StateBuilder:
         """Build the state, without what depends on the user's repository."""
         reviewed = applied.reviewed
         status_of = statuses(reviewed)
+        total = len(reviewed.chosen)
         undecided = sum(
             decision is Decision.UNDECIDED and status_of[oid] is not Status.VOID
             for oid, decision in reviewed.decided.items()
@@ -165,8 +179,8 @@ class StateBuilder:
         explicit = reviewed.decisions.items
         arrived = {
             change.oid
-            for change in reviewed.order
-            if log.new.issuperset(change.original_oids) and not any(oid in explicit for oid in change.oids)
+            for change in reviewed.chosen
+            if log.new.keys() >= set(change.original_oids) and not any(oid in explicit for oid in change.oids)
         }
         return ReviewState(
             name=self._name,
@@ -179,13 +193,12 @@ class StateBuilder:
             notes=notes_of(reviewed.order, reviewed.decisions),
             undo_text=log.undo_text,
             redo_text=log.redo_text,
-            total=len(reviewed.order),
-            decided=len(reviewed.order) - undecided,
+            total=total,
+            decided=total - undecided,
             held=sum(status is Status.HELD for status in status_of.values()),
             open=len(reviewed.open),
             kept=sum(placed.status is Status.LAID for placed in applied.kept.items),
             publish_disabled_reason=publish_disabled_reason(reviewed, applied.kept),
-            similar=self._similar,
             hot=self._hot,
             missing=applied.missing,
             integrations=log.integrations,
@@ -206,12 +219,19 @@ def statuses(reviewed: Reviewed) -> dict[str, Status]:
     return {placed.item.oid: placed.status for placed in reviewed.line.items}
 
 
+def pinned(reviewed: Reviewed, decisions: Mapping[str, Decision]) -> dict[str, str]:
+    """The choices that decisions (by oid) make: a row that is reverted stays so, whatever else it has or gets."""
+    rows = [reviewed.row_of[oid] for oid, decision in decisions.items() if decision is not Decision.KEEP]
+    return {row.id: row.chosen for row in rows if row.others and row.chosen in decisions}
+
+
 def find_consequences(engine: Engine, reviewed: Reviewed, asked: Sequence[str], decision: Decision) -> Consequences:
     """Find the effects of another decision on these changes (oids) on all other changes."""
     decisions = reviewed.decisions
     oids = {oid for change in reviewed.order if change.oid in asked for oid in change.names[0]}
     items = {oid: one for oid, one in decisions.items.items() if oid not in oids} | dict.fromkeys(asked, decision)
-    wanted = replace(decisions, items=items)
+    alternatives = {**decisions.alternatives, **pinned(reviewed, dict.fromkeys(asked, decision))}
+    wanted = replace(decisions, items=items, alternatives=alternatives)
     before = statuses(reviewed)
     after = statuses(apply_decisions(engine, reviewed.plan, wanted, stored=False, should_stop=lambda: True))
     others = [change for change in reviewed.order if change.oid not in asked]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from selftest_core.review.decisions import rule_of
+from selftest_core.review.decisions import Rule, rule_of
 from selftest_core.schema.check import CheckOfTree  # noqa: TC001 -- pydantic reads it
 from selftest_core.schema.model import EPOCH, Line, Shape, Text, instant
 from selftest_core.verify.schedule import ALONE
@@ -87,9 +87,12 @@ class ReviewItem(Shape):
     subject: Text
     why: Text = Field(description="Why the change has its place in the ranking.")
     decision: Literal["keep", "revert", "undecided"]
-    decided_by: Literal["items", "kinds", "default"] = Field(
-        "default", description="The part of the decisions that decides it."
+    decided_by: Literal["items", "kinds", "default", "alternatives"] = Field(
+        "default",
+        description="The part of the decisions that decides it. alternatives: another one of its row is chosen.",
     )
+    row: Oid = Field(description="The id of its row: changes that say the same in other words, of which one is chosen.")
+    chosen: bool = Field(description="It is the one of its row that is applied; the others are `dropped`.")
     status: Literal["laid", "held", "void", "dropped"]
     commit: Oid | None = Field(
         description="The change's commit on the candidate branch; changes that are squashed share one."
@@ -277,7 +280,11 @@ def review_document(
             subject=change.subject,
             why=why[change.oid],
             decision=reviewed.decided[change.oid].value,
-            decided_by=rule_of(change, reviewed.decisions).value,
+            decided_by=(
+                rule_of(change, reviewed.decisions) if reviewed.is_chosen(change.oid) else Rule.ALTERNATIVE
+            ).value,
+            row=reviewed.row_of[change.oid].id,
+            chosen=reviewed.is_chosen(change.oid),
             status=placed[change.oid].status.value,
             commit=placed[change.oid].commit,
             conflicts=[_text(conflict.path) for conflict in placed[change.oid].conflicts],

@@ -274,7 +274,7 @@ class ReviewActions(ReviewVerifying):
         await self.act(lambda session: session.decide_each(decisions), decisions)
 
     async def do_keep_many(self) -> None:
-        """Keep all of its agent, its kind, all similar ones, or all that are shown."""
+        """Keep all of its agent, its kind, its files, or all that are shown."""
         await self._decide_many(Decision.KEEP, "Y")
 
     async def do_revert_many(self) -> None:
@@ -289,7 +289,7 @@ class ReviewActions(ReviewVerifying):
         first = self.targets[0]
         offered = [
             (words, [row for row in rows if row.decision is not decision])
-            for words, rows in scopes(first, self.rows, self.table.shown.rows, self._state.similar)
+            for words, rows in scopes(first, self.rows, self.table.shown.rows)
         ]
         named = {f"{words}  {present.plural(len(rows), 'change')}": rows for words, rows in offered if rows}
         verb = _VERBS[decision]
@@ -315,14 +315,12 @@ class ReviewActions(ReviewVerifying):
             await self._decide_oids([row.oid for row in rows], decision)
 
     async def do_pick(self) -> None:
-        """Keep this one of similar changes, and revert the others, in one step."""
-        row = self._row
-        decisions = dict.fromkeys(self._state.similar.get(row.oid, ()), Decision.REVERT) | {row.oid: Decision.KEEP}
-        await self._decide_each(decisions)
-        self.say(
-            f"{present.plural(len(decisions) - 1, 'other')} like it reverted; z undoes it.",
-            subject_of(row.change),
-        )
+        """Choose the next one of the changes that say the same."""
+        members = self._state.reviewed.row_of[self._row.oid].members
+        chosen = members[(members.index(self._row.oid) + 1) % len(members)]
+        await self.act(lambda session: session.choose(chosen), {})
+        self.table.go_to_key(chosen)
+        self.say(f"{members.index(chosen) + 1} of {len(members)} texts is applied; z undoes it.", "Chosen")
 
     async def do_undo(self) -> None:
         """Undo the last action."""

@@ -19,7 +19,7 @@ from selftest_tui.shared.widgets.screen_text import block
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from selftest_core.review.changes.collect_changes import Source
+    from selftest_core.review.changes.collect_changes import Change, Source
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.evidence import Evidence
     from selftest_core.review.resolutions import Answer
@@ -326,19 +326,21 @@ def _regions(merged: bytes, marker: int) -> list[str]:
     return [lines[number] for number in sorted(kept)[:MOST_LINES_OF_A_SIDE]]
 
 
-# similar changes
+# alternatives
 
 
-def alternatives(row: ReviewRow, others: Sequence[ReviewRow]) -> Content:
-    """Return the changes that are nearly the same."""
-    if not others:
-        return Content.styled("No other change is similar to this one.", MUTED)
+def alternatives(row: ReviewRow, members: Sequence[Change]) -> Content:
+    """Return the changes of a row: they say the same in other words, and one is applied."""
+    if len(members) < 2:
+        return Content.styled("No other change says the same as this one.", MUTED)
     pieces: Pieces = []
-    _title(pieces, f"{len(others) + 1} similar changes")
-    for one in (row, *others):
-        size = f"{present.plural(len(one.change.paths), 'file')}, {present.plural(len(one.change.agents), 'agent')}"
-        pieces += [*_named(one), (f"  {size}{'  ← this one' if one is row else ''}\n", MUTED)]
-    pieces += ["\n", ("b keeps this one and reverts the others; nothing is reverted without you.", MUTED)]
+    agents = {agent for one in members for agent in one.agents}
+    _title(pieces, f"{len(members)} texts of {present.plural(len(agents), 'agent')}")
+    for one in members:
+        size = f"{present.plural(one.lines, 'line')}, {present.plural(len(one.agents), 'agent')}"
+        is_chosen = one.oid == row.oid
+        pieces += [("✓ " if is_chosen else "  "), subject_of(one), (f"  {size}\n", MUTED)]
+    pieces += ["\n", ("b chooses the next one; z undoes it. Only the chosen one is applied and published.", MUTED)]
     return Content.assemble(*pieces)
 
 

@@ -106,11 +106,11 @@ def _is_so(now: ReviewSituation, decision: Decision, words: str) -> str | None:
 
 
 def keep_best_disabled_reason(now: ReviewSituation) -> str | None:
-    """There must be similar changes."""
+    """There must be another change that says the same."""
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
-    return None if now.row.alternatives else "No other change is similar to this one."
+    return None if now.row.alternatives else "No other change says the same as this one."
 
 
 def next_open_disabled_reason(now: ReviewSituation) -> str | None:
@@ -286,13 +286,13 @@ DECIDE = (
         "the conflicts that this unblocks", _DECIDE, line=2, disabled_reason=revert_disabled_reason, opens=True),
     Key(("u",), "u", "undecide", "undecided", "make it undecided: applied, so that it can be seen and tested, but not "
         "published", _DECIDE, line=3, disabled_reason=undecide_disabled_reason),
-    Key(("Y",), "Y", "keep_many", "keep many", "keep all of its agents, of its kind, all similar ones, or all that are "
+    Key(("Y",), "Y", "keep_many", "keep many", "keep all of its agents, of its kind, of its files, or all that are "
         "shown; lists them first", _DECIDE, disabled_reason=targets_disabled_reason, opens=True),
     Key(("X",), "X", "revert_many", "revert many", "revert many: the same choice", _DECIDE,
         disabled_reason=targets_disabled_reason, opens=True),
     Key(("U",), "U", "undecide_many", "many undecided", "make many undecided: the same choice", _DECIDE,
         disabled_reason=targets_disabled_reason, opens=True),
-    Key(("b",), "b", "pick", "pick best", "keep this one of similar changes, and revert the others", _DECIDE,
+    Key(("b",), "b", "pick", "next text", "choose the next one of the changes that say the same", _DECIDE,
         disabled_reason=keep_best_disabled_reason),
     Key(("number_sign",), "#", "note", "note", "write a note about it, for the text of the pull request", _DECIDE,
         line=10, disabled_reason=change_disabled_reason, opens=True),
@@ -398,7 +398,7 @@ LOOK = (
         "tests, conversations and recordings", Topic.LOOK),
     Key(("4",), "4", "show_needs", "needs", "what it needs, what needs it, and what it is in conflict with",
         Topic.LOOK),
-    Key(("5",), "5", "show_alternatives", "similar", "other changes that are nearly the same", Topic.LOOK),
+    Key(("5",), "5", "show_alternatives", "texts", "the changes that say the same in other words", Topic.LOOK),
     Key(("6",), "6", "show_tests", "tests", "its tests before and after, their runs and output", Topic.LOOK),
     Key(("right_square_bracket",), "]", "next_tab", "next tab", "to the next of these", Topic.LOOK),
     Key(("left_square_bracket",), "[", "previous_tab", "previous tab", "to the previous one", Topic.LOOK),

@@ -39,8 +39,8 @@ class ReviewRow:
 
     `ranked`: its place in the ranking, another one where a change was moved. `is_settling`: the decision is pending, so
     `status` is still the one before. `needed_by`: number of later changes that need it; `alternatives`: number of
-    similar changes; `hot`: the most agents that changed one of its files, its own included. `is_resolved`: a conflict
-    was resolved, so what is applied is not its agent's commit. `tests`: number of tests that its agents named;
+    other texts of its row; `hot`: the most agents that changed one of its files, its own included. `is_resolved`: a
+    conflict was resolved, so what is applied is not its agent's commit. `tests`: number of tests that its agents named;
     `passing`: those claimed to pass. `verdict`: ours, None before there is one; where not `is_settled`, it is not
     final, or of an earlier branch. `is_verifying`: it will be renewed. `commit_mates`: the other changes that are
     squashed into its commit. `integrating`: what the agent does that resolves its conflict, empty where none does.
@@ -167,7 +167,7 @@ class RowMaker:
         verification: VerificationState | None = None,
         integrating: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[ReviewRow, ...]:
-        """Return a row for each change, in the order of the branch."""
+        """Return a row for each change, in the order of the branch; alternatives have none."""
         reviewed, known = state.reviewed, self._look_up(state)
         verdicts = verification.items if verification is not None else {}
         is_settled = verification is not None and verification.is_settled
@@ -178,7 +178,7 @@ class RowMaker:
         needed_by = reviewed.dependents.needed_by
         rows = []
         number = 0
-        for change in reviewed.order:
+        for change in reviewed.chosen:
             oid = change.oid
             decided = reviewed.decided[oid]
             decision = pending.get(oid, decided)
@@ -217,7 +217,7 @@ class RowMaker:
 
     def _look_up(self, state: ReviewState) -> dict[str, ReviewRow]:
         """Return the earlier rows; none of them when the sources of their facts have changed."""
-        known_from = (state.reviewed.ranked, state.similar, state.hot, state.evidence)
+        known_from = (state.reviewed.ranked, state.reviewed.row_of, state.hot, state.evidence)
         if not self._known_from or any(one is not two for one, two in zip(known_from, self._known_from, strict=True)):
             self._known_from = known_from
             self._facts = {one.change.oid: _facts(one.change, one.why, state) for one in state.reviewed.ranked}
@@ -235,7 +235,7 @@ def _mates(entries: Sequence[Entry]) -> dict[str, frozenset[str]]:
 
 def _numbered(state: ReviewState) -> list[Change]:
     """The changes with a commit of their own, in the order of the ranking."""
-    changes = (one.change for one in state.reviewed.ranked)
+    changes = (one.change for one in state.reviewed.ranked if state.reviewed.is_chosen(one.change.oid))
     return [change for change in changes if state.plan.is_linear or change.kind.is_implementation]
 
 
@@ -251,7 +251,7 @@ def _facts(change: Change, why: str, state: ReviewState) -> _Facts:
     claimed = [passes for one in told for _, passes in one.tests]
     return _Facts(
         why,
-        len(state.similar.get(change.oid, ())),
+        len(state.reviewed.row_of[change.oid].others),
         max((state.hot.get(path.path, 0) for path in change.paths), default=0),
         len(claimed),
         claimed.count(True),
@@ -374,13 +374,10 @@ def _word(text: str) -> str:
 # decisions on many changes
 
 
-def scopes(row: ReviewRow, everything: tuple[ReviewRow, ...], shown: tuple[ReviewRow, ...],
-           alike: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[ReviewRow, ...]]]:  # fmt: skip
+def scopes(
+    row: ReviewRow, everything: tuple[ReviewRow, ...], shown: tuple[ReviewRow, ...]
+) -> Iterator[tuple[str, tuple[ReviewRow, ...]]]:
     """Yield the sets of changes that one decision can be about, each with its description."""
-    others = {row.oid, *alike.get(row.oid, ())}
-    like = tuple(one for one in everything if one.oid in others)
-    if len(like) > 1:
-        yield "this one and all similar", like
     for agent in row.change.agents[:12]:
         yield f"all of {present.clean(agent)}", tuple(one for one in everything if agent in one.change.agents)
     kind = row.change.kind

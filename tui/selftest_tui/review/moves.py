@@ -172,7 +172,7 @@ class ReviewMoves(FilteredScreen):
         self._show("needs")
 
     def do_show_alternatives(self) -> None:
-        """Show similar changes."""
+        """Show the changes that say the same."""
         self._show("alternatives")
 
     def do_conflicts(self) -> None:

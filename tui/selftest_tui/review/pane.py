@@ -45,7 +45,7 @@ SECONDS_OF_REST = 0.05
 
 type ReviewTab = Literal["diff", "members", "evidence", "needs", "alternatives", "tests"]
 TABS: tuple[ReviewTab, ...] = get_args(ReviewTab.__value__)
-_CAPTIONS: dict[ReviewTab, str] = {"members": "commits", "alternatives": "similar"}
+_CAPTIONS: dict[ReviewTab, str] = {"members": "commits", "alternatives": "texts"}
 """Captions of tabs that are not their names."""
 
 
@@ -197,15 +197,15 @@ class ReviewPane(TabbedPane, can_focus=False):
 
     def _show_change(self, row: ReviewRow) -> None:
         state = self._state
-        by_oid = {one.oid: one for one in self._source.rows}
         number = f"{row.number} ─ " if row.number else ""
         self._show_title(f"{number}{titled(row.change)}")
         self._show_text("headline", review_facts.headline(row, self._difference))
         placed = next(one for one in state.reviewed.line.items if one.item.oid == row.oid)
         self._show_text("members", review_facts.members(row, placed.answers))
         self._show_evidence(row)
-        others = [by_oid[oid] for oid in state.similar.get(row.oid, ()) if oid in by_oid]
-        self._show_text("alternatives", review_facts.alternatives(row, others))
+        texts = {change.oid: change for change in state.reviewed.order}
+        members = [texts[oid] for oid in state.reviewed.row_of[row.oid].members]
+        self._show_text("alternatives", review_facts.alternatives(row, members))
         if self.tab == "tests":
             self._show_tests(row)
         self._show_needs(row)

@@ -1,15 +1,17 @@
-"""The plan of a review: its branches resolved to ids, read, collapsed into changes, and ranked."""
+"""The plan of a review: its branches resolved to ids, read, collapsed into changes, grouped and ranked."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.review.changes.collect_changes import Branch, Change, collect_changes
 from selftest_core.review.changes.ranking import Claims, Ranked, rank
+from selftest_core.review.changes.rows import Row, group_changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,13 +28,15 @@ class Plan:
     """The ranked changes of a review. `is_linear`: one branch, in its own order until a change is moved.
 
     `name` is the review's id; `base` is the commit that the line is built on, another one after a rebase; `left_out`:
-    branches that could not be read, each with the reason.
+    branches that could not be read, each with the reason. `rows`: changes that say the same, by their fingerprints;
+    decisions may split or join them.
     """
 
     name: str
     base: str
     ranked: tuple[Ranked, ...]
     is_linear: bool
+    rows: tuple[Row, ...]
     left_out: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -99,9 +103,12 @@ def make_plan(
     claims: Mapping[str, Claims] | None = None,
     left_out: Sequence[tuple[str, str]] = (),
     *,
+    arrived: Mapping[str, int] = MappingProxyType({}),
     may_be_empty: bool = False,
 ) -> Plan:
-    """Collect and rank the changes. `claims` by agent; `left_out`: branches that could not be read before.
+    """Collect, group and rank the changes. `claims` by agent; `left_out`: branches that could not be read before.
+
+    `arrived`: when each commit was found, as the log of the review has it; 0 where it is missing.
 
     Raises UsageError where the base has everything already, unless the plan `may_be_empty`.
     """
@@ -114,11 +121,12 @@ def make_plan(
         detail = "\n".join(f"{name}: {why}" for name, why in collected.left_out)
         hint = "The base has all commits of these branches."
         raise UsageError("There is nothing to review", detail, "" if detail else hint)
-    ranked = rank(collected.changes, claims)
+    rows = group_changes(store, collected.changes, arrived, is_linear=targets.is_linear)
+    ranked = rank(collected.changes, claims, [row.members for row in rows])
     if targets.is_linear:
         why = {one.change.oid: one.why for one in ranked}
         ranked = tuple(Ranked(change, why[change.oid]) for change in collected.changes)
-    return Plan(targets.name, targets.onto_oid, ranked, targets.is_linear, collected.left_out)
+    return Plan(targets.name, targets.onto_oid, ranked, targets.is_linear, rows, collected.left_out)
 
 
 def _with_importance(change: Change, claims: Mapping[str, Claims]) -> Change:
