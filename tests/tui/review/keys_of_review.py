@@ -266,8 +266,8 @@ async def _(one: Reviewing, key: str) -> None:
 
 @does("show_diff", "show_members", "show_evidence", "show_needs", "show_alternatives", "show_tests")
 async def _(one: Reviewing, key: str) -> None:
-    words = {"2": "3 commits of 3 agents", "3": "Nothing but the commits", "4": "It needs no other", "5": "similar"}
-    words["6"] = "v runs its tests"
+    words = {"2": "3 commits of 3 agents", "3": "Nothing but the commits", "4": "It needs no other"}
+    words |= {"5": "says the same", "6": "v runs its tests"}
     await one.press("3", key)
     tab = ("diff", "members", "evidence", "needs", "alternatives", "tests")[int(key) - 1]
     assert one.pane.tab == tab

@@ -94,15 +94,7 @@ async def _(one: Reviewing, key: str) -> None:
 @does("pick")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)
-    assert "similar to this one" in one.toasts
-    similar = [row for row in one.screen.rows if row.alternatives]
-    if not similar:
-        return
-    await one.go_to(similar[0].change.subject)
-    await one.press(key)
-    assert one.row(similar[0].change.subject).decision is Decision.KEEP
-    others = one.state.similar[similar[0].oid]
-    assert {row.decision for row in one.screen.rows if row.oid in others} == {Decision.REVERT}
+    assert "says the same" in one.toasts
 
 
 @does("note")

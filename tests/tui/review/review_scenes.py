@@ -86,7 +86,7 @@ _FAILED = "    if answer.status == 500:\n"
 RETRY = PAY.replace(_ASKED, f"{_ASKED}{_FAILED}    {_ASKED}")
 LOGGED = RETRY.replace(_FAILED, f"{_FAILED}        log.warning('once more')\n")
 ROUNDED = PAY.replace("return amount * rate", "return round(amount * rate, 2)")
-ROUNDED_TOO = PAY.replace("return amount * rate", "return round(amount * rate, 2)  # cents")
+ROUNDED_TOO = PAY.replace("return amount * rate", "return round(rate * amount, 2)")
 CEILED = PAY.replace("return amount * rate", "return ceil(amount * rate * 100) / 100")
 
 AGENTS = ("ada", "bob", "eve", "kim", "lee")
