@@ -39,8 +39,8 @@ MUTANTS = (
     Mutant(
         "ranking: an agent's changes out of their order",
         f"{_REVIEW}/changes/ranking.py",
-        "    waiting = [len(needed) for needed in before]",
-        "    waiting = [0 for needed in before]",
+        "    waiting = [len(others) for others in needed]",
+        "    waiting = [0 for others in needed]",
         ("tests/core/review/changes/test_collect_changes.py",),
     ),
     Mutant(

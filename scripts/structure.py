@@ -44,6 +44,8 @@ ALLOWED = {
     "DiffView.is_coloured": "tests wait for it before they take a picture",
     "ReviewPane.text_of": "tests read what a tab shows",
     "ReviewScreen.is_settled": "tests wait for it",
+    "ReviewSession.set_apart": "the review's screen, whose keys for rows follow",
+    "ReviewSession.rejoin": "as set_apart",
     "Tutorial.preamble": "tests compare all pieces of a file with the file",
     "_Actor.dawdle": "a verb of the scripts that tests/agents gives to the scripted model",
 }

@@ -75,26 +75,26 @@ def write_pull_request(
     applied = [changes[one.item.oid] for one in kept.items if one.status is Status.LAID]
     fixes = [change for change in applied if change.kind.is_implementation]
     others = [change for change in applied if not change.kind.is_implementation]
-    agents = list(dict.fromkeys(agent for change in applied for agent in change.agents))
+    agents = list(dict.fromkeys(agent for change in applied for agent in reviewed.agents_of(change.oid)))
     status = {one.item.oid: one.status for one in reviewed.line.items}
-    reverted = [change for change in reviewed.order if reviewed.decided[change.oid] is Decision.REVERT]
+    reverted = [change for change in reviewed.chosen if reviewed.decided[change.oid] is Decision.REVERT]
     open_still = [change for change in reviewed.open if status[change.oid] is not Status.HELD]
     held = [change for change in reviewed.order if status[change.oid] is Status.HELD]
     void = sum(one is Status.VOID for one in status.values())
 
     parts = [_summary(applied, agents, reviewed.decisions)]
     resolved = frozenset(one.item.oid for one in kept.items if one.answers)
-    parts += _section("Fixes", [_row(change, notes, resolved) for change in fixes])
-    parts += _section("Tests, docs and build files", [_row(change, notes, resolved) for change in others])
+    parts += _section("Fixes", [_row(reviewed, change, notes, resolved) for change in fixes])
+    parts += _section("Tests, docs and build files", [_row(reviewed, change, notes, resolved) for change in others])
     parts += _section("Kept, and weakens a test", [_weakening_row(change) for change in applied if change.weakenings])
     is_verified = verified is not None and verified.tree == kept.tree
     parts += _section("Tests", _verified_tests(verified) if verified and is_verified else _tests(agents, evidence))
     parts += _section(
         "Failures by cause", [f"- {code_span(sign)}: {_count(count, 'test')}" for sign, count in clusters]
     )
-    parts += _section("Reverted", [_row(change, notes) for change in reverted])
-    parts += _section("In conflict, so not included", [_row(change, notes) for change in held])
-    parts += _section("Undecided, so not included", [_row(change, notes) for change in open_still])
+    parts += _section("Reverted", [_row(reviewed, change, notes) for change in reverted])
+    parts += _section("In conflict, so not included", [_row(reviewed, change, notes) for change in held])
+    parts += _section("Undecided, so not included", [_row(reviewed, change, notes) for change in open_still])
     if void:
         parts.append(f"{_count(void, 'change')} of the agents {'is' if void == 1 else 'are'} in the base already.")
     body = "\n\n".join(parts) + "\n"
@@ -180,11 +180,14 @@ def _section(heading: str, rows: Sequence[str]) -> list[str]:
     return [f"## {heading}\n\n" + "\n".join(rows)] if rows else []
 
 
-def _row(change: Change, notes: Mapping[str, str], resolved: frozenset[str] = frozenset()) -> str:
-    names = ", ".join(code_span(agent) for agent in change.agents[:5])
-    more = f" and {len(change.agents) - 5} more" if len(change.agents) > 5 else ""
+def _row(reviewed: Reviewed, change: Change, notes: Mapping[str, str], resolved: frozenset[str] = frozenset()) -> str:
+    agents = reviewed.agents_of(change.oid)
+    names = ", ".join(code_span(agent) for agent in agents[:5])
+    more = f" and {len(agents) - 5} more" if len(agents) > 5 else ""
+    texts = len(reviewed.row_of[change.oid].members)
+    chosen = f", chosen of {texts} texts" if texts > 1 else ""
     conflict = ", its conflict resolved in the review" if change.oid in resolved else ""
-    row = f"- {code_span(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')}{conflict})"
+    row = f"- {code_span(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')}{chosen}{conflict})"
     note = notes.get(change.oid, "").strip()
     # A note of several lines stays inside its row of the list.
     return row + "".join(f"\n  > {line}" for line in note.splitlines())
