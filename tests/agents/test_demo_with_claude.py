@@ -36,6 +36,9 @@ def test_demo_with_claude(e2e: EndToEnd, world: World) -> None:
     lines = [json.loads(line) for line in (world.root / "run.jsonl").read_text().splitlines()]
     assert lines[-1]["event"] == "summary"
     outcomes = lines[-1]["outcomes"]
-    assert (outcomes["succeeded"], outcomes["unchanged"], outcomes["blocked"]) == (2, 1, 1), done.stderr
-    assert [item["decision"] for item in lines[-1]["line"]["items"]] == ["keep"] * 3
+    assert (outcomes["succeeded"], outcomes["unchanged"], outcomes["blocked"]) == (3, 1, 0), done.stderr
+    # The blocked one was answered, and went on with its conversation.
+    (answered,) = [line for line in lines if line["event"] == "answered"]
+    assert answered["continues"] is True
+    assert [item["decision"] for item in lines[-1]["line"]["items"]] == ["keep"] * 4
     eventually(lambda: not list(temporary.glob("selftest-demo-*")), "the end of the demo's folder")

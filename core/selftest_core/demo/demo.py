@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING
 
 from selftest_core.cleanup.demo_folders import sweep_dead_demos
 from selftest_core.demo.world import POLICY, DemoWorld
+from selftest_core.run.answer.answering import answer_requests
+from selftest_core.run.events import Event
+from selftest_core.run.outcome.ends import End
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import FrameType
 
+    from selftest_core.journal import Entry
     from selftest_core.run.conduct.policy import Policy
+    from selftest_core.run.fold import Run
     from selftest_core.run.store import RunFolder
+
+    type OnChange = Callable[[Run, Entry], None]
 
 
 def run_demo(
@@ -49,18 +56,36 @@ def run_demo_batch(
     environ: Mapping[str, str],
     agents: int | None,
     keep: bool,
-    conduct: Callable[[RunFolder, Mapping[str, str], Policy], int],
+    conduct: Callable[[RunFolder, Mapping[str, str], Policy, OnChange], int],
     write: Callable[[str], None],
     agent: str = "command",
 ) -> int:
     """Conduct a demo's run to its end in the demo's environment; return the result of `conduct`.
 
-    Nobody answers, so the agents wait a few seconds for a person and then continue.
+    Nobody watches, so the agents wait a few seconds for a person and then continue. One that is blocked then is
+    answered as `selftest-tui answer` does, and goes on.
     """
     with a_demo(environ, agents, keep, write, is_watched=False, agent=agent) as demo:
         folder = demo.begin(write)
         write(f"{len(demo.roles)} agents start in {demo.root}")
-        return conduct(folder, demo.tools_environ, POLICY)
+        return conduct(folder, demo.tools_environ, POLICY, _answerer(demo, folder, write))
+
+
+def _answerer(demo: DemoWorld, folder: RunFolder, write: Callable[[str], None]) -> OnChange:
+    """Return a listener that answers the blocked agents whose roles have an answer, once each."""
+    answers = {role.test: role.answer for role in demo.roles if role.answer}
+
+    def answer(run: Run, entry: Entry) -> None:
+        row = run.rows.get(str(entry.fields.get("agent", "")))
+        if row is None or entry.event != Event.ENDED or row.end is not End.BLOCKED or row.attempt > 1:
+            return
+        text = answers.get(row.planned.node_id)
+        if text is not None:
+            write(f"answering {row.planned.node_id}: {text}")
+            for request in answer_requests((row,), text):
+                folder.add_request(request)
+
+    return answer
 
 
 @contextlib.contextmanager

@@ -25,13 +25,15 @@ type Step = list[object]
 class Role:
     """One agent: its test, its story, its end in an undisturbed run, and its program's exit status.
 
-    `exit_status` None: the program does not exit by itself.
+    `exit_status` None: the program does not exit by itself. `answer`: what a person answers where nobody watches; the
+    agent commits once more then, and succeeds.
     """
 
     test: str
     story: tuple[Step, ...]
     ends: str = "succeeded"
     exit_status: int | None = 0
+    answer: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -290,6 +292,7 @@ CAST: tuple[Role, ...] = (
             ],
         ),
         ends="blocked",
+        answer="Refuse it: the clerk shall see it.",
     ),
     Role(
         "tests/test_help.py::test_help_names_every_command",

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 from selftest_tui.cli.command import count, require_terminal, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from selftest_core.demo.demo import OnChange
     from selftest_core.demo.world import DemoWorld
+    from selftest_core.run.conduct.policy import Policy
     from selftest_core.run.store import RunFolder
     from selftest_tui.cli.command import AddCommand, Call
 
@@ -47,7 +51,10 @@ def demo(call: Call) -> int:
         from selftest_core.demo.final_review import review_demo
         from selftest_tui.cli.run import conduct_in_batch
 
-        conduct = partial(conduct_in_batch, is_kept=arguments.keep, review=partial(review_demo, say=tell))
+        def conduct(folder: RunFolder, tools: Mapping[str, str], policy: Policy, on_change: OnChange) -> int:
+            review = partial(review_demo, say=tell)
+            return conduct_in_batch(folder, tools, policy, is_kept=arguments.keep, review=review, on_change=on_change)
+
         return run_demo_batch(environ, arguments.agents, arguments.keep, conduct, tell, arguments.agent)
     require_terminal("`selftest-tui demo --batch` prints JSON Lines instead.")
     from selftest_tui.shared.loading import loading

@@ -277,11 +277,13 @@ def conduct_in_batch(
     is_kept: bool = True,
     review: Reviewing | None = None,
     draft: Drafting | None = None,
+    on_change: Callable[[Run, Entry], None] | None = None,
 ) -> int:
     """Conduct a run until it ends or pauses, and return the exit status. `is_kept`: it can be resumed afterwards.
 
     The commits of an ended run are applied to one branch, by `review` or by default. A draft is not reviewed: `draft`
-    decides about it, by default nobody. Raises what `conduct` raises; the journal has all steps until then.
+    decides about it, by default nobody. `on_change` is called after each line of the journal, once it is printed.
+    Raises what `conduct` raises; the journal has all steps until then.
     """
     from selftest_core.run.conduct.conductor import SMOKE
     from selftest_core.run.conduct.conductor_process import INTERRUPTED
@@ -292,7 +294,13 @@ def conduct_in_batch(
     from selftest_tui.run.conducting import conduct
 
     policy = dataclasses.replace(policy or Policy(), leave_when_paused=True)
-    why = asyncio.run(conduct(folder, environ, policy=policy, on_change=_show_change))
+
+    def follow(run: Run, entry: Entry) -> None:
+        _show_change(run, entry)
+        if on_change is not None:
+            on_change(run, entry)
+
+    why = asyncio.run(conduct(folder, environ, policy=policy, on_change=follow))
     run = folder.read()
     is_resumable = why in (INTERRUPTED, "budget", "paused")
     is_draft = run.plan.role == "drafter"
