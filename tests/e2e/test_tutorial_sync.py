@@ -220,4 +220,5 @@ def test_a_sync_whose_tests_pass_without_the_command(e2e: EndToEnd, shop: World)
     reason = "tests/test_shop.py::test_tea passes without the command: it does nothing"
     expect(result).to_have_exit_code(1).stderr.to_contain(reason)
     summary = lines_of(shop.repository / "sync.jsonl")[-1]
-    assert (summary["outcomes"]["failed"]["red"], summary["line"]["check"]["ok"]) == (1, True)
+    assert (summary["outcomes"]["failed"]["red"], summary["line"]) == (1, None)
+    expect(result).stderr.to_contain("no review: There is nothing to review")

@@ -1,6 +1,6 @@
 """Prepare a run of writers: find the gaps of the tutorial at the base, and make a task of each.
 
-    prepared = await prepare_sync(Wanted(…), options, config, environ, cwd, say, choose_isolation)
+    prepared = await prepare_sync(names, tests, options, config, environ, cwd, say, choose_isolation)
     folder = begin(prepared.run, environ)               # run.plan.preparation.begin, as for testers
 
 The tutorial is read from the commit that agents start from, not from the work tree: an edit that is not committed is
@@ -19,7 +19,7 @@ from selftest_core.git.object_store import ObjectStore
 from selftest_core.run.plan.source import look_at
 from selftest_core.run.plan.tasks import prepare_tasks
 from selftest_core.sync.gaps import Gap, find_gaps, select_gaps, task_of
-from selftest_core.sync.snapshot import Paths, refuse_missing, take_snapshot
+from selftest_core.sync.snapshot import paths_within, refuse_missing, take_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from selftest_core.config import Config
     from selftest_core.run.outcome.claims import IsolationChooser
     from selftest_core.run.plan.preparation import Prepared, RunOptions
+    from selftest_core.sync.snapshot import Paths
     from selftest_core.tutorial.check import Check
 
 
@@ -54,7 +55,7 @@ async def prepare_sync(
 
     Changes nothing. Raises UsageError, ConfigError, RefusedError or ToolError for what cannot work.
     """
-    paths = Paths(wanted.tutorial, tests.rstrip("/"))
+    paths = paths_within(wanted.tutorial, tests)
     check = await asyncio.to_thread(check_base, cwd, wanted.base, paths, environ)
     gaps = select_gaps(find_gaps(check, paths), names, check, paths)
     if not gaps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,16 @@ class Snapshot:
     check: Check
 
 
+def paths_within(tutorial: str, tests: str) -> Paths:
+    """Make paths of what a user typed, from the top of the repository. Raises UsageError for a path outside of it."""
+    cleaned = [posixpath.normpath(path) for path in (tutorial, tests)]
+    for path in cleaned:
+        if path.startswith(("/", "../")) or path == "..":
+            hint = "Give it from the top of the repository, as `tests/e2e`."
+            raise UsageError(f"{path} is not a path within the repository", "", hint)
+    return Paths(*cleaned)
+
+
 def take_snapshot(store: ObjectStore, commit: str, paths: Paths) -> Snapshot:
     """Read a commit or tree. Raises ToolError if it cannot be read."""
     tree = store.git.ask("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}").strip()
@@ -62,7 +73,8 @@ def refuse_missing(found: Snapshot, paths: Paths, commit: str) -> None:
 
 def _files(store: ObjectStore, tree: str, path: str) -> Iterator[tuple[str, str]]:
     """Yield path and blob of the regular files at or below a path: links and submodules are left out."""
-    listed = store.git.ask("ls-tree", "-r", "-z", "--full-tree", tree, "--", path.rstrip("/"))
+    within = () if path == "." else ("--", path)
+    listed = store.git.ask("ls-tree", "-r", "-z", "--full-tree", tree, *within)
     for line in listed.split("\0"):
         about, _, name = line.partition("\t")
         words = about.split()

@@ -17,10 +17,11 @@ from selftest_core.config import Config
 from selftest_core.demo.other_roles import WRITER, WRITTEN, WRITTEN_TESTS
 from selftest_core.demo.sample import FILES
 from selftest_core.demo.world import PLAIN_PYTEST
+from selftest_core.errors import UsageError
 from selftest_core.run.outcome.outcome_file import parse_outcome
 from selftest_core.sync.gaps import find_gaps, task_of
 from selftest_core.sync.preparation import check_base
-from selftest_core.sync.snapshot import Paths
+from selftest_core.sync.snapshot import Paths, paths_within
 from selftest_core.sync.writer_gate import WriterGate
 
 if TYPE_CHECKING:
@@ -137,6 +138,18 @@ def test_the_demos_writer_passes_the_gate(tmp_path: Path) -> None:
     check = check_base(shop.folder, shop.git("rev-parse", "main"), PATHS, os.environ)
     assert [gap.id for gap in find_gaps(check, PATHS)] == [WRITER.test]
     assert refused(shop, 0, **{PurePosixPath(WRITTEN_TESTS).stem: WRITTEN}) == ""
+
+
+def test_paths_are_those_of_the_repository() -> None:
+    assert paths_within("./tutorial.sh", "tests/e2e/") == Paths("tutorial.sh", "tests/e2e")
+    for outside in ("/etc/passwd", "../other", "tests/../.."):
+        with pytest.raises(UsageError, match="is not a path within the repository"):
+            paths_within("tutorial.sh", outside)
+
+
+def test_the_tests_of_a_whole_repository(repository: Repository) -> None:
+    check = check_base(repository.folder, "main", paths_within("tutorial.sh", "."), os.environ)
+    assert [citation.test for citation in check.citations] == ["tests/test_old.py::test_shop"]
 
 
 def test_without_runs_only_the_files_are_judged(repository: Repository) -> None:

@@ -17,6 +17,7 @@ from selftest_core.git.command import Git, find_place
 from selftest_core.paths import REPOSITORY_FOLDER
 from selftest_core.review.changes.collect_changes import Branch
 from selftest_core.review.changes.plan import Targets, resolve_branches, resolve_range, split_range
+from selftest_core.run.outcome.claims import ClaimResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from selftest_core.git.command import Place
     from selftest_core.review.evidence import Evidence
     from selftest_core.run.fold import Run, RunRow
+    from selftest_core.run.plan.plan import RunPlan
     from selftest_core.run.store import RunFolder
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -53,8 +55,8 @@ class Inputs:
     """A resolved request. `name` is the id of a new review; `key` finds an existing one after its branches moved.
 
     `base_name`: the name that was given for `base`, empty for an id. `folder`: the run's, None for other reviews.
-    `left_out`: branches that could not be read, each with the reason. `clusters`: failures of a run by cause, with the
-    number of tests.
+    `left_out`: branches that could not be read or were refused, each with the reason. `clusters`: failures of a run by
+    cause, with the number of tests.
     """
 
     kind: str
@@ -181,8 +183,14 @@ def inputs_of_run(
     place = find_place(Path(plan.repository), environ)
     user = Git(place.git_dir, environ)
     refs = user.refs(agent_ref(plan.run, ""))
-    named = ((name, refs.get(agent_ref(plan.run, name))) for name, row in standing.rows.items() if _has_last_word(row))
+    rows = {name: row for name, row in standing.rows.items() if _has_last_word(row) and _is_offered(plan, row)}
+    named = ((name, refs.get(agent_ref(plan.run, name))) for name in rows)
     branches = tuple(Branch(name, tip) for name, tip in named if tip is not None)
+    refused = tuple(
+        (name, f"refused: {row.verified_reason.partition('\n')[0]}")
+        for name, row in standing.rows.items()
+        if row.gate == ClaimResult.FAILED and row.commits
+    )
     onto_oid = plan.base if onto is None else user.resolve(onto)
     targets = Targets(user.resolve(plan.base), onto_oid, branches, is_linear=False, id=plan.run)
     from selftest_core.review.evidence import read_evidence
@@ -191,8 +199,14 @@ def inputs_of_run(
     clusters = tuple((one.signature, len(one.tests)) for one in run_clusters(standing))
     evidence = read_evidence(folder, standing, known)
     return Inputs(
-        "run", plan.run, place, targets, "", folder, evidence, clusters=clusters, is_live=not standing.is_over
-    )
+        "run", plan.run, place, targets, "", folder, evidence, left_out=refused, clusters=clusters,
+        is_live=not standing.is_over,
+    )  # fmt: skip
+
+
+def _is_offered(plan: RunPlan, row: RunRow) -> bool:
+    """False for the work of an agent that is no tester, until its gate let it pass."""
+    return plan.role == "tester" or not (row.is_verifying or row.gate == ClaimResult.FAILED)
 
 
 def _has_last_word(row: RunRow) -> bool:

@@ -108,6 +108,30 @@ def test_a_live_run_is_reviewed_and_what_arrives_lands_under_new(desk: Repositor
     assert fingerprint(desk) == before
 
 
+def test_work_is_offered_only_once_its_gate_has_let_it_pass(desk: Repository) -> None:
+    base = desk.git("rev-parse", "main")
+    story = run_scenes.story(
+        desk.folder / ".selftest" / "runs", 3, repository=str(desk.folder), base=base, role="writer"
+    )  # fmt: skip
+    ada, bob, eve = (test.agent_name for test in story.plan.tests)
+    for number, name in enumerate((ada, bob, eve)):
+        story.launch(number, 10.0 * number)
+        desk.git("update-ref", f"refs/selftest/{story.plan.run}/agents/{name}", ("ada", "bob", "eve")[number])
+        fields = {"stage": "work", "text": "", "tip": base, "commits": 2, "signature": "", "verifying": True}
+        story.note(Event.ENDED, 100.0 + number, agent=name, attempt=1, end=End.SUCCEEDED, **fields)
+    judged = {"text": "", "signature": "", "gate": True, "attempt": 1}
+    story.note(Event.VERIFIED, 200.0, agent=ada, result="passed", reason="", **judged)
+    story.note(Event.VERIFIED, 200.0, agent=bob, result="failed", reason="test_a passes without\nmore", **judged)
+    story.write()
+    with ReviewSession.open(Request(run=story.plan.run), desk.folder, environ(desk), lambda text: None) as session:
+        state = session.state
+        assert {agent for change in state.reviewed.order for agent in change.agents} == {ada}
+        assert state.plan.left_out == ((bob, "refused: test_a passes without"),)
+        story.note(Event.VERIFIED, 200.0, agent=eve, result="passed", reason="", **judged)
+        story.write()
+        assert {agent for change in session.refresh().reviewed.order for agent in change.agents} == {ada, eve}
+
+
 def test_the_last_attempt_counts_also_where_it_changed_nothing(desk: Repository) -> None:
     story = a_run(desk)
     arrive(desk, story, 1, "eve", "critical")
