@@ -218,7 +218,7 @@ class RunActions(FilteredScreen):
         waiting = sum(row.phase is Phase.WAITING for row in run.rows.values())
         says = (
             f"{present.plural(len(running), 'agent')} at work will be stopped, after what they have is fetched; "
-            f"{present.plural(waiting, 'test')} will not be started. H can resume it later."
+            f"{present.plural(waiting, run.plan.noun)} will not be started. H can resume it later."
         )
         lines = _named(running)
         if await self._ask(Question(f"End the run {run.plan.run}?", says, lines, yes="End the run")):

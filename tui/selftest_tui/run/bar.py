@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from selftest_core.run.events import Phase
+from selftest_core.run.plan.plan import COMMANDS
 from selftest_core.run.progress import progress
 from selftest_tui.run import words as run_words
 from selftest_tui.shared import present
@@ -62,11 +63,11 @@ class RunBar(PiecesWidget):
 
     def _head(self, run: Run, made: Progress, width: int) -> list[Piece]:
         facts = facts_of(run, made)
-        head: list[Piece] = [(" run ", "bold"), (present.clean(run.plan.run), "bold")]
+        head: list[Piece] = [(f" {COMMANDS[run.plan.role]} ", "bold"), (present.clean(run.plan.run), "bold")]
         repository = present.clean(run.plan.repository.rstrip("/").rpartition("/")[2])
         state: list[Piece] = [(f"{self._state} ", _style_of_state(self._state))]
         room = width - width_of(state) - 2
-        count = f"  {present.plural(made.tests, 'test')}" if width >= ROOMY else ""
+        count = f"  {present.plural(made.tests, run.plan.noun)}" if width >= ROOMY else ""
         for words, style in ((f"  {repository}", ""), (count, "")):
             if width_of(head) + cell_len(words) <= room:
                 head.append((words, style))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.run.events import RUNNING
 from selftest_core.run.spending import used_by
-from selftest_tui.run.lines import said_of
+from selftest_tui.run.lines import file_of, said_of
 from selftest_tui.shared import present
 from selftest_tui.shared.widgets.columns import Column, Columns
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def test_name(row: RunRow) -> str:
-    """The test without the folders before its file."""
+    """The test without the folders before its file; the task of another role as it is."""
     path, separator, name = row.planned.node_id.partition("::")
-    return path.rpartition("/")[2] + separator + name
+    return path.rpartition("/")[2] + separator + name if file_of(row) else row.planned.node_id
 
 
 test_name.__test__ = False  # type: ignore[attr-defined]  # no test of ours, whatever a collector thinks of its name
@@ -56,9 +56,7 @@ COMMITS: Column[RunRow] = Column(
 )  # fmt: skip
 HOST: Column[RunRow] = Column("host", "host", 5, _host, good=14, most=20, joins=3)
 AGENT: Column[RunRow] = Column("agent", "agent", 16, _agent, good=32, joins=4)
-FILE: Column[RunRow] = Column(
-    "file", "file", 12, lambda row, now: row.planned.node_id.partition("::")[0], good=28, joins=5, cuts_left=True
-)
+FILE: Column[RunRow] = Column("file", "file", 12, lambda row, now: file_of(row), good=28, joins=5, cuts_left=True)
 
 COLUMNS: Columns[RunRow] = Columns("run", 4, (TEST, SAYS, ATTEMPT, TIME, COST, COMMITS, HOST, AGENT, FILE))
 """All columns, in their order. Cost joins once a test is metered."""

@@ -93,7 +93,7 @@ def facts_of(row: RunRow) -> Facts:
     member, text = row.member, row.text[:400]
     agent = member.name if member is not None else row.name
     fields = {
-        "test": (row.planned.node_id,), "file": (row.planned.node_id.partition("::")[0],), "agent": (agent,),
+        "test": (row.planned.node_id,), "file": (file_of(row),), "agent": (agent,),
         "host": (member.host_id if member is not None else "",), "text": (row.attention, text),
         "provider": (member.provider if member is not None else "",),
     }  # fmt: skip
@@ -169,6 +169,11 @@ def _state(row: RunRow) -> Phase | Group:
     if row.end is not None and row.phase is Phase.ENDED:
         return row.end.group
     return Phase.WAITING if row.phase is Phase.WAITING else Phase.WORKING
+
+
+def file_of(row: RunRow) -> str:
+    """The file of a test, empty for the task of another role, which has a brief."""
+    return "" if row.planned.brief else row.planned.node_id.partition("::")[0]
 
 
 def how_of(row: RunRow) -> End | Phase:

@@ -188,15 +188,16 @@ class RunPane(TypingPane, can_focus=False):
 
     def _show_group(self, group: RunGroup) -> None:
         self._collected = (None, None)
-        cluster = group.cluster
-        self.border_title = Content(f"{group.sign} {present.plural(len(group.members), 'test')}")
-        self._show_terminal(None, "This is a group of tests: move to one of them to see its agent's terminal.")
+        cluster, run = group.cluster, self._source.run_now
+        noun = "test" if run is None else run.plan.noun
+        self.border_title = Content(f"{group.sign} {present.plural(len(group.members), noun)}")
+        self._show_terminal(None, f"This is a group of {noun}s: move to one of them to see its agent's terminal.")
         self._show_artifacts(run_report.files_text(None))
         if cluster is None:
-            self._show_markdown(run_report.group_markdown(group.title, group.members))
+            self._show_markdown(run_report.group_markdown(group.title, group.members, noun))
             self._details.show(lambda now: ())
         else:
-            self._show_markdown(run_report.cluster_markdown(cluster, self._source.clock()))
+            self._show_markdown(run_report.cluster_markdown(cluster, self._source.clock(), noun))
             self._details.show(partial(run_report.cluster_facts, cluster))
 
     def _show_test(self, row: RunRow) -> None:

@@ -170,9 +170,9 @@ def _passing(passed: bool | None) -> str:
     return {True: "passed", False: "failed", None: "not reported"}[passed]
 
 
-def cluster_markdown(cluster: ClusterRow, now: float) -> str:
-    """Return what the tests of a cluster have in common."""
-    count = present.plural(len(cluster.members), "test")
+def cluster_markdown(cluster: ClusterRow, now: float, noun: str) -> str:
+    """Return what the tests of a cluster have in common. `noun`: what its agents own (`RunPlan.noun`)."""
+    count = present.plural(len(cluster.members), noun)
     parts = [f"## {run_words.CLUSTER_SIGNS[cluster.kind]} {count}: {inline(cluster_title(cluster))}"]
     facts = []
     if cluster.first_at is not None and cluster.last_at is not None:
@@ -191,17 +191,17 @@ def cluster_markdown(cluster: ClusterRow, now: float) -> str:
     if cluster.evidence.strip() and present.clean(cluster.evidence).strip() != cluster_title(cluster):
         parts += ["### Evidence from the newest failure", _fenced(cluster.evidence)]
     names = cluster.node_ids
-    parts += ["### Tests", "\n".join(f"- {inline(name)}" for name in names[:_MOST_NAMES])]
+    parts += [f"### {noun.capitalize()}s", "\n".join(f"- {inline(name)}" for name in names[:_MOST_NAMES])]
     if len(names) > _MOST_NAMES:
         parts.append(f"*and {len(names) - _MOST_NAMES} more*")
     return "\n\n".join(part for part in parts if part)
 
 
-def group_markdown(title: str, members: Sequence[RunRow]) -> str:
-    """Return the list of tests that are in the same state."""
+def group_markdown(title: str, members: Sequence[RunRow], noun: str) -> str:
+    """Return the list of tests that are in the same state; `noun` as for a cluster."""
     names = [f"- {inline(row.planned.node_id)}" for row in members[:_MOST_NAMES]]
     more = [f"*and {len(members) - _MOST_NAMES} more*"] if len(members) > _MOST_NAMES else []
-    return "\n\n".join([f"## {present.plural(len(members), 'test')} {title}", "\n".join(names), *more])
+    return "\n\n".join([f"## {present.plural(len(members), noun)} {title}", "\n".join(names), *more])
 
 
 # details
@@ -216,7 +216,7 @@ test_facts.__test__ = False  # type: ignore[attr-defined]  # no test of ours, wh
 
 
 def _facts(row: RunRow, agent: Row | None, run: Run, folder: str, now: float) -> Iterator[Fact]:
-    yield Fact("test", row.planned.node_id)
+    yield Fact(run.plan.noun, row.planned.node_id)
     yield Fact("state", f"{run_words.SYMBOLS[how_of(row)]} {state_word(row)}")
     yield Fact("needs you", row.attention if row.end is None else "")
     yield Fact("rate limit", row.limited if row.end is None else "")

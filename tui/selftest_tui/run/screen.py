@@ -229,11 +229,12 @@ class RunScreen(RunActions):
 
     def show_frame(self) -> None:
         run = self.run_now
-        title = "tests by cluster and state" if not self.only_open else "open tests"
+        noun = "test" if run is None else run.plan.noun
+        title = f"{noun}s by cluster and state" if not self.only_open else f"open {noun}s"
         if self.query_text:
             title = f"{title} · /{self.query_text}"
         shown = len(self.table.shown.group_of)
-        subtitle = f"{shown} of {present.plural(len(run.rows), 'test')}" if run and shown != len(run.rows) else ""
+        subtitle = f"{shown} of {present.plural(len(run.rows), noun)}" if run and shown != len(run.rows) else ""
         words = (present.clean(title), subtitle)
         if words != self._frame_words:  # setting them paints the whole frame again
             self._frame_words = words

@@ -18,6 +18,7 @@ from textual.widgets import Static
 
 from selftest_core.errors import SelftestError
 from selftest_core.run.plan.offer import offer_parts
+from selftest_core.run.plan.plan import COMMANDS, NOUNS
 from selftest_tui.run.keys import START
 from selftest_tui.shared import present, problems
 from selftest_tui.shared.keyed import KeyedScreen
@@ -72,7 +73,7 @@ class StartScreen(KeyedScreen):
         plan = self.offer.plan
         repository = present.clean(plan.repository.rstrip("/").rpartition("/")[2])
         count = present.plural(len(plan.tests), plan.noun)
-        yield Static(Content.assemble((" run ", "bold"), f" {repository}  {count}"), id="title")
+        yield Static(Content.assemble((f" {COMMANDS[plan.role]} ", "bold"), f" {repository}  {count}"), id="title")
         with VerticalScroll(id="offer", can_focus=False) as box:
             box.border_title = Content("Start this run?")
             box.border_subtitle = Content("↑↓ scroll")
@@ -162,5 +163,5 @@ def offer_table(offer: Offer) -> Table:
     return table
 
 
-_APART = ("tests", "agents", "time", "sent out", "broken", "left out", "note")
+_APART = (*(f"{noun}s" for noun in NOUNS.values()), "agents", "time", "sent out", "broken", "left out", "note")
 """Parts with an empty line above them."""

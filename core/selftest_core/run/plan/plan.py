@@ -30,6 +30,8 @@ type Role = Literal["tester", "drafter", "writer", "integrator"]
 
 NOUNS: dict[Role, str] = {"tester": "test", "drafter": "heading", "writer": "block", "integrator": "conflict"}
 """What one agent of each role owns."""
+COMMANDS: dict[Role, str] = {"tester": "run", "drafter": "draft", "writer": "sync", "integrator": "integrate"}
+"""The name of a run on a screen, by the role of its agents."""
 
 _RUN = re.compile(r"[0-9]{8}-[0-9]{4}-[0-9a-f]{4}")
 _OID = re.compile(r"[0-9a-f]{40}")
