@@ -44,7 +44,7 @@ async def decisions(made: History, count: int) -> dict[str, Any]:
         rows = [row for row in rows if dependents is None or row.oid not in dependents.lets_in]
         for number in range(count):
             row = rows[number * 37 % len(rows)]
-            screen.table.go_to_key(row.oid)
+            screen.table.go_to_key(row.key)
             await pilot.pause()
             await until(lambda: screen.is_settled and screen.is_at_rest and screen.feed.is_idle)
             # A person decides on what they have seen.
@@ -67,7 +67,7 @@ async def _decided(app: FleetApp, screen: ReviewScreen, row: ReviewRow, key: str
     state = screen.state
     began = time.perf_counter()
     app.post_message(events.Key(key, key))
-    await until(lambda: _row(screen, row.oid).decision is not row.decision)
+    await until(lambda: _row(screen, row.key).decision is not row.decision)
     await painted(screen)
     shown = (time.perf_counter() - began) * 1000
     await until(lambda: screen.state is not state and screen.is_settled)
@@ -75,9 +75,9 @@ async def _decided(app: FleetApp, screen: ReviewScreen, row: ReviewRow, key: str
     return shown, (time.perf_counter() - began) * 1000
 
 
-def _row(screen: ReviewScreen, oid: str) -> ReviewRow:
+def _row(screen: ReviewScreen, key: str) -> ReviewRow:
     """The change as the table shows it: after a decision the cursor is on the next one."""
-    line = screen.table.shown.lines[screen.table.shown.places[oid]]
+    line = screen.table.shown.lines[screen.table.shown.places[key]]
     assert not isinstance(line, ReviewGroup)
     return line
 

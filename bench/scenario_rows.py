@@ -88,7 +88,7 @@ def _intents_of_rows(told: Scenario) -> list[set[str]]:
     document: dict[str, Any] = json.loads(done.stdout)
     intents: defaultdict[str, set[str]] = defaultdict(set)
     for item in document["items"]:
-        intents[item.get("row") or item["source"]].update(told.intent_of[agent] for agent in item["agents"])
+        intents[item["row"]].update(told.intent_of[agent] for agent in item["agents"])
     return list(intents.values())
 
 

@@ -290,6 +290,19 @@ def read_change_diff(engine: Engine, reviewed: Reviewed, oid: str) -> ChangeDiff
     return ChangeDiff(applied, original, _changed_lines(applied) != _changed_lines(original))
 
 
+def compare_changes(engine: Engine, reviewed: Reviewed, one: str, other: str) -> tuple[FileDiff, ...]:
+    """Compare what two changes make of the base, each alone. Stores both results. Raises KeyError, ToolError."""
+    plan, store = reviewed.plan, engine.store
+    base_tree = store.tree_of(plan.base)
+    items = {change.oid: change.item for change in reviewed.order}
+    trees = []
+    for oid in (one, other):
+        alone = build_line(engine, plan.base, base_tree, [items[oid]], {})
+        # One that is in conflict with the base itself is compared as its agent committed it.
+        trees.append(alone.tree if alone.items[0].status is Status.LAID else store.tree_of(oid))
+    return compare_trees(store, trees[0], trees[1])
+
+
 def _may_differ(reviewed: Reviewed, oid: str) -> bool:
     """Return False for a change that is applied exactly as its agent committed it, or not applied."""
     changes = {change.oid: change for change in reviewed.order}

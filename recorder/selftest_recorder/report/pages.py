@@ -19,7 +19,7 @@ from selftest_core.run.plan.plan import NOUNS
 from selftest_recorder.report import formats, markup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from jinja2 import Environment
@@ -81,7 +81,7 @@ def render_index(report: ReportDocument) -> str:
         "index", "", report,
         tests=tests, noun=f"{NOUNS[report.role]}s".capitalize(),
         groups=list(_bars(report)), took=_took(report), escalations=_alike(report.escalations),
-        published_as=published.get, verified=Counter(_verified(test) for test in tests),
+        published_as=published.get, rows=rows_of(report.changes), verified=Counter(_verified(test) for test in tests),
         clusters=[one for one in report.clusters if len(one.tests) > 1], blocks=_blocks(report),
     )  # fmt: skip
 
@@ -113,9 +113,10 @@ def render_test(page: TestPage) -> str:
 def render_change(page: ChangePage) -> str:
     """Render the page of one change."""
     before, after = _around(page.report.changes, page.change)
+    row = next((row for row in rows_of(page.report.changes) if page.change in row.changes), None)
     return _render(
         "change", "../", page.report,
-        page=page, change=page.change, before=before, after=after, files=list(_files_of(page.files)),
+        page=page, change=page.change, row=row, before=before, after=after, files=list(_files_of(page.files)),
         published=list(_files_of(page.published.files)) if page.published else [],
     )  # fmt: skip
 
@@ -146,6 +147,30 @@ class _Bar(NamedTuple):
     number: int
     start: float
     width: float
+
+
+class ChangeRow(NamedTuple):
+    """Changes that say the same: `chosen` is the one that is applied, and `changes` has it first."""
+
+    chosen: ReportChange
+    changes: tuple[ReportChange, ...]
+    agents: int
+
+
+def rows_of(changes: Sequence[ReportChange]) -> list[ChangeRow]:
+    """Return the rows of a review in the order of their chosen changes."""
+    members: dict[str, list[ReportChange]] = {}
+    for change in changes:
+        members.setdefault(change.row, []).append(change)
+    return [
+        ChangeRow(
+            change,
+            (change, *(one for one in members[change.row] if one is not change)),
+            len({agent for one in members[change.row] for agent in one.agents}),
+        )
+        for change in changes
+        if change.chosen
+    ]
 
 
 class _Escalations(NamedTuple):

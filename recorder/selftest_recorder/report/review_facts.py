@@ -143,7 +143,7 @@ class ReviewReader:
             tip=reviewed.line.tip,
             tree=reviewed.line.tree,
             opened_at=next((instant(one.at) for one in entries if one.event == "opened"), None),
-            decisions=_counts(reviewed.decided.values(), ("keep", "revert", "undecided")),
+            decisions=_counts((reviewed.decided[one.oid] for one in reviewed.chosen), ("keep", "revert", "undecided")),
             statuses=_counts((one.status for one in reviewed.line.items), ("laid", "held", "void", "dropped")),
             acts=acts,
             seconds=seconds_spent(entries) if acts else None,

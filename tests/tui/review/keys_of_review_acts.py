@@ -97,6 +97,12 @@ async def _(one: Reviewing, key: str) -> None:
     assert "says the same" in one.toasts
 
 
+@does("apart")
+async def _(one: Reviewing, key: str) -> None:
+    await one.press(key)
+    assert "says the same" in one.toasts
+
+
 @does("note")
 async def _(one: Reviewing, key: str) -> None:
     await one.press(key)

@@ -113,8 +113,7 @@ class Reviewing:
 
     async def go_to(self, words: str) -> None:
         """Put the cursor on the change whose subject has these words."""
-        oid = self.row(words).oid
-        assert self.table.go_to_key(oid), f"{words} is not shown:\n" + "\n".join(self.lines)
+        assert self.table.go_to_key(self.row(words).key), f"{words} is not shown:\n" + "\n".join(self.lines)
         await self.press()
         await self.settled()
 

@@ -41,7 +41,8 @@ TOGETHER: dict[str, tuple[str, ...]] = {
         "conflicts",
     ),
     "deciding": (
-        "keep", "revert", "undecide", "undo", "redo", "keep_many", "revert_many", "undecide_many", "pick", "note",
+        "keep", "revert", "undecide", "undo", "redo", "keep_many", "revert_many", "undecide_many", "pick", "apart",
+        "note",
     ),
     "the line": (
         "move_down", "move_up", "edit", "integrate", "rebase", "copy", "publish", "pull_request", "refresh", "message",

@@ -21,7 +21,7 @@ from tui.driving import PATIENCE, compare, driven
 from tui.quiet import press, quiet
 from tui.review.keys_of_review import asked
 from tui.review.review_driving import ALL, environ_of, reviewing
-from tui.review.review_scenes import EMPTY, QUERY, shop, shop_once
+from tui.review.review_scenes import QUERY, shop, shop_once
 
 __all__ = ["shop", "shop_once"]
 
@@ -150,29 +150,6 @@ async def test_empty_and_alternatives(shop: Repository) -> None:
         await one.press("slash", *"zzzzqq", "enter")
         assert any("Nothing matches" in line for line in one.lines)
         compare("review-empty", await one.picture())
-
-
-async def test_changes_that_say_the_same_are_one_line(shop: Repository) -> None:
-    shop.git("checkout", "-q", "-b", "zoe", "release")
-    shop.commit("[FIX_IMPL] Divide by no zero", {"src/cart.py": EMPTY.replace("0\n", "0  # empty\n")}, "Zoe")
-    async with reviewing(shop, replace(ALL, targets=(*ALL.targets, "zoe"))) as one:
-        assert one.state.total == 12
-        (row,) = (row for row in one.screen.rows if row.alternatives)
-        first, other = (
-            next(change.subject for change in one.state.reviewed.order if change.oid == oid)
-            for oid in (row.oid, *one.state.reviewed.row_of[row.oid].others)
-        )
-        await one.go_to(first)
-        await one.press("5")
-        assert "2 texts of 4 agents" in one.pane.text_of("alternatives")
-        await one.press("b")
-        await one.settled()
-        assert one.row(other).status is Status.LAID
-        assert first not in [one.change.subject for one in one.screen.rows]
-        assert one.state.total == 12
-        await one.press("z")
-        await one.settled()
-        assert one.row(first).status is Status.LAID
 
 
 async def test_wide_and_narrow(shop: Repository) -> None:

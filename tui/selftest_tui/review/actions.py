@@ -64,7 +64,8 @@ def _unused(one: UnusedResolution) -> str:
 def _listed(row: ReviewRow) -> str:
     """Return a change as a line of a question."""
     mark = f"{review_words.WEAKENS} " if row.weakens else ""
-    return f"{row.number or '':>3}  {mark}{subject_of(row.change)}"
+    texts = f"  ({review_words.texts(row)}; that of {present.clean(row.change.agents[0])})" if row.others else ""
+    return f"{row.number or '':>3}  {mark}{subject_of(row.change)}{texts}"
 
 
 class ReviewActions(ReviewVerifying):
@@ -145,14 +146,16 @@ class ReviewActions(ReviewVerifying):
             redo_text=(state.redo_text if state is not None else "") or will_redo,
             main_moved=state.main_moved if state is not None else 0,
             is_rebased=self.is_rebased,
-            hunks=self.pane.diff.layout_of_rows.hunks,
+            hunks=self.pane.shown_diff.layout_of_rows.hunks,
             authors=self._count_authors(row),
             recordings=sum(len(evidence[agent].recordings) for agent in row.change.agents if agent in evidence)
             if row is not None
             else 0,
             editor=editor_of(self.fleet.environ),
             pane_is_open=self.pane_is_open,
-            shows_diff=self.pane.tab == "diff",
+            shows_diff=self.pane.shows_diff,
+            shows_texts=self.pane.tab == "alternatives",
+            marked_text=self.pane.alternatives.marked,
             differs=self.pane.differs,
             needle=self.needle,
             marked=sum(one.oid in self.table.marked for one in self.rows),
@@ -200,7 +203,7 @@ class ReviewActions(ReviewVerifying):
         left = [row for row in rows if row.weakens and row.decision is not Decision.KEEP]
         if left:
             self.fold(line, False)
-            self.table.go_to_key(left[0].oid)
+            self.table.go_to_key(left[0].key)
             changes = "1 change weakens a test" if len(left) == 1 else f"{len(left)} changes weaken a test"
             self.say(f"{changes}, and stays as it was. Look at the lines; y keeps it.", "Not kept")
         await self._decide([row for row in rows if not row.weakens], Decision.KEEP)
@@ -208,7 +211,7 @@ class ReviewActions(ReviewVerifying):
     def _go_on(self) -> None:
         """Move to the next open change below, if there is one."""
         lines = self.table.shown.lines[self.table.cursor + 1 :]
-        following = next((one.oid for one in lines if isinstance(one, ReviewRow) and one.is_open), None)
+        following = next((one.key for one in lines if isinstance(one, ReviewRow) and one.is_open), None)
         if following is not None:
             self.table.go_to_key(following)
 
@@ -315,12 +318,24 @@ class ReviewActions(ReviewVerifying):
             await self._decide_oids([row.oid for row in rows], decision)
 
     async def do_pick(self) -> None:
-        """Choose the next one of the changes that say the same."""
-        members = self._state.reviewed.row_of[self._row.oid].members
-        chosen = members[(members.index(self._row.oid) + 1) % len(members)]
-        await self.act(lambda session: session.choose(chosen), {})
-        self.table.go_to_key(chosen)
-        self.say(f"{members.index(chosen) + 1} of {len(members)} texts is applied; z undoes it.", "Chosen")
+        """Choose the marked text of the row; the cursor stays on the row."""
+        marked = self.pane.alternatives.marked
+        await self.act(lambda session: session.choose(marked), says="choosing a text")
+        self.say("It is applied instead; z undoes it.", "Chosen")
+
+    async def do_apart(self) -> None:
+        """Set the marked text apart, as a row of its own; or put a change back into its row."""
+        row = self._row
+        if row.others:
+            marked = self.pane.alternatives.marked
+            state = await self.act(lambda session: session.set_apart(marked), says="setting a text apart")
+            # The one that arrived first takes the key of the row along.
+            stays = row.oid if marked != row.oid else row.others[0].oid
+            self.table.go_to_key(state.reviewed.row_of[stays].id)
+            self.say("It has a row of its own now; d on that row puts it back, z undoes it.", "Set apart")
+        else:
+            await self.act(lambda session: session.rejoin(row.oid), says="putting a text back")
+            self.say("It is one of the texts of its row again; z undoes it.", "Put back")
 
     async def do_undo(self) -> None:
         """Undo the last action."""

@@ -19,7 +19,7 @@ from selftest_tui.shared.widgets.screen_text import block
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from selftest_core.review.changes.collect_changes import Change, Source
+    from selftest_core.review.changes.collect_changes import Source
     from selftest_core.review.conflict_files import ConflictFile
     from selftest_core.review.evidence import Evidence
     from selftest_core.review.resolutions import Answer
@@ -56,6 +56,10 @@ def headline(row: ReviewRow, difference: str = "") -> Content:
     said = f"claimed {claimed} {tests}" if claimed else "no tests claimed"
     cautions = row.change.cautions
     checks: Pieces = [(f"{difference}\n", "$text-warning")] if difference else []
+    if row.others:
+        differ = ", and their verdicts differ" if row.differing else ""
+        words = f"{review_words.texts(row)} say the same{differ} (5 shows them)\n"
+        checks.append((words, "$text-warning" if differ else "bold"))
     for words in cautions[:1]:
         more = f" (and {len(cautions) - 1} more: 2 shows them)" if len(cautions) > 1 else ""
         checks.append((f"check: {present.clean(words)}{more}\n", "$text-warning"))
@@ -97,6 +101,15 @@ def members(row: ReviewRow, answers: Sequence[Answer] = ()) -> Content:
     for source in sources[:MOST_LISTED]:
         _source(pieces, source, is_applied=source.oid == row.oid)
     _rest(pieces, len(sources))
+    if row.others:
+        _title(pieces, f"the same in other words, not applied: {present.plural(len(row.others), 'text')}")
+        for one in row.others[:MOST_LISTED]:
+            agents = ", ".join(present.clean(agent) for agent in one.agents[:5])
+            pieces += [
+                (f"{one.oid[:10]} ", MUTED),
+                f"{subject_of(one)} ",
+                (f"· {agents}{', …' if len(one.agents) > 5 else ''}\n", MUTED),
+            ]
     if answers:
         _title(pieces, "applied with a resolution, so not as its agent committed it")
         pieces += [f"{present.clean(one.path)}{_resolved_by(one)}\n" for one in answers[:MOST_LISTED]]
@@ -324,24 +337,6 @@ def _regions(merged: bytes, marker: int) -> list[str]:
             kept.update(range(max(0, number - 2), min(len(lines), number + 3)) if begins or ends else (number,))
         is_inside = is_inside and not ends
     return [lines[number] for number in sorted(kept)[:MOST_LINES_OF_A_SIDE]]
-
-
-# alternatives
-
-
-def alternatives(row: ReviewRow, members: Sequence[Change]) -> Content:
-    """Return the changes of a row: they say the same in other words, and one is applied."""
-    if len(members) < 2:
-        return Content.styled("No other change says the same as this one.", MUTED)
-    pieces: Pieces = []
-    agents = {agent for one in members for agent in one.agents}
-    _title(pieces, f"{len(members)} texts of {present.plural(len(agents), 'agent')}")
-    for one in members:
-        size = f"{present.plural(one.lines, 'line')}, {present.plural(len(one.agents), 'agent')}"
-        is_chosen = one.oid == row.oid
-        pieces += [("✓ " if is_chosen else "  "), subject_of(one), (f"  {size}\n", MUTED)]
-    pieces += ["\n", ("b chooses the next one; z undoes it. Only the chosen one is applied and published.", MUTED)]
-    return Content.assemble(*pieces)
 
 
 # parts

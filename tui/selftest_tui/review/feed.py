@@ -194,6 +194,17 @@ class ReviewFeed:
 
         return await self._read(oid, read)
 
+    async def comparison(self, one: str, other: str, reviewed: Reviewed) -> ChangeDiff:
+        """Return the difference of what two changes make of the base. Raises ToolError."""
+
+        def read(reader: Engine) -> ChangeDiff:
+            from selftest_core.review.apply_decisions import ChangeDiff, compare_changes
+
+            files = compare_changes(reader, reviewed, one, other)
+            return ChangeDiff(files, files)
+
+        return await self._read(f"{one} {other} {reviewed.plan.base}", read)
+
     async def moments(self, agent: str, evidence: Evidence) -> AgentMoments:
         """Return an agent's conversation and recordings, to find moments in them."""
         known = self._moments.get((agent, evidence))

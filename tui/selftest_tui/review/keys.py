@@ -25,7 +25,8 @@ class ReviewSituation:
     shown diff; `needle`: the text searched for in it; `differs`: it is of a change that is applied otherwise than its
     agent committed it. `authors`: agents of the change that the fleet knows. `editor`: the editor's command, or "".
     `marked`: changes that are marked; `has_above`: the change under the cursor can be squashed with the one above it.
-    `can_jump`: a test of the change is red, or it breaks one. `conflicts`: changes in conflict.
+    `can_jump`: a test of the change is red, or it breaks one. `shows_texts`: the texts of its row are shown, and the
+    change `marked_text` is marked. `conflicts`: changes in conflict.
     """
 
     row: ReviewRow | None = None
@@ -48,6 +49,8 @@ class ReviewSituation:
     editor: str = ""
     pane_is_open: bool = True
     shows_diff: bool = True
+    shows_texts: bool = False
+    marked_text: str = ""
     differs: bool = False
     needle: str = ""
     marked: int = 0
@@ -105,12 +108,29 @@ def _is_so(now: ReviewSituation, decision: Decision, words: str) -> str | None:
     return f"It is {words}." if len(now.targets) == 1 else f"All {len(now.targets)} are {words}."
 
 
-def keep_best_disabled_reason(now: ReviewSituation) -> str | None:
-    """There must be another change that says the same."""
+def choose_disabled_reason(now: ReviewSituation) -> str | None:
+    """A text that is not chosen must be marked."""
+    why = _texts_disabled_reason(now)
+    if why is not None or now.row is None:
+        return why
+    return "It is the chosen one already: n marks another." if now.marked_text == now.row.oid else None
+
+
+def apart_disabled_reason(now: ReviewSituation) -> str | None:
+    """A text must be marked, or the change must have been set apart."""
+    if now.row is not None and now.row.is_apart and not now.row.others:
+        return None
+    return _texts_disabled_reason(now)
+
+
+def _texts_disabled_reason(now: ReviewSituation) -> str | None:
+    """The texts of a row must be shown."""
     why = change_disabled_reason(now)
     if why is not None or now.row is None:
         return why
-    return None if now.row.alternatives else "No other change says the same as this one."
+    if not now.row.others:
+        return "No other change says the same as this one."
+    return None if now.shows_texts and now.pane_is_open else "Its texts are not shown: 5 shows them, and marks one."
 
 
 def next_open_disabled_reason(now: ReviewSituation) -> str | None:
@@ -144,12 +164,12 @@ def move_disabled_reason(now: ReviewSituation) -> str | None:
 
 def split_disabled_reason(now: ReviewSituation) -> str | None:
     """The cursor must be on a change, and its diff be shown."""
-    return change_disabled_reason(now) or diff_disabled_reason(now)
+    return change_disabled_reason(now) or own_diff_disabled_reason(now)
 
 
 def select_hunk_disabled_reason(now: ReviewSituation) -> str | None:
     """The diff of one change must have a hunk."""
-    return change_disabled_reason(now) or hunk_disabled_reason(now)
+    return change_disabled_reason(now) or own_diff_disabled_reason(now) or hunk_disabled_reason(now)
 
 
 def squash_disabled_reason(now: ReviewSituation) -> str | None:
@@ -249,9 +269,15 @@ def diff_disabled_reason(now: ReviewSituation) -> str | None:
     return None if now.shows_diff else "The diff is not shown: 1 shows it."
 
 
+def own_diff_disabled_reason(now: ReviewSituation) -> str | None:
+    """The diff of the change must be on the screen, not the difference of two texts."""
+    why = diff_disabled_reason(now)
+    return why or ("This is the difference of two texts: 1 shows the diff of the change." if now.shows_texts else None)
+
+
 def original_disabled_reason(now: ReviewSituation) -> str | None:
     """The diff must be of a change that is applied otherwise than its agent committed it."""
-    why = change_disabled_reason(now) or diff_disabled_reason(now)
+    why = change_disabled_reason(now) or own_diff_disabled_reason(now)
     return why or (None if now.differs else "What is applied is what its agent committed.")
 
 
@@ -261,7 +287,9 @@ def hunk_disabled_reason(now: ReviewSituation) -> str | None:
 
 
 def match_disabled_reason(now: ReviewSituation) -> str | None:
-    """A text must have been searched for."""
+    """A text must have been searched for, or the texts of a row be shown."""
+    if now.shows_texts and now.pane_is_open:
+        return _texts_disabled_reason(now)
     return hunk_disabled_reason(now) or (None if now.needle else "Nothing was searched for: ~ searches in this diff.")
 
 
@@ -292,8 +320,10 @@ DECIDE = (
         disabled_reason=targets_disabled_reason, opens=True),
     Key(("U",), "U", "undecide_many", "many undecided", "make many undecided: the same choice", _DECIDE,
         disabled_reason=targets_disabled_reason, opens=True),
-    Key(("b",), "b", "pick", "next text", "choose the next one of the changes that say the same", _DECIDE,
-        disabled_reason=keep_best_disabled_reason),
+    Key(("b",), "b", "pick", "choose text", "choose the text that is marked on 5; the others of the row stay left out",
+        _DECIDE, disabled_reason=choose_disabled_reason),
+    Key(("d",), "d", "apart", "set apart", "set the text that is marked on 5 apart, as a row of its own; on such a "
+        "row: put it back", _DECIDE, disabled_reason=apart_disabled_reason),
     Key(("number_sign",), "#", "note", "note", "write a note about it, for the text of the pull request", _DECIDE,
         line=10, disabled_reason=change_disabled_reason, opens=True),
     Key(("z",), "z", "undo", "undo", "undo the last decision; all of them can be undone, after a restart too", _DECIDE,
@@ -353,7 +383,8 @@ VERIFY = (
 
 FIND = (
     Key(("slash",), "/", "filter", "filter", "show only changes that match: words, is:undecided is:conflict is:new "
-        "is:empty is:liar is:culprit is:flaky is:unverified kind:test agent:NAME file:PATH, /REGEX/; ! inverts",
+        "is:empty is:alternatives is:liar is:culprit is:flaky is:unverified kind:test agent:NAME file:PATH, /REGEX/; "
+        "! inverts",
         Topic.FIND, line=7),
     Key(("ampersand",), "&", "filter_by", "filter by", "choose a filter from a list", Topic.FIND,
         disabled_reason=targets_disabled_reason,
@@ -380,8 +411,9 @@ DIFF = (
     Key(("vertical_line",), "|", "sides", "side by side", "side by side, or in one column; at first the width decides",
         _DIFF, disabled_reason=diff_disabled_reason),
     Key(("tilde",), "~", "search_text", "search", "search in this diff", _DIFF, disabled_reason=hunk_disabled_reason),
-    Key(("n",), "n", "next_hit", "next match", "to the next match", _DIFF, disabled_reason=match_disabled_reason),
-    Key(("N",), "N", "previous_hit", "previous match", "to the previous match", _DIFF,
+    Key(("n",), "n", "next_hit", "next match", "to the next match; on 5 to the next text", _DIFF,
+        disabled_reason=match_disabled_reason),
+    Key(("N",), "N", "previous_hit", "previous match", "to the previous match; on 5 to the previous text", _DIFF,
         disabled_reason=match_disabled_reason),
     Key(("ctrl+y",), "^y", "copy_diff", "copy diff", "copy this diff as a patch", _DIFF,
         disabled_reason=hunk_disabled_reason),
@@ -398,7 +430,8 @@ LOOK = (
         "tests, conversations and recordings", Topic.LOOK),
     Key(("4",), "4", "show_needs", "needs", "what it needs, what needs it, and what it is in conflict with",
         Topic.LOOK),
-    Key(("5",), "5", "show_alternatives", "texts", "the changes that say the same in other words", Topic.LOOK),
+    Key(("5",), "5", "show_alternatives", "texts", "the changes that say the same in other words, and the marked one "
+        "beside the chosen one; a click marks one", Topic.LOOK),
     Key(("6",), "6", "show_tests", "tests", "its tests before and after, their runs and output", Topic.LOOK),
     Key(("right_square_bracket",), "]", "next_tab", "next tab", "to the next of these", Topic.LOOK),
     Key(("left_square_bracket",), "[", "previous_tab", "previous tab", "to the previous one", Topic.LOOK),

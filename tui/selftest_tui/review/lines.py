@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from selftest_core.frozen import dataclass
 from selftest_core.review.candidate_branch import Decision, Squash, Status
+from selftest_core.review.changes.rows import APART
 from selftest_core.verify.verification import Mark, Verified
 from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts
@@ -20,8 +21,10 @@ from selftest_tui.shared.filter import Language, facts
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from selftest_core.review.apply_decisions import Reviewed
     from selftest_core.review.candidate_branch import Entry
     from selftest_core.review.changes.collect_changes import Change
+    from selftest_core.review.changes.rows import Row
     from selftest_core.review.state import ReviewState
     from selftest_core.verify.background.background_verifier import VerificationState
     from selftest_core.verify.verification import ItemVerdict
@@ -35,15 +38,19 @@ _NO_PLACES: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
-    """One change. `number` is its place on the branch, 0 for a part of the joint commit.
+    """One change, or the chosen one of several that say the same.
+
+    `number`: its place on the branch, 0 for a part of the joint commit.
+    `key` stays the same when another text of the row is chosen. `others`: changes that say the same in other words, of
+    which none is applied; `is_apart`: it was taken out of such a row. `differing`: their verdicts are not all the same.
 
     `ranked`: its place in the ranking, another one where a change was moved. `is_settling`: the decision is pending, so
-    `status` is still the one before. `needed_by`: number of later changes that need it; `alternatives`: number of
-    other texts of its row; `hot`: the most agents that changed one of its files, its own included. `is_resolved`: a
-    conflict was resolved, so what is applied is not its agent's commit. `tests`: number of tests that its agents named;
-    `passing`: those claimed to pass. `verdict`: ours, None before there is one; where not `is_settled`, it is not
-    final, or of an earlier branch. `is_verifying`: it will be renewed. `commit_mates`: the other changes that are
-    squashed into its commit. `integrating`: what the agent does that resolves its conflict, empty where none does.
+    `status` is still the one before. `needed_by`: number of later changes that need it; `hot`: the most agents that
+    changed one of its files, its own included. `is_resolved`: a conflict was resolved, so what is applied is not its
+    agent's commit. `tests`: number of tests that its agents named; `passing`: those claimed to pass. `verdict`: ours,
+    None before there is one; where not `is_settled`, it is not final, or of an earlier branch. `is_verifying`: it will
+    be renewed. `commit_mates`: the other changes that are squashed into its commit. `integrating`: what the agent does
+    that resolves its conflict, empty where none does.
     """
 
     change: Change
@@ -52,8 +59,11 @@ class ReviewRow:
     decision: Decision
     status: Status
     is_settling: bool = False
+    key: str = ""
+    others: tuple[Change, ...] = ()
+    is_apart: bool = False
+    differing: bool = False
     needed_by: int = 0
-    alternatives: int = 0
     hot: int = 0
     tests: int = 0
     passing: int = 0
@@ -71,6 +81,16 @@ class ReviewRow:
     def oid(self) -> str:
         """The id of its applied commit."""
         return self.change.oid
+
+    @property
+    def texts(self) -> int:
+        """Number of changes that say the same, itself included."""
+        return 1 + len(self.others)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents of all of them, its own first."""
+        return tuple(dict.fromkeys(agent for change in (self.change, *self.others) for agent in change.agents))
 
     @property
     def weakens(self) -> bool:
@@ -134,7 +154,7 @@ def titled(change: Change) -> str:
 
 def key_of(line: ReviewLine) -> str:
     """Return the key of a line, which stays the same while the line changes."""
-    return f"group {line.key}" if isinstance(line, ReviewGroup) else line.oid
+    return f"group {line.key}" if isinstance(line, ReviewGroup) else line.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +162,6 @@ class _Facts:
     """Facts of a change that do not depend on decisions."""
 
     why: str
-    alternatives: int
     hot: int
     tests: int
     passing: int
@@ -159,6 +178,7 @@ class RowMaker:
         self._rows: dict[str, ReviewRow] = {}
         self._facts: dict[str, _Facts] = {}
         self._known_from: tuple[object, ...] = ()
+        self._row_of: Mapping[str, Row] = {}
 
     def all_rows(
         self,
@@ -176,6 +196,7 @@ class RowMaker:
         resolved = {one.item.oid for one in reviewed.line.items if one.answers}
         mates = _mates(reviewed.line.entries)
         needed_by = reviewed.dependents.needed_by
+        by_oid = {change.oid: change for change in reviewed.order}
         rows = []
         number = 0
         for change in reviewed.chosen:
@@ -195,6 +216,9 @@ class RowMaker:
                 number += not place
                 place = number
             row, verdict = known.get(oid), verdicts.get(oid)
+            group = reviewed.row_of[oid]
+            others = tuple(by_oid[other] for other in group.others)
+            is_apart, differing = _is_apart(change, reviewed), _are_differing((oid, *group.others), verdicts)
             if (
                 row is None or row.decision is not decision or row.status is not status or row.number != place
                 or row.is_settling is not (decision is not decided) or row.needed_by != needs
@@ -203,12 +227,15 @@ class RowMaker:
                 or row.is_verifying is not is_verifying
                 or row.is_resolved is not is_resolved or row.commit_mates != commit_mates
                 or row.integrating != agent
+                or row.key != group.id or row.others != others
+                or row.is_apart is not is_apart or row.differing is not differing
             ):  # fmt: skip
                 facts = self._facts[oid]
                 row = known[oid] = ReviewRow(
                     change=change, number=place, why=facts.why, decision=decision, status=status,
-                    is_settling=decision is not decided, needed_by=needs, alternatives=facts.alternatives,
-                    hot=facts.hot, tests=facts.tests, passing=facts.passing, is_new=is_new, has_note=has_note,
+                    is_settling=decision is not decided, key=group.id, others=others, is_apart=is_apart,
+                    differing=differing, needed_by=needs, hot=facts.hot, tests=facts.tests,
+                    passing=facts.passing, is_new=is_new, has_note=has_note,
                     verdict=verdict, is_settled=is_settled, is_verifying=is_verifying,
                     is_resolved=is_resolved, ranked=facts.ranked, commit_mates=commit_mates, integrating=agent,
                 )  # fmt: skip
@@ -217,9 +244,10 @@ class RowMaker:
 
     def _look_up(self, state: ReviewState) -> dict[str, ReviewRow]:
         """Return the earlier rows; none of them when the sources of their facts have changed."""
-        known_from = (state.reviewed.ranked, state.reviewed.row_of, state.hot, state.evidence)
-        if not self._known_from or any(one is not two for one, two in zip(known_from, self._known_from, strict=True)):
-            self._known_from = known_from
+        known_from, row_of = (state.reviewed.ranked, state.hot, state.evidence), state.reviewed.row_of
+        is_same = all(one is two for one, two in zip(known_from, self._known_from, strict=False))
+        if not self._known_from or not is_same or row_of != self._row_of:
+            self._known_from, self._row_of = known_from, row_of
             self._facts = {one.change.oid: _facts(one.change, one.why, state) for one in state.reviewed.ranked}
             for number, change in enumerate(_numbered(state), 1):
                 self._facts[change.oid] = replace(self._facts[change.oid], ranked=number)
@@ -231,6 +259,18 @@ def _mates(entries: Sequence[Entry]) -> dict[str, frozenset[str]]:
     """For each change of a squashed commit the others of it."""
     groups = [{item.oid for item in one.items} for one in entries if isinstance(one, Squash) and not one.is_joint]
     return {oid: frozenset(group - {oid}) for group in groups for oid in group}
+
+
+def _is_apart(change: Change, reviewed: Reviewed) -> bool:
+    """Return True for a change that somebody took out of the row of those that say the same."""
+    decisions = reviewed.decisions
+    return any(decisions.alternatives.get(oid) == APART for oid in change.oids)
+
+
+def _are_differing(oids: Iterable[str], verdicts: Mapping[str, ItemVerdict]) -> bool:
+    """Return True where changes that say the same have different verdicts."""
+    found = {verdicts[oid].verified for oid in oids if oid in verdicts}
+    return len(found - {Verified.UNKNOWN}) > 1
 
 
 def _numbered(state: ReviewState) -> list[Change]:
@@ -251,7 +291,6 @@ def _facts(change: Change, why: str, state: ReviewState) -> _Facts:
     claimed = [passes for one in told for _, passes in one.tests]
     return _Facts(
         why,
-        len(state.reviewed.row_of[change.oid].others),
         max((state.hot.get(path.path, 0) for path in change.paths), default=0),
         len(claimed),
         claimed.count(True),
@@ -283,7 +322,7 @@ def lay_out(
             return
         is_folded = key in folded and not is_found
         lines.append(ReviewGroup(key, title, tuple(members), whole, is_folded))
-        group_of.update((row.oid, key) for row in members)
+        group_of.update((row.key, key) for row in members)
         if not is_folded:
             lines.extend(members)
 
@@ -302,7 +341,7 @@ FILTER = Language(
     states=(
         "open", "undecided", "kept", "reverted", "applied", "conflict", "empty", "new", "noted", "needed", "weakens",
         "liar", "culprit", "own-judge", "no-fix", "flaky", "unverified", "passed", "failed",
-        "resolved",
+        "resolved", "alternatives", "apart", "differing",
         *(state for state in (*Decision, *Status) if state not in ("undecided",)),
     ),
     fields=("kind", "agent", "file", "commit"),
@@ -324,19 +363,23 @@ def facts_of(row: ReviewRow) -> Facts:
     states: list[str] = [row.decision, row.status]
     states += [_SHOWN_STATES[one] for one in (row.decision, row.status) if one in _SHOWN_STATES]
     marks = {"new": row.is_new, "open": row.is_open, "noted": row.has_note, "needed": bool(row.needed_by)}
-    marks |= {"weakens": row.weakens, "resolved": row.is_resolved}
+    marks |= {"weakens": row.weakens, "resolved": row.is_resolved, "alternatives": row.texts > 1}
+    marks |= {"apart": row.is_apart, "differing": row.differing}
     states += [word for word, has in marks.items() if has]
     states += [word for mark, word in MARKS.items() if row.verdict is not None and mark in row.verdict.marks]
     states.append("unverified" if row.verified is Verified.UNKNOWN else row.verified)
-    fields = _fields_of(change)
-    parts = (change.subject, *fields["agent"], *fields["file"], *fields["commit"])
+    # Who looks for an agent or a commit finds the row, whichever of its texts is chosen.
+    fields = _fields_of(row)
+    subjects = dict.fromkeys(one.subject for one in (change, *row.others))
+    parts = (*subjects, *fields["agent"], *fields["file"], *fields["commit"])
     return facts(parts, states, fields)
 
 
-def _fields_of(change: Change) -> dict[str, tuple[str, ...]]:
+def _fields_of(row: ReviewRow) -> dict[str, tuple[str, ...]]:
+    texts = (row.change, *row.others)
     return {
-        "kind": (change.kind.value,), "agent": change.agents, "file": tuple(path.path for path in change.paths),
-        "commit": change.oids,
+        "kind": (row.change.kind.value,), "agent": row.agents, "file": tuple(path.path for path in row.change.paths),
+        "commit": tuple(oid for one in texts for oid in one.oids),
     }  # fmt: skip
 
 
@@ -351,6 +394,9 @@ def filters_for(row: ReviewRow | None) -> list[tuple[str, str]]:
         ("is:reverted", "reverted changes"),
         ("is:noted", "changes with a note"),
         ("is:weakens", "changes that weaken a test"),
+        ("is:alternatives", "rows of several texts that say the same"),
+        ("is:differing", "such rows whose texts have different verdicts"),
+        ("is:apart", "texts that were set apart"),
         ("is:liar", "liars: the agent says that its test passes, and it fails on the agent's own tree"),
         ("is:culprit", "culprits: they break the tests of others"),
         ("is:flaky", "changes whose tests are flaky"),
@@ -361,7 +407,7 @@ def filters_for(row: ReviewRow | None) -> list[tuple[str, str]]:
         ("kind:build", "build files"),
     ]
     if row is not None:
-        offered += [(f"agent:{_word(agent)}", f"changes of {present.clean(agent)}") for agent in row.change.agents[:8]]
+        offered += [(f"agent:{_word(agent)}", f"changes of {present.clean(agent)}") for agent in row.agents[:8]]
         offered += [(f"file:{_word(path.path)}", f"changes of {_word(path.path)}") for path in row.change.paths[:8]]
     return offered
 

@@ -52,14 +52,14 @@ class ReviewMoves(FilteredScreen):
 
     def _go_to_open(self, step: int) -> None:
         table = self.table
-        opens = [row.oid for row in table.shown.rows if row.is_open]
+        opens = [row.key for row in table.shown.rows if row.is_open]
         if not opens:
             raise RefusedError("Nothing that is shown is open", "", "esc clears the filter, which hides what is.")
-        closed = {table.shown.group_of.get(oid, "") for oid in opens} & self.folded
+        closed = {table.shown.group_of.get(key, "") for key in opens} & self.folded
         if closed:
             self.folded -= closed
             self.rearrange()
-        places = sorted(table.shown.places[oid] for oid in opens if oid in table.shown.places)
+        places = sorted(table.shown.places[key] for key in opens if key in table.shown.places)
         self.go_round(places, step)
 
     # finding
@@ -77,35 +77,35 @@ class ReviewMoves(FilteredScreen):
 
     def do_next_hunk(self) -> None:
         """Move to the next hunk."""
-        if not self.pane.diff.go_to_hunk(1):
+        if not self.pane.shown_diff.go_to_hunk(1):
             raise RefusedError("This is the last hunk")
 
     def do_previous_hunk(self) -> None:
         """Move to the previous hunk."""
-        if not self.pane.diff.go_to_hunk(-1):
+        if not self.pane.shown_diff.go_to_hunk(-1):
             raise RefusedError("This is the first hunk")
 
     def do_next_file(self) -> None:
         """Move to the next file."""
-        if not self.pane.diff.go_to_file(1):
+        if not self.pane.shown_diff.go_to_file(1):
             raise RefusedError("This is the last file")
 
     def do_previous_file(self) -> None:
         """Move to the previous file."""
-        if not self.pane.diff.go_to_file(-1):
+        if not self.pane.shown_diff.go_to_file(-1):
             raise RefusedError("This is the first file")
 
     def do_fold_hunk(self) -> None:
         """Fold the chosen hunk, or open it."""
-        self.pane.diff.fold_hunk()
+        self.pane.shown_diff.fold_hunk()
 
     def do_fold_file(self) -> None:
         """Fold the file, or open it."""
-        self.pane.diff.fold_file()
+        self.pane.shown_diff.fold_file()
 
     def do_sides(self) -> None:
         """Switch between one column and two."""
-        self.pane.diff.toggle_sides()
+        self.pane.shown_diff.toggle_sides()
 
     def do_search_text(self) -> None:
         """Ask for a text to search for in the diff."""
@@ -119,26 +119,32 @@ class ReviewMoves(FilteredScreen):
             self._go_to_match(1, from_row=-1)
 
     def do_next_hit(self) -> None:
-        """Move to the next match."""
-        self._go_to_match(1, from_row=self._match)
+        """Move to the next match; in a row of several texts mark the next one."""
+        if self.pane.tab == "alternatives":
+            self.pane.alternatives.walk(1)
+        else:
+            self._go_to_match(1, from_row=self._match)
 
     def do_previous_hit(self) -> None:
-        """Move to the previous match."""
-        self._go_to_match(-1, from_row=self._match)
+        """Move to the previous match; in a row of several texts mark the previous one."""
+        if self.pane.tab == "alternatives":
+            self.pane.alternatives.walk(-1)
+        else:
+            self._go_to_match(-1, from_row=self._match)
 
     def _go_to_match(self, step: int, from_row: int) -> None:
         """Move to the next (1) or previous (-1) match, wrapping around, and tell which one it is."""
-        rows = self.pane.diff.find(self.needle)
+        rows = self.pane.shown_diff.find(self.needle)
         if not rows:
             raise RefusedError(f"“{self.needle}” is not in this diff")
         ahead = [row for row in rows if row > from_row] if step > 0 else [row for row in rows if row < from_row]
         self._match = (ahead or rows)[0 if step > 0 else -1]
-        self.pane.diff.go_to_row(self._match)
+        self.pane.shown_diff.go_to_row(self._match)
         self.say(f"{rows.index(self._match) + 1} of {len(rows)}", f"“{self.needle}”")
 
     def do_copy_diff(self) -> None:
         """Copy the diff that is shown, as a patch."""
-        self.app.copy_to_clipboard(self.pane.diff.text)
+        self.app.copy_to_clipboard(self.pane.shown_diff.text)
         self.say("as a patch", "Diff copied")
 
     def do_original(self) -> None:

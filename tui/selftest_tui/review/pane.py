@@ -1,4 +1,4 @@
-"""The right pane of a review: the diff of the change under the cursor, and four tabs of texts about it.
+"""The right pane of a review: the diff of the change under the cursor, and tabs with more about it.
 
 It follows the cursor with a short delay, because reading a diff starts a program. A diff that arrives late is kept for
 the next time, and not shown. Texts come from `facts`, made harmless.
@@ -19,6 +19,7 @@ from selftest_core.review.candidate_branch import Status
 from selftest_tui.review import facts as review_facts
 from selftest_tui.review import verdict_facts
 from selftest_tui.review import words as review_words
+from selftest_tui.review.alternatives.alternatives_view import AlternativesView
 from selftest_tui.review.diff.diff_view import DiffView
 from selftest_tui.review.facts import Conflicts
 from selftest_tui.review.lines import JOINT, ReviewGroup, ReviewRow, subject_of, titled
@@ -45,6 +46,8 @@ SECONDS_OF_REST = 0.05
 
 type ReviewTab = Literal["diff", "members", "evidence", "needs", "alternatives", "tests"]
 TABS: tuple[ReviewTab, ...] = get_args(ReviewTab.__value__)
+_TEXTS = tuple(tab for tab in TABS if tab not in ("diff", "alternatives"))
+"""Tabs that are one text."""
 _CAPTIONS: dict[ReviewTab, str] = {"members": "commits", "alternatives": "texts"}
 """Captions of tabs that are not their names."""
 
@@ -89,15 +92,17 @@ class ReviewPane(TabbedPane, can_focus=False):
         self.diff = DiffView(id="diff")
         self._switcher = ContentSwitcher(initial="diff")
         self._tabs = TabBar({tab: _CAPTIONS.get(tab, tab) for tab in TABS})
-        self._texts: dict[str, Static] = {tab: Static(id=f"{tab}-text") for tab in TABS[1:]}
+        self._texts: dict[str, Static] = {tab: Static(id=f"{tab}-text") for tab in _TEXTS}
         self._texts["headline"] = Static(id="headline")
-        self._scrolls = {tab: VerticalScroll(id=tab, can_focus=False) for tab in TABS[1:]}
+        self._scrolls = {tab: VerticalScroll(id=tab, can_focus=False) for tab in _TEXTS}
+        self.alternatives = AlternativesView(source.feed, id="alternatives")
 
     def compose(self) -> ComposeResult:
         yield self._tabs
         yield self._texts["headline"]
         with self._switcher:
             yield self.diff
+            yield self.alternatives
             for tab, scroll in self._scrolls.items():
                 with scroll:
                     yield self._texts[tab]
@@ -110,7 +115,17 @@ class ReviewPane(TabbedPane, can_focus=False):
     @property
     def is_at_rest(self) -> bool:
         """True when the pane shows the line under the cursor, and its diff has been read."""
-        return self._rest is None and not self._is_reading
+        return self._rest is None and not self._is_reading and not self.alternatives.is_reading
+
+    @property
+    def shown_diff(self) -> DiffView:
+        """The diff that keys are about: of the change, or of two texts of its row."""
+        return self.alternatives.diff if self.tab == "alternatives" else self.diff
+
+    @property
+    def shows_diff(self) -> bool:
+        """True while a diff is shown."""
+        return self.tab == "diff" or (self.tab == "alternatives" and bool(self.alternatives.marked))
 
     @property
     def is_due(self) -> bool:
@@ -171,8 +186,9 @@ class ReviewPane(TabbedPane, can_focus=False):
 
     def _show_nothing(self) -> None:
         self._show_title("")
-        for part in ("headline", *TABS[1:]):
+        for part in ("headline", *_TEXTS):
             self._show_text(part, Content(""))
+        self.alternatives.show_words("")
         self._show_diff(None)
 
     def _show_group(self, group: ReviewGroup) -> None:
@@ -185,9 +201,10 @@ class ReviewPane(TabbedPane, can_focus=False):
             hint = f"y keeps all but {what}, x reverts them all; → opens the group"
         self._show_text("headline", Content.styled(hint, "$foreground-muted"))
         self._show_text("members", review_facts.group_members(group))
-        one = Content.styled("This is a group: move to one of its changes.", "$foreground-muted")
-        for part in ("evidence", "needs", "alternatives", "tests"):
-            self._show_text(part, one)
+        words = "This is a group: move to one of its changes."
+        for part in ("evidence", "needs", "tests"):
+            self._show_text(part, Content.styled(words, "$foreground-muted"))
+        self.alternatives.show_words(words)
         oid = state.reviewed.line.joint_commit if group.key == JOINT else ""
         if oid:
             self._show_diff(oid, read=partial(self._source.feed.joint_diff, oid, state.reviewed))
@@ -203,11 +220,10 @@ class ReviewPane(TabbedPane, can_focus=False):
         placed = next(one for one in state.reviewed.line.items if one.item.oid == row.oid)
         self._show_text("members", review_facts.members(row, placed.answers))
         self._show_evidence(row)
-        texts = {change.oid: change for change in state.reviewed.order}
-        members = [texts[oid] for oid in state.reviewed.row_of[row.oid].members]
-        self._show_text("alternatives", review_facts.alternatives(row, members))
         if self.tab == "tests":
             self._show_tests(row)
+        if self.tab == "alternatives":
+            self._show_alternatives(row)
         self._show_needs(row)
         key = f"{row.oid} {placed.commit}"
         self._show_diff(key, read=partial(self._source.feed.diff, row.oid, key, state.reviewed))
@@ -232,6 +248,17 @@ class ReviewPane(TabbedPane, can_focus=False):
         if has_conflict and known is None and self.tab == "needs":
             read = partial(self._read_conflicts, row, key)
             self.run_worker(read, group="conflicts", description="conflicts", exclusive=True)  # type: ignore[arg-type]  # no coroutine function
+
+    def _show_alternatives(self, row: ReviewRow) -> None:
+        # Comparing reads both texts: that is done when they are looked at.
+        if row.others:
+            verification = self._source.feed.verification
+            verdicts = {} if verification is None else verification.items
+            self.alternatives.show(row, verdicts, self._state.reviewed)
+        elif row.is_apart:
+            self.alternatives.show_words("It was set apart from others that say the same: d puts it back.")
+        else:
+            self.alternatives.show_words("No other change says the same as this one.")
 
     def _show_tests(self, row: ReviewRow) -> None:
         # Output of tests is long: it is laid out when it is looked at.
@@ -369,6 +396,8 @@ class ReviewPane(TabbedPane, can_focus=False):
         self.tab = tab
         if tab == "tests" and self._row is not None:
             self._show_tests(self._row)
+        if tab == "alternatives" and self._row is not None:
+            self._show_alternatives(self._row)
         self._lay_out(tab)
         self._switcher.current = tab
         self._tabs.show(tab)
@@ -379,16 +408,18 @@ class ReviewPane(TabbedPane, can_focus=False):
 
     def text_of(self, part: str) -> str:
         """Return the text of a tab or of the `headline`."""
+        if part == "alternatives":
+            return self.alternatives.text
         found = self._shown.get(part)
         return "" if found is None else found.plain
 
     def scroll_text(self, lines: int) -> None:
         """Scroll the tab that is shown; negative is up."""
-        if self.tab == "diff":
-            self.diff.scroll_lines(lines)
+        if self.tab in ("diff", "alternatives"):
+            self.shown_diff.scroll_lines(lines)
         else:
             self._scrolls[self.tab].scroll_relative(y=lines, animate=False)
 
     def pan_text(self, cells: int) -> None:
         """Scroll the diff sideways: negative is to the left."""
-        self.diff.pan_by(cells)
+        self.shown_diff.pan_by(cells)

@@ -142,7 +142,7 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
         failure = self.feed.verification.error if self.feed.verification is not None else None
         self._verify_problems = () if failure is None else (problems.lasting("verification", failure),)
         self.rearrange()
-        if self.pane.tab == "tests" and self.pane.is_at_rest and self.state is not None:
+        if self.pane.tab in ("tests", "alternatives") and self.pane.is_at_rest and self.state is not None:
             self.pane.show_line()
 
     # acts
@@ -231,13 +231,13 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
             return
         oid, self._wanted_commit = self._wanted_commit, ""
         row = next(
-            (row for row in self.rows if oid in row.change.oids),
+            (row for row in self.rows if any(oid in one.oids for one in (row.change, *row.others))),
             None,
         )
-        if row is not None and not self.table.go_to_key(row.oid):
+        if row is not None and not self.table.go_to_key(row.key):
             self.folded, self.only_open, self.query_text = frozenset(), False, ""
             self.rearrange()
-            self.table.go_to_key(row.oid)
+            self.table.go_to_key(row.key)
 
     def _look(self) -> None:
         """Check for new commits and moved branches, while no act is pending."""
@@ -367,6 +367,14 @@ class ReviewScreen(ReviewShaping, ReviewIntegrating):
     def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         """Switch to the tab that was clicked."""
         self.action_press(f"show_{event.tab}")
+
+    def on_alternatives_view_chosen(self) -> None:
+        """Choose the text that was clicked twice."""
+        self.action_press("pick")
+
+    def on_alternatives_view_compared(self) -> None:
+        """Update the key line: keys may work on the comparison now."""
+        self.show_frame()
 
     def on_review_pane_diff_read(self) -> None:
         """Update the key line: keys may work on the diff now."""

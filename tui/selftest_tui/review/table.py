@@ -48,7 +48,7 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         line = self.line
         if line is None or isinstance(line, ReviewGroup):
             return line
-        place = self.shown.places.get(f"group {self.shown.group_of.get(line.oid, '')}")
+        place = self.shown.places.get(f"group {self.shown.group_of.get(line.key, '')}")
         found = None if place is None else self.shown.lines[place]
         return found if isinstance(found, ReviewGroup) else None
 
@@ -68,6 +68,8 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         # These marks must not be dropped where it is narrow; nothing else on the line says it.
         if any(row.is_alarming or row.weakens for row in lines.rows):
             is_wider = self.columns.prefer("marks") or is_wider
+        if any(row.others for row in lines.rows):
+            is_wider = self.columns.prefer("texts") or is_wider
         if is_wider:
             self.columns_moved()
         super().show(lines)
@@ -135,7 +137,11 @@ class LineTable(GroupedTable[ReviewLine, ReviewLines]):
         number = f"{row.number:>3}" if row.number else "   "
         is_out = decision is Decision.REVERT or row.status is Status.VOID
         text = muted + Style(strike=True) if decision is Decision.REVERT else muted if is_out else base
-        styles = {"what": text + Style(bold=True) if row.is_open else text, "marks": base + self.style_of("warning")}
+        styles = {
+            "what": text + Style(bold=True) if row.is_open else text,
+            "texts": text,
+            "marks": base + self.style_of("warning"),
+        }
         if row.is_alarming:
             styles["marks"] = base + self.style_of("error")
         segments = [

@@ -186,14 +186,14 @@ class ReviewVerifying(ReviewMoves):
 
 
 def related(row: ReviewRow, rows: Sequence[ReviewRow]) -> list[str]:
-    """Return the changes that break a test of this one, or whose tests it breaks, the next one on the branch first."""
+    """Return the keys of changes that break a test of this one, or whose tests it breaks, those below it first."""
     if row.verdict is None:
         return []
     culprits = {one.culprit for one in row.verdict.tests if one.culprit not in (None, row.oid)}
     broke = set(row.verdict.broke)
     at = next(number for number, one in enumerate(rows) if one.oid == row.oid)
     return [
-        one.oid
+        one.key
         for one in (*rows[at + 1 :], *rows[:at])
         if one.oid in culprits
         or (

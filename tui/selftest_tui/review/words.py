@@ -21,7 +21,7 @@ DECISION_WORDS = {Decision.KEEP: "kept", Decision.REVERT: "reverted", Decision.U
 STATUSES = {Status.LAID: " ", Status.HELD: "↯", Status.VOID: "∅", Status.DROPPED: " "}
 STATUS_STYLES = {Status.LAID: "muted", Status.HELD: "warning", Status.VOID: "muted", Status.DROPPED: "muted"}
 SETTLING = "…"
-NEEDED_BY, NOTE, NEW, ALIKE, HOT, WEAKENS, RESOLVED = "↧", "✎", "new", "≈", "⊛", "▼", "≠"
+NEEDED_BY, NOTE, NEW, DIFFERING, HOT, WEAKENS, RESOLVED = "↧", "✎", "new", "≉", "⊛", "▼", "≠"
 MARKED, SQUASHED, REWORDED = "●", "⊕", "reworded"
 CLAIMED, CLAIMED_RED, NOT_CLAIMED = "✔", "✘", "·"
 VERIFIED = {Verified.PASSED: "✓", Verified.FAILED: "✗", Verified.FLAKY: "~", Verified.UNKNOWN: "?"}
@@ -47,7 +47,7 @@ MEANINGS = (
     (RESOLVED, "its conflict is resolved: what is applied is not its agent's commit; = shows that"),
     (WEAKENS, "it weakens a test: an assertion, a test or a limit is changed; 2 shows the lines"),
     (f"{NEEDED_BY}2", "two later changes need it"),
-    (f"{ALIKE}2", "two other changes are nearly the same"),
+    (DIFFERING, "its texts say the same, and their verdicts differ: 5 shows them, d sets one apart"),
     (f"{SQUASHED}3", "three changes are squashed into its commit"),
     (REWORDED, "a person wrote its message"),
     ("1/2", "the first of two parts of a change that was split"),
@@ -78,7 +78,7 @@ def marks(row: ReviewRow) -> str:
         RESOLVED if row.is_resolved else "",
         WEAKENS if row.weakens else "",
         f"{NEEDED_BY}{row.needed_by}" if row.needed_by else "",
-        f"{ALIKE}{row.alternatives}" if row.alternatives else "",
+        DIFFERING if row.differing else "",
         f"{SQUASHED}{len(row.commit_mates) + 1}" if row.commit_mates else "",
         REWORDED if row.change.is_reworded else "",
         f"{HOT}{row.hot}" if row.hot >= HOT_FROM else "",
@@ -86,6 +86,11 @@ def marks(row: ReviewRow) -> str:
         NEW if row.is_new else "",
     ]
     return " ".join(word for word in said if word)
+
+
+def texts(row: ReviewRow) -> str:
+    """Return how many texts of how many agents say the same; "" for a change that stands alone."""
+    return f"{row.texts} texts of {present.plural(len(row.agents), 'agent')}" if row.others else ""
 
 
 def claim(row: ReviewRow) -> str:

@@ -67,8 +67,9 @@ class DiffView(ScrollView, can_focus=False):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, *, id: str | None = None, split_from: int = SPLIT_FROM) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
+        self._split_from = split_from
         self.layout_of_rows = DiffLayout(())
         self.placeholder: tuple[str, ...] = ()
         self.here: Place | None = None
@@ -112,7 +113,7 @@ class DiffView(ScrollView, can_focus=False):
     @property
     def is_split(self) -> bool:
         """True if old and new lines are shown side by side."""
-        return self.size.width >= SPLIT_FROM if self._wants_split is None else self._wants_split
+        return self.size.width >= self._split_from if self._wants_split is None else self._wants_split
 
     @property
     def is_coloured(self) -> bool:

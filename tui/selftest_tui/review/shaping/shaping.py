@@ -81,7 +81,7 @@ class ReviewShaping(ReviewActions):
             case "w" if change.part is not None:
                 whole = change.part.of
                 await self.act(lambda session: session.split(whole, None), says="making it whole")
-                self.table.go_to_key(whole)
+                self.table.go_to_key(self._state.reviewed.row_of[whole].id)
                 self.say("z undoes it.", "One change again")
 
     def _check_hunks(self, chosen: Sequence[tuple[FileDiff, object]]) -> None:
@@ -96,7 +96,7 @@ class ReviewShaping(ReviewActions):
 
     async def _split(self, oid: str, split: Split, keep: tuple[int, ...] = ()) -> None:
         await self.act(lambda session: session.split(oid, split, keep=keep), says="splitting it")
-        parts = [row.oid for row in self.rows if row.change.part is not None and row.change.part.of == oid]
+        parts = [row.key for row in self.rows if row.change.part is not None and row.change.part.of == oid]
         if parts:
             self.table.go_to_key(parts[0])
         done = "its selected part is kept, the rest reverted" if keep else f"{len(parts)} parts"

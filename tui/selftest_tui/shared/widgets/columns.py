@@ -45,7 +45,9 @@ class Column[L]:
     what is left over.
 
     A text that is too long loses its end, or its beginning with `cuts_left`; numbers are aligned on the right. Below
-    `short_below` cells the whole column shows `short`, so that all its lines show the same kind of thing.
+    `short_below` cells the whole column shows `short`, so that all its lines show the same kind of thing. With
+    `grows_first` it reaches these cells before the name grows, where the name is left with three quarters of its
+    `good`.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Column[L]:
     fills: bool = False
     short: Callable[[L, float], str] | None = None
     short_below: int = 0
+    grows_first: bool = False
     is_number: bool = False
     cuts_left: bool = False
     is_timed: bool = False
@@ -253,6 +256,10 @@ def _share_out(
     if spare < 0:  # not even the name fits: it is cut
         widths[first.name] = max(1, widths[first.name] + spare)
         return widths
+    for column in chosen:
+        missing = column.short_below - widths[column.name]
+        if column.grows_first and widths[first.name] + spare - missing >= min(first.good, want(first)) * 3 // 4:
+            grow(column, column.short_below)
     grow(first, min(first.good, want(first)))
     goals = {column.name: max(0, min(column.good, want(column)) - widths[column.name]) for column in chosen}
     total = sum(goals.values())
