@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftest_core.errors import SelftestError
-from selftest_core.git.trees import TreeReader, path_of
+from selftest_core.git.trees import TreeReader, parts_of, path_of
 from selftest_core.run.plan.plan_builder import without_parameters
 from selftest_core.sync.gaps import TASK_FILE, edited_block, find_gaps
 from selftest_core.sync.judging import judge
@@ -32,12 +32,16 @@ if TYPE_CHECKING:
     from selftest_core.run.outcome.outcome import Outcome
     from selftest_core.run.plan.plan import PlannedTest, RunPlan
     from selftest_core.sync.gaps import Gap
-    from selftest_core.sync.judging import Changed, Judgement
+    from selftest_core.sync.judging import Judgement
     from selftest_core.verify.on_arrival import ArrivalDesk
 
 _LONGEST_NOOP = 120.0
 """Seconds without a result that a test may take without its command: what it waits for will not come."""
 _LAST_LINES = 12
+_READ = (".py", ".pyi", ".toml", ".json")
+"""Ends of the names of changed files that are read."""
+_LARGEST = 4 * 2**20
+"""Bytes of a file that is read."""
 
 
 def paths_of(task: PlannedTest) -> Paths:
@@ -64,27 +68,37 @@ class WriterGate:
 
     def _judge(self, desk: ArrivalDesk, task: PlannedTest, commit: str) -> str:
         paths = paths_of(task)
-        before, after = (take_snapshot(desk.store, oid, paths) for oid in (self._plan.base, commit))
+        store, reader = desk.store, TreeReader(desk.store)
+        old, new = (desk.tree_of(oid) for oid in (self._plan.base, commit))
+        differing = [path_of(parts) for parts, _ in reader.changes(old, new)]
+        read = [path for path in differing if path.endswith(_READ) or path == paths.tutorial]
+        large = [path for path in read if _size(store, reader, new, path) > _LARGEST]
+        if large:
+            return f"{large[0]} is larger than {_LARGEST // 2**20} MiB"
+        before, after = (take_snapshot(store, tree, paths) for tree in (old, new))
         gap = next(gap for gap in find_gaps(before.check, paths) if gap.id == task.node_id)
-        found = judge(gap, before, after, _changed(desk.store, before.tree, after.tree), paths)
+        changed = {path: (_content(store, reader, old, path), _content(store, reader, new, path)) for path in read}
+        found = judge(gap, before, after, changed, paths)
         if found.reasons or not self._plan.verify_on_arrival:
             return "\n".join(found.reasons)
-        return "\n".join(_tested(desk, gap, found, before.tree, after.tree))
+        return "\n".join(_tested(desk, gap, found, old, new))
 
 
-def _changed(store: ObjectStore, before: str, after: str) -> Changed:
-    """Read the files that differ between two trees; what is no file there counts as absent."""
-    reader = TreeReader(store)
-    found = {}
-    for parts, _ in reader.changes(before, after):
-        old, new = (_content(store, reader, tree, parts) for tree in (before, after))
-        found[path_of(parts)] = (old, new)
-    return found
+def _blob(reader: TreeReader, tree: str, path: str) -> str:
+    """Return the blob of a regular file, "" where there is none: a link or a submodule counts as absent."""
+    entry = reader.find(tree, parts_of(path))
+    return entry[1] if entry is not None and entry[0] in (b"100644", b"100755") else ""
 
 
-def _content(store: ObjectStore, reader: TreeReader, tree: str, parts: tuple[bytes, ...]) -> bytes | None:
-    entry = reader.find(tree, parts)
-    return store.read(entry[1])[1] if entry is not None and entry[0] in (b"100644", b"100755") else None
+def _size(store: ObjectStore, reader: TreeReader, tree: str, path: str) -> int:
+    """Return the bytes of a file without reading it: an agent may have made it as large as it likes."""
+    blob = _blob(reader, tree, path)
+    return int(store.git.ask("cat-file", "-s", blob)) if blob else 0
+
+
+def _content(store: ObjectStore, reader: TreeReader, tree: str, path: str) -> bytes | None:
+    blob = _blob(reader, tree, path)
+    return store.read(blob)[1] if blob else None
 
 
 def _tested(desk: ArrivalDesk, gap: Gap, found: Judgement, before: str, after: str) -> list[str]:
@@ -93,6 +107,8 @@ def _tested(desk: ArrivalDesk, gap: Gap, found: Judgement, before: str, after: s
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     with desk.verifier() as verifier:
         collected, _ = verifier.collect(after, lambda _: files)
+    if collected.is_opaque:  # another runner than pytest, which knows its tests by other names
+        return []
     if collected.reason:
         raise SelftestError("its tests could not be collected here", collected.reason)
     ids = [one for one in collected.tests if without_parameters(one) in tests]

@@ -55,6 +55,29 @@ PROGRAM = "#!/bin/sh\ncase $2 in tea) echo tea;; *) exit 2;; esac\n"
 OLD = 'def test_shop():\n    """\n    Tutorial block:\n        shop --version\n    """\n    assert True\n'
 
 
+RUFF = """\
+import subprocess
+import sys
+from pathlib import Path
+
+
+def ruff(option):
+    return subprocess.run([Path(sys.executable).with_name("ruff"), option], capture_output=True)
+
+
+def test_version():
+    '''Tutorial block:
+    ruff --version
+    '''
+    assert ruff("--version").stdout.startswith(b"ruff ")
+
+
+def test_nothing():
+    '''Tutorial block:
+    ruff --version
+    '''
+    assert ruff("--nothing").returncode == 2
+"""
 OUTCOME = parse_outcome(b'{"errored": false}')
 
 
@@ -150,6 +173,20 @@ def test_paths_are_those_of_the_repository() -> None:
 def test_the_tests_of_a_whole_repository(repository: Repository) -> None:
     check = check_base(repository.folder, "main", paths_within("tutorial.sh", "."), os.environ)
     assert [citation.test for citation in check.citations] == ["tests/test_old.py::test_shop"]
+
+
+def test_a_large_file_is_refused_and_not_read(repository: Repository) -> None:
+    large = tea(adds=ADDS, refuses=REFUSES) + "# more\n" * 700_000
+    assert refused(repository, 0, test_tea=large) == "tests/test_tea.py is larger than 4 MiB"
+
+
+@pytest.mark.skipif(not SANDBOX.is_isolated, reason="without a sandbox nothing can be mounted over a program")
+def test_a_program_in_the_folder_of_the_environment_is_replaced_too(repository: Repository) -> None:
+    repository.commit(
+        "Another tutorial",
+        {"tutorial.sh": "#!/bin/sh\n\nruff --version\n", "tests/test_old.py": "def test_shop(): ...\n"},
+    )
+    assert refused(repository, 0, test_ruff=RUFF) == ""
 
 
 def test_without_runs_only_the_files_are_judged(repository: Repository) -> None:
