@@ -157,15 +157,15 @@ MUTANTS = (
     Mutant(
         "decisions: the rule of a kind before a person's decision",
         f"{_REVIEW}/decisions.py",
-        "explicit.get(change.oid, by_rule(change, decisions)[0])",
+        "explicit[change.oid] or by_rule(change, decisions)[0]",
         "by_rule(change, decisions)[0]",
         ("tests/core/review/test_review.py",),
     ),
     Mutant(
         "decisions: two on one change are taken",
         f"{_REVIEW}/decisions.py",
-        "        if explicit.setdefault(named[oid], decision) is not decision:",
-        "        if explicit.setdefault(named[oid], decision) is None:",
+        "            if values[other] != values[found[0]]:",
+        "            if values[other] is None:",
         ("tests/core/review/changes/test_collect_changes.py",),
     ),
     Mutant(
@@ -272,7 +272,7 @@ MUTANTS = (
     Mutant(
         "citations: tests in classes are not read",
         "core/selftest_core/tutorial/citations.py",
-        "            yield from _tests(statement.body, (*names, statement.name))\n",
+        "            yield from each_test(statement.body, (*names, statement.name))\n",
         "            continue\n",
         ("tests/core/tutorial/test_citations.py",),
     ),

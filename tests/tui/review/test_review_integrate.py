@@ -42,7 +42,7 @@ async def test_an_agent_resolves_while_the_person_goes_on(away: World, counter: 
     put_agent(away.repository, answering(f"cat <<'END'\n{BOTH}END"))
     async with reviewing(counter, REQUEST, environ=away.environment, size=(120, 34)) as one:
         (held,) = (row.oid for row in one.screen.rows if row.status is Status.HELD)
-        assert one.table.go_to_key(held)
+        assert one.table.go_to_key(one.state.reviewed.row_of[held].id)
         await one.press("A")
         question = await asked(one, Question)
         said = str(question.query_one("#lines Static").render())
@@ -75,7 +75,7 @@ async def test_an_agent_resolves_while_the_person_goes_on(away: World, counter: 
 async def test_progress_and_refusals_are_on_the_row(away: World, counter: Repository) -> None:
     async with reviewing(counter, REQUEST, environ=away.environment, size=(120, 34)) as one:
         (held,) = (row.oid for row in one.screen.rows if row.status is Status.HELD)
-        assert one.table.go_to_key(held)
+        assert one.table.go_to_key(one.state.reviewed.row_of[held].id)
         run = await one.screen.ask(lambda session: Integrating.begin(session, counter), "")
         await one.press("R")
         await one.until(lambda: any("no conductor" in line for line in one.lines), "its run is not conducted")
