@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from selftest_core.errors import ToolFailedError, UsageError
 from selftest_core.frozen import dataclass
+from selftest_core.git.objects import is_oid
 from selftest_core.tools.process import OUTPUT_LIMIT, Completed, Running, run, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 TIMEOUT = 120.0
 """Seconds for one call. No call reaches a network."""
@@ -117,6 +118,14 @@ class Git:
             hint = "Name a branch, a tag or a commit of this repository: `git log --oneline --all` lists them."
             raise UsageError(f"{name!r} is not a commit of this repository", done.stderr_end, hint)
         return oid
+
+    def resolve_each(self, names: Iterable[str]) -> dict[str, str]:
+        """Resolve many names to full ids of commits, with one process. A name that is not of one commit is left out."""
+        asked = [name for name in dict.fromkeys(names) if "\n" not in name]
+        text = "".join(f"{name}^{{commit}}\n" for name in asked)
+        out = self.ask("cat-file", "--batch-check=%(objectname) %(objecttype)", text=text) if asked else ""
+        pairs = ((name, line.removesuffix(" commit")) for name, line in zip(asked, out.split("\n"), strict=False))
+        return {name: oid for name, oid in pairs if is_oid(oid)}
 
     def refs(self, prefix: str = "refs/") -> dict[str, str]:
         """Read all refs under a prefix; returns their ids by full name."""

@@ -89,7 +89,8 @@ class Reviewed:
 
     def agents_of(self, oid: str) -> tuple[str, ...]:
         """The agents of all changes that say the same, those of the chosen one first, each once."""
-        row, by_oid = self.row_of[oid], {change.oid: change for change in self.order}
+        row = self.row_of[oid]
+        by_oid = {change.oid: change for change in self.order if change.oid in row.members}
         return tuple(dict.fromkeys(agent for one in (row.chosen, *row.others) for agent in by_oid[one].agents))
 
     @property
@@ -180,7 +181,8 @@ def publish_review(
     )  # fmt: skip
     if provenance is not None:
         store_line(engine, line, engine.store.tree_of(line.base))
-        line = with_trailers(engine.store, line, reviewed.order, provenance)
+        others = {row.chosen: reviewed.agents_of(row.chosen) for row in reviewed.row_of.values() if row.others}
+        line = with_trailers(engine.store, line, reviewed.order, provenance, others)
     return publish(engine, user, plan.name, branch, line, is_stored=provenance is not None), line
 
 

@@ -92,17 +92,11 @@ def current_subject(subject: Subject, inputs: Inputs, user: Git) -> Subject:
     """
     if subject.kind in ("run", "agents"):
         return replace(subject, branches=inputs.targets.branches)
-    branches = tuple(_current_branch(branch, user) for branch in subject.branches)
+    tips = user.resolve_each(branch.agent for branch in subject.branches)
+    branches = tuple(Branch(branch.agent, tips.get(branch.agent, branch.tip)) for branch in subject.branches)
     if branches == subject.branches:
         return subject
     return replace(subject, branches=branches, base=_current_base(subject, branches, user))
-
-
-def _current_branch(branch: Branch, user: Git) -> Branch:
-    try:
-        return Branch(branch.agent, user.resolve(branch.agent))
-    except UsageError:
-        return branch
 
 
 def _current_base(subject: Subject, branches: Iterable[Branch], user: Git) -> str:

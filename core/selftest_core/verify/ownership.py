@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from selftest_core.collect.affected import AffectedFiles
@@ -68,8 +69,13 @@ def find_owned(
     evidence: Mapping[str, Evidence],
     collected: Sequence[str],
     root: Path,
+    others: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Owned]:
-    """Return the tests of each change, by its oid. `collected`: the node ids in the tree that is laid at `root`."""
+    """Return the tests of each change, by its oid. `collected`: the node ids in the tree that is laid at `root`.
+
+    `others`: by oid, agents that said the same in other words. Their tests must pass too; their claims are about their
+    own words.
+    """
     by_file: dict[str, list[str]] = {}
     for test in collected:
         by_file.setdefault(test.partition("::")[0], []).append(test)
@@ -86,6 +92,9 @@ def find_owned(
         # Its agents spoke of the test by the name that it had before.
         claimed = {_renamed(test, gone): is_green for test, is_green in claimed.items()}
         own = dict.fromkeys(claimed)
+        for agent in others.get(change.oid, ()):
+            if agent in evidence:
+                own.update(dict.fromkeys(_renamed(test, gone) for test, _ in evidence[agent].tests))
         for edits in _edits(read, change):
             own.update(dict.fromkeys(test for test in by_file.get(edits.path, ()) if _is_edited(test, edits)))
         touched = {one.path: "changed" for one in change.paths if kind_of_path(one.path) is not Kind.DOCS}

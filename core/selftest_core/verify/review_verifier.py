@@ -192,11 +192,11 @@ class ReviewVerifier:
 def _fixed(reviewed: Reviewed, verification: Verification) -> dict[str, tuple[str, ...]]:
     """The tests that each agent's changes fix, where that is known."""
     found: dict[str, dict[str, None]] = {}
-    for change in reviewed.order:
+    for change in reviewed.chosen:
         verdict = verification.items[change.oid]
         if verdict.verified in (Verified.PASSED, Verified.FAILED):
             fixed = [one.test for one in verdict.tests if one.effect in (Effect.FIXED, Effect.NEW)]
-            for agent in change.agents:
+            for agent in reviewed.agents_of(change.oid):
                 found.setdefault(agent, {}).update(dict.fromkeys(fixed))
     return {agent: tuple(tests) for agent, tests in found.items()}
 

@@ -129,7 +129,14 @@ class ReviewLine:
                 made_by.setdefault(agent, []).append(change)
         self._fewest = {agent: min(len(one.agents) for one in made) for agent, made in made_by.items()}
         off = {one.item.oid for one in reviewed.line.items if one.status in (Status.HELD, Status.DROPPED)}
-        self._whole = {agent for agent, made in made_by.items() if all(one.oid not in off for one in made)}
+        # What the chosen change of a row says is applied, whoever said it.
+        applied = {oid for oid, row in reviewed.row_of.items() if row.chosen not in off}
+        self._whole = {agent for agent, made in made_by.items() if all(one.oid in applied for one in made)}
+        self.others = {
+            change.oid: reviewed.agents_of(change.oid)[len(change.agents) :]
+            for change in self.changes
+            if reviewed.row_of[change.oid].others
+        }
         self._engine = engine
         self._own_trees = own_trees
         self._base = reviewed.plan.base
@@ -148,10 +155,12 @@ class ReviewLine:
 
     def _scheduled(self, change: Change, owned: Owned, evidence: Mapping[str, Evidence]) -> schedule.Item:
         tests = {test: agent for agent in change.agents if agent in evidence for test, _ in evidence[agent].tests}
+        same = (*change.agents, *self.others.get(change.oid, ()))
+        tests_of_all = {test: agent for agent in same if agent in evidence for test, _ in evidence[agent].tests}
         judged: Sequence[str] = owned.own
-        if any(agent in self._whole for agent in change.agents):
+        if any(agent in self._whole for agent in same):
             files = {one.path for one in change.paths}
-            void = {test for test, agent in tests.items() if agent not in self._whole}
+            void = {test for test, agent in tests_of_all.items() if agent not in self._whole}
             judged = [test for test in owned.own if test not in void or test.partition("::")[0] in files]
         claimed = frozenset(
             test
@@ -276,7 +285,8 @@ def _collect(
 ) -> tuple[Collected, dict[str, Owned]]:
     """Find the tests of the candidate, and which change owns which; from what was kept of the same line, if it is."""
     claims = {name: one.tests for name, one in sorted(evidence.items())}
-    about = ["gone, opaque", tree, is_whole_suite, [(change.oid, change.agents) for change in line.changes], claims]
+    made = [(change.oid, change.agents, line.others.get(change.oid, ())) for change in line.changes]
+    about = ["gone, opaque", tree, is_whole_suite, made, claims]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     kept = results.find_plan(key)
     if kept is not None:
@@ -293,7 +303,7 @@ def _collect(
     collected, root = verifier.collect(tree, files)
     if collected.reason:
         return collected, {}
-    owned = find_owned(engine.store, line.changes, evidence, collected.tests, root)
+    owned = find_owned(engine.store, line.changes, evidence, collected.tests, root, line.others)
     if collected.is_opaque:
         files_of = {change.oid: {one.path for one in change.paths} for change in line.changes}
         owned = {oid: _with_tests_in(one, files_of[oid], collected.tests) for oid, one in owned.items()}
@@ -330,7 +340,7 @@ def _items(
             broke.setdefault(one.culprit, []).append(one.test)
     status = {one.item.oid: one.status for one in reviewed.line.items}
     found = {
-        change.oid: ItemVerdict(change.oid, Verified.UNKNOWN, None, reason=_WHY_NOT[status[change.oid]])
+        change.oid: ItemVerdict(change.oid, Verified.UNKNOWN, None, reason=_why_not(reviewed, change.oid, status))
         for change in reviewed.order
     }
     for change, item in zip(line.changes, line.items, strict=True):
@@ -370,6 +380,11 @@ _WHY_NOT = {
     Status.VOID: "it changes nothing any more",
     Status.DROPPED: "reverted",
 }
+
+
+def _why_not(reviewed: Reviewed, oid: str, status: Mapping[str, Status]) -> str:
+    """Say why a change has no verdict."""
+    return _WHY_NOT[status[oid]] if reviewed.is_chosen(oid) else "another change that says the same is chosen"
 
 
 def _item(
@@ -465,7 +480,7 @@ def _unknown(
             change.oid,
             Verified.UNKNOWN,
             None,
-            reason=reason if change.oid in laid else _WHY_NOT[status[change.oid]],
+            reason=reason if change.oid in laid else _why_not(reviewed, change.oid, status),
             # Who changes how tests are judged is the first suspect.
             marks=(Mark.OWN_JUDGE,) if change.oid in judges else (),
         )

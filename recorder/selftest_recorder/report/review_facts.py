@@ -144,7 +144,10 @@ class ReviewReader:
             tree=reviewed.line.tree,
             opened_at=next((instant(one.at) for one in entries if one.event == "opened"), None),
             decisions=_counts((reviewed.decided[one.oid] for one in reviewed.chosen), ("keep", "revert", "undecided")),
-            statuses=_counts((one.status for one in reviewed.line.items), ("laid", "held", "void", "dropped")),
+            statuses=_counts(
+                (one.status for one in reviewed.line.items if reviewed.is_chosen(one.item.oid)),
+                ("laid", "held", "void", "dropped"),
+            ),
             acts=acts,
             seconds=seconds_spent(entries) if acts else None,
             publications=publications,

@@ -156,9 +156,10 @@ def _with_check(document: ReviewDocument, run: str, tree: str, call: Call) -> Re
 def _summary_lines(result: BatchResult) -> list[str]:
     reviewed = result.reviewed
     agents = {source.agent for change in reviewed.order for source in change.sources}
-    lines = [f"{plural(len(reviewed.order), 'change')} of {plural(len(agents), 'agent')}"]
+    texts = f" in {len(reviewed.order)} texts" if len(reviewed.order) > len(reviewed.chosen) else ""
+    lines = [f"{plural(len(reviewed.chosen), 'change')}{texts} of {plural(len(agents), 'agent')}"]
     lines += [f"left out: {name}: {reason}" for name, reason in reviewed.plan.left_out]
-    lines += [f"check {change.oid[:12]}: {words}" for change in reviewed.order for words in change.cautions]
+    lines += [f"check {change.oid[:12]}: {words}" for change in reviewed.chosen for words in change.cautions]
     for changes, words in (
         (reviewed.kept_weakening, "kept, and weakens a test"),
         (reviewed.guarded, "not kept by its kind, since it weakens a test"),

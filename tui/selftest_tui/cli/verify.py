@@ -133,7 +133,7 @@ def _table(answer: Answer, width: int) -> list[str]:
     """Return a line for each change, claimed and verified side by side, and its reason below it."""
     lines = ["claimed verified  change"]
     claims = {True: "✓", False: "✗", None: "·"}
-    for change in answer.reviewed.order:
+    for change in answer.reviewed.chosen:
         verdict = answer.verification.items[change.oid]
         mark = f"{_MARKS[verdict.verified]} {verdict.verified}"
         lines.append(f"{claims[verdict.claimed]:<7} {mark:<9} {clean(change.oid[:9])} {clean(change.subject)}"[:width])

@@ -142,15 +142,24 @@ class Collected:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def read_branch(store: ObjectStore, base: str, branch: Branch) -> tuple[Source, ...]:
+def _read_parents(store: ObjectStore, base: str, branches: Sequence[Branch]) -> dict[str, list[str]]:
+    """Read the parents of all commits that the base does not have, with one process."""
+    text = "".join(f"{oid}\n" for oid in [*dict.fromkeys(branch.tip for branch in branches), f"^{base}"])
+    out = store.git.ask("rev-list", "--parents", "--stdin", text=text) if branches else ""
+    return {oid: parents for oid, *parents in (line.split() for line in out.splitlines())}
+
+
+def _read_branch(store: ObjectStore, branch: Branch, parents_of: Mapping[str, Sequence[str]]) -> tuple[Source, ...]:
     """Read the commits of a branch that the base does not have, oldest first.
 
     Raises UsageError for a merge commit (its changes depend on the side) and for a shallow history.
     """
-    out = store.git.ask("rev-list", "--reverse", "--topo-order", "--parents", branch.tip, f"^{base}")
+    chain = [branch.tip] if branch.tip in parents_of else []
+    while chain and len(parents_of[chain[-1]]) == 1 and parents_of[chain[-1]][0] in parents_of:
+        chain.append(parents_of[chain[-1]][0])
     sources: list[Source] = []
-    for line in out.splitlines():
-        oid, *parents = line.split()
+    for oid in reversed(chain):
+        parents = parents_of[oid]
         if len(parents) > 1:
             hint = "Rebase it onto its base first: `git rebase BASE BRANCH`."
             raise UsageError(f"{branch.agent} has a merge commit", f"{oid} has {len(parents)} parents.", hint)
@@ -167,9 +176,10 @@ def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -
     """Read all branches and collapse identical commits. A branch that cannot be read is left out with the reason."""
     found: list[Source] = []
     left_out: list[tuple[str, str]] = []
+    parents_of = _read_parents(store, base, branches)
     for branch in branches:
         try:
-            found += read_branch(store, base, branch)
+            found += _read_branch(store, branch, parents_of)
         except UsageError as error:
             left_out.append((branch.agent, f"{error.title}: {error.detail}"))
     paths = read_changes(store.git, list(dict.fromkeys(source.oid for source in found)))

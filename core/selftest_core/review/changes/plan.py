@@ -92,7 +92,8 @@ def resolve_range(user: Git, base_name: str, branch_name: str, onto: str | None 
 def resolve_branches(user: Git, base_name: str, branch_names: Sequence[str], onto: str | None = None) -> Targets:
     """Resolve many branches on one base, or rebased onto the commit `onto`. Raises UsageError for unknown names."""
     base = user.resolve(base_name)
-    branches = tuple(Branch(name, user.resolve(name)) for name in dict.fromkeys(branch_names))
+    tips = user.resolve_each(branch_names)
+    branches = tuple(Branch(name, tips.get(name) or user.resolve(name)) for name in dict.fromkeys(branch_names))
     onto_oid = base if onto is None else user.resolve(onto)
     return Targets(base, onto_oid, branches, is_linear=False)
 

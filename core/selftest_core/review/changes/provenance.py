@@ -2,11 +2,13 @@
 
     Selftest-Run: 20261121-0931-7f3a
     Selftest-Agent: st-7f-login-redirect (claude, claude-opus-5-5)
+    Selftest-Same-Intent: st-21-login (claude, claude-opus-5-5)
     Selftest-Integrator: st-9c-mend-login
     Selftest-Test: tests/test_login.py::test_redirect
     Selftest-Verified: passed
 
-An integrator is an agent that resolved a conflict of the commit. Published commits have them, the candidate's have not,
+An agent of Same-Intent said the same in other words, which were not chosen. An integrator is an agent that resolved a
+conflict of the commit. Published commits have them, the candidate's have not,
 so a decision costs no new message. They depend on the decisions and the verdicts alone: the same ones give the same
 commit ids. `Verified` is our own verdict on exactly the published tree, `no` without one.
 
@@ -37,7 +39,9 @@ MOST_NAMED = 20
 LONGEST = 200
 """Characters of a value."""
 _WORST_FIRST = ("failed", "flaky", "unknown")
-_IMITATION = re.compile(rb"^(?=selftest-(?:run|agent|integrator|test|verified)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_IMITATION = re.compile(
+    rb"^(?=selftest-(?:run|agent|same-intent|integrator|test|verified)[ \t]*:)", re.IGNORECASE | re.MULTILINE
+)
 _DIVIDER = re.compile(rb"^(?=---(?:[ \t\r\x0b\x0c]|$))", re.MULTILINE)
 
 
@@ -59,8 +63,17 @@ class Provenance:
     verdicts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def with_trailers(store: ObjectStore, line: Line, changes: Iterable[Change], provenance: Provenance) -> Line:
-    """Write the commits of a stored line again with trailers; their trees, authors and dates stay the same."""
+def with_trailers(
+    store: ObjectStore,
+    line: Line,
+    changes: Iterable[Change],
+    provenance: Provenance,
+    agents: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Line:
+    """Write the commits of a stored line again with trailers; their trees, authors and dates stay the same.
+
+    `agents`: by change, all that said the same, where others did in other words.
+    """
     by_oid = {change.oid: change for change in changes}
     members: dict[str, list[Change]] = {}
     integrators: dict[str, dict[str, None]] = {}
@@ -72,23 +85,28 @@ def with_trailers(store: ObjectStore, line: Line, changes: Iterable[Change], pro
     tip, written = line.base, {}
     for oid, made in members.items():
         commit = store.commit(oid)
-        message = add_trailers(commit.message, list(_trailers(made, list(integrators[oid]), provenance)))
+        message = add_trailers(commit.message, list(_trailers(made, list(integrators[oid]), provenance, agents)))
         tip = written[oid] = store.write_commit(replace(commit, parents=(tip,), message=message))
     items = tuple(replace(one, commit=written.get(one.commit or "", one.commit)) for one in line.items)
     return replace(line, tip=tip, items=items)
 
 
 def _trailers(
-    changes: Sequence[Change], integrators: Sequence[str], provenance: Provenance
+    changes: Sequence[Change],
+    integrators: Sequence[str],
+    provenance: Provenance,
+    agents_of: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[str, str]]:
-    agents = list(dict.fromkeys(agent for change in changes for agent in change.agents))
+    made_it = list(dict.fromkeys(agent for change in changes for agent in change.agents))
+    agents = list(dict.fromkeys([*made_it, *(agent for one in changes for agent in agents_of.get(one.oid, ()))]))
     yield "Run", provenance.run
-    for agent in agents[:MOST_NAMED]:
-        origin = provenance.origins.get(agent, Origin())
-        known = [_one_line(part) for part in (origin.agent_type, origin.model) if part]
-        yield "Agent", f"{_one_line(agent)} ({', '.join(known)})" if known else agent
-    if len(agents) > MOST_NAMED:
-        yield "Agent", f"and {len(agents) - MOST_NAMED} more"
+    for name, named in (("Agent", made_it), ("Same-Intent", agents[len(made_it) :])):
+        for agent in named[:MOST_NAMED]:
+            origin = provenance.origins.get(agent, Origin())
+            known = [_one_line(part) for part in (origin.agent_type, origin.model) if part]
+            yield name, f"{_one_line(agent)} ({', '.join(known)})" if known else agent
+        if len(named) > MOST_NAMED:
+            yield name, f"and {len(named) - MOST_NAMED} more"
     for name in integrators[:MOST_NAMED]:
         yield "Integrator", name
     tests = list(dict.fromkeys(test for agent in agents for test in provenance.origins.get(agent, Origin()).tests))
