@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,8 @@ from core.review.changes.test_inputs import a_run, arrive
 from core.review.desks import make_desk
 from selftest_core.review.candidate_branch import Decision
 from selftest_core.review.changes.inputs import Request
-from selftest_core.run.store import RequestKind
+from selftest_core.run.plan.plan import TaskFile
+from selftest_core.run.store import RequestKind, RunFolder
 from selftest_tui.replay.screen import ReplayScreen
 from selftest_tui.review.lines import NEW, ReviewGroup
 from selftest_tui.shared.dialogs.composer import Composer
@@ -60,6 +62,26 @@ async def test_a_live_run_with_its_evidence_and_what_arrives(tmp_path: Path) -> 
         assert "2 new" in one.head
         kept = [row for row in one.screen.rows if name in row.change.agents and row.number]
         assert [row.decision for row in kept] == [Decision.KEEP], "decisions stay"
+
+
+async def test_what_writers_wrote_is_published_with_what_the_tutorial_then_lacks(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "a desk")
+    desk.git("checkout", "-q", "-b", "kit", "main")
+    desk.commit("[CREATE_TEST] Begin", {"tutorial.sh": "./shop\n", "tests/test_new.py": "def test_new(): assert 1\n"})
+    desk.git("checkout", "-q", "main")
+    told = run_scenes.a_plan(1, repository=str(desk.folder), base=desk.git("rev-parse", "main"), role="writer")
+    task = replace(told.tests[0], files=(TaskFile("task.json", '{"tutorial": "tutorial.sh", "tests": "tests"}'),))
+    runs = desk.folder / ".selftest" / "runs"
+    story = run_scenes.Story(replace(told, tests=(task,)), RunFolder(runs / told.run))
+    story.launch(0, 10.0)
+    arrive(desk, story, 0, "kit", "low")
+    async with reviewing(desk, Request(run=told.run)) as one:
+        await one.press("home", "y", "P", "enter")
+        await one.until(lambda: one.top is not one.screen, "the question")
+        await one.press("y")
+        await one.until(
+            lambda: "1 uncited block, 0 tests with a stale citation" in " ".join(one.toasts.split()), "what it lacks"
+        )
 
 
 async def test_a_note_on_a_hunk_goes_back_to_its_author_who_goes_on(tmp_path: Path) -> None:

@@ -137,20 +137,18 @@ def _review_batch(call: Call, request: Request) -> int:
 
 
 def _with_check(document: ReviewDocument, run: str, tree: str, call: Call) -> ReviewDocument:
-    """Add what `check` says of a tree, where the agents of the run were writers; tell it."""
+    """Add what `check` says of a tree where the agents of the run were writers, and tell it."""
     from selftest_core.git.command import find_place
     from selftest_core.run.store import find_run
-    from selftest_tui.cli.run import with_check
+    from selftest_core.schema.check import check_of_tree
+    from selftest_core.sync.reviewed import check_tree, words_on
 
     folder = find_run(call.environ, find_place(call.cwd, call.environ).top, run)
-    document = with_check(document, folder, tree, call.environ)
-    if document.check is not None:
-        where = "the published tree" if document.published else "the candidate"
-        lacks = (
-            f"{plural(len(document.check.uncited), 'block')} uncited, {plural(len(document.check.stale), 'stale test')}"
-        )
-        tell(f"{where}: {'every block is cited, and every citation is a block' if document.check.ok else lacks}")
-    return document
+    found = check_tree(folder.path, tree, call.environ)
+    if found is None:
+        return document
+    tell(f"{'the published tree' if document.published else 'the candidate'}: {words_on(found)}")
+    return document.model_copy(update={"check": check_of_tree(found)})
 
 
 def _summary_lines(result: BatchResult) -> list[str]:

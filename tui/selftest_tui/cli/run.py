@@ -343,7 +343,9 @@ def _review_undecided(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDo
     """Return the review of a run without decisions; None if there are no commits, or it cannot be made."""
     from selftest_core.review.batch import review
     from selftest_core.review.changes.inputs import Request
+    from selftest_core.schema.check import check_of_tree
     from selftest_core.schema.review import review_document
+    from selftest_core.sync.reviewed import check_tree
 
     if not any(row.commits for row in folder.read().rows.values()):
         return None
@@ -354,15 +356,7 @@ def _review_undecided(folder: RunFolder, environ: Mapping[str, str]) -> ReviewDo
         tell(f"no review: {error if isinstance(error, SelftestError) else f'{type(error).__name__}: {error}'}")
         return None
     document = review_document(answer.reviewed, answer.candidate, None)
-    return with_check(document, folder, document.tree, environ)
-
-
-def with_check(document: ReviewDocument, folder: RunFolder, tree: str, environ: Mapping[str, str]) -> ReviewDocument:
-    """Add the answer of `check` for a tree of the review, where the agents of the run were writers."""
-    from selftest_core.schema.check import check_of_tree
-    from selftest_core.sync.reviewed import check_tree
-
-    found = check_tree(folder, tree, environ)
+    found = check_tree(folder.path, document.tree, environ)
     return document if found is None else document.model_copy(update={"check": check_of_tree(found)})
 
 

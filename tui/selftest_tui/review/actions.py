@@ -53,6 +53,14 @@ UNDOING, REDOING = "undoing", "redoing"
 """Descriptions of a running undo and redo."""
 
 
+def _check_published(home: Path, tip: str, environ: Mapping[str, str]) -> str:
+    """Say what the tutorial's check finds in what was published; empty where the agents of the run were no writers."""
+    from selftest_core.sync.reviewed import check_tree, words_on
+
+    found = check_tree(home, tip, environ)
+    return "" if found is None else words_on(found)
+
+
 def _unused(one: UnusedResolution) -> str:
     """Say that a resolution is not published, and why."""
     rivals = ", ".join(f"“{subject_of(rival)}”" for rival in one.rivals) or "a change that is left out"
@@ -528,6 +536,8 @@ class ReviewActions(ReviewVerifying):
         now = await self.act(do, says=f"checking and publishing {present.clean(branch)}")
         self.feed.renew_report(must=True)
         open_still = f" {now.open} still open." if now.open else " Nothing is open."
+        checked = await asyncio.to_thread(_check_published, now.home, published[0].tip, self.fleet.environ)
+        open_still += f" Its tutorial: {checked}." if checked else ""
         self.say(
             f"{published[0].ref} is at {published[0].tip[:12]}.{open_still} O shows the text of the pull request.",
             f"Published {present.plural(len(kept), 'change')}",
