@@ -233,6 +233,8 @@ def settle_decisions(shapes: Shapes, plan: Plan, decisions: Decisions, preferred
 
 def by_rule(change: Change, decisions: Decisions) -> tuple[Decision, Rule]:
     """Return the decision on a change that `items` does not name, and the rule that makes it."""
+    if change.is_earlier:
+        return Decision.REVERT, Rule.DEFAULT  # the last attempt counts
     decision = decisions.kinds.get(change.kind)
     if decision is None or is_guarded(change, decisions):
         return decisions.default, Rule.DEFAULT

@@ -32,9 +32,15 @@ _LARGEST_TEST_FILE = 1024 * 1024
 _TOO_LARGE = "\0too large"
 
 
+EARLIER = " (earlier)"
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch to review: its agent (or its own name), and the id of its last commit."""
+    """A branch to review: its agent (or its own name), and the id of its last commit.
+
+    The name of a branch that an earlier attempt of a run left ends with `EARLIER`, which no name of git can.
+    """
 
     agent: str
     tip: str
@@ -49,6 +55,11 @@ class Source:
     position: int
     commit: Commit
     importance: str | None = None
+
+    @property
+    def is_earlier(self) -> bool:
+        """True for a commit of an attempt that another one replaced."""
+        return self.agent.endswith(EARLIER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,11 @@ class Change:
     def agents(self) -> tuple[str, ...]:
         """The agents that made it, each once."""
         return tuple(dict.fromkeys(source.agent for source in self.sources))
+
+    @property
+    def is_earlier(self) -> bool:
+        """True where only earlier attempts made it, which others replaced: it is dropped unless a person keeps it."""
+        return all(source.is_earlier for source in self.sources)
 
     @property
     def commit(self) -> Commit:
@@ -201,9 +217,14 @@ def collect_changes(store: ObjectStore, base: str, branches: Sequence[Branch]) -
     changes = tuple(
         # The source with the fewest commits before it depends least on its branch.
         _change(store, sources, min(sources, key=lambda source: (source.position, source.oid)), paths, patches)
-        for sources in _groups(found, paths, patches)
+        for sources in map(_of_last_attempts, _groups(found, paths, patches))
     )
     return Collected(base, changes, tuple(left_out))
+
+
+def _of_last_attempts(sources: list[Source]) -> list[Source]:
+    """Leave out the sources of earlier attempts, unless nothing else makes the change."""
+    return [source for source in sources if not source.is_earlier] or sources
 
 
 def _groups(

@@ -15,7 +15,7 @@ from selftest_core.errors import SelftestError, UsageError
 from selftest_core.frozen import dataclass
 from selftest_core.git.command import Git, find_place
 from selftest_core.paths import REPOSITORY_FOLDER
-from selftest_core.review.changes.collect_changes import Branch
+from selftest_core.review.changes.collect_changes import EARLIER, Branch
 from selftest_core.review.changes.plan import Targets, resolve_branches, resolve_range, split_range
 from selftest_core.run.outcome.claims import ClaimResult
 
@@ -177,15 +177,20 @@ def inputs_of_run(
     known: Mapping[str, Evidence] | None = None,
 ) -> Inputs:
     """Read the current branches of a run whose journal was read. Raises UsageError, ToolError."""
-    from selftest_core.run.fetch.bundles import agent_ref
+    from selftest_core.run.fetch.bundles import agent_ref, earlier_ref
 
     plan = standing.plan
     place = find_place(Path(plan.repository), environ)
     user = Git(place.git_dir, environ)
     refs = user.refs(agent_ref(plan.run, ""))
-    rows = {name: row for name, row in standing.rows.items() if _has_last_word(row) and _is_offered(plan, row)}
-    named = ((name, refs.get(agent_ref(plan.run, name))) for name in rows)
-    branches = tuple(Branch(name, tip) for name, tip in named if tip is not None)
+    branches = tuple(
+        Branch(name if _has_last_word(row) else f"{name}{EARLIER}", tip)
+        for name, row in standing.rows.items()
+        if _is_offered(plan, row) and (tip := refs.get(agent_ref(plan.run, name))) is not None
+    )
+    if plan.role == "tester":  # of others, the gate judges the last attempt only
+        earlier = user.refs(earlier_ref(plan.run, "")).items()
+        branches += tuple(Branch(f"{ref.split('/')[-2]} {tip[:8]}{EARLIER}", tip) for ref, tip in earlier)
     refused = tuple(
         (name, f"refused: {row.verified_reason.partition('\n')[0]}")
         for name, row in standing.rows.items()

@@ -124,9 +124,12 @@ def choose_rows(
 
 
 def default_choice(members: Sequence[Change], verdicts: Mapping[str, int] | None = None) -> str:
-    """Choose the member with the best verdict (the lowest number), that weakens no test, with the fewest lines."""
+    """Choose the member with the best verdict (the lowest number), that weakens no test, with the fewest lines.
+
+    One that only earlier attempts made is chosen last.
+    """
     ranks = verdicts or {}
-    return min(members, key=lambda one: (ranks.get(one.oid, 0), bool(one.weakenings), one.lines)).oid
+    return min(members, key=lambda one: (one.is_earlier, ranks.get(one.oid, 0), bool(one.weakenings), one.lines)).oid
 
 
 def _first(change: Change, arrived: Mapping[str, int]) -> Source:

@@ -61,6 +61,11 @@ def agent_ref(run: str, test: str) -> str:
     return f"refs/selftest/{run}/agents/{test}"
 
 
+def earlier_ref(run: str, test: str) -> str:
+    """Return the folder of the refs of a test's branches that the branch of a later attempt replaced."""
+    return f"refs/selftest/{run}/earlier/{test}"
+
+
 class GitBundles:
     """Takes branches into the user's repository, one at a time, since each walks many objects."""
 
@@ -88,7 +93,7 @@ def take(plan: RunPlan, bundle: Path, test: str, environ: Mapping[str, str]) -> 
             ref = agent_ref(plan.run, test)
             before = own.refs(ref).get(ref)
             if before not in (None, taken.tip) and not own.run("merge-base", "--is-ancestor", before, taken.tip).ok:
-                own.ask("update-ref", "--no-deref", f"refs/selftest/{plan.run}/earlier/{test}/{before}", before)
+                own.ask("update-ref", "--no-deref", f"{earlier_ref(plan.run, test)}/{before}", before)
             own.ask("update-ref", "--no-deref", ref, taken.tip)
         return taken
     finally:

@@ -18,6 +18,7 @@ from selftest_core.fleet.observations import Listed, ListingError
 from selftest_core.review.batch import review
 from selftest_core.review.candidate_branch import Decision, Status
 from selftest_core.review.changes.agents_branches import choose
+from selftest_core.review.changes.collect_changes import EARLIER
 from selftest_core.review.changes.inputs import Request
 from selftest_core.review.session import ReviewSession
 from selftest_core.run.events import Event
@@ -146,8 +147,30 @@ def test_the_last_attempt_counts_also_where_it_changed_nothing(desk: Repository)
         story.end(1, 210.0, End.UNCHANGED, "Left as it is", outcome=run_scenes.FIXED)
         story.write()
         state = session.refresh()
-        assert state.total == 2
-        assert {change.agents for change in state.reviewed.order} == {(story.plan.tests[0].agent_name,)}
+        # What she made before is dropped, unless a person keeps it.
+        assert (state.total, state.open) == (4, 2)
+        before = [change for change in state.reviewed.order if change.is_earlier]
+        assert {change.agents for change in before} == {(f"{eve}{EARLIER}",)}
+        assert {state.reviewed.decided[change.oid] for change in before} == {Decision.REVERT}
+        assert session.decide([before[0].oid], Decision.KEEP).kept == 1
+        session.undo()
+    # Another branch of hers: what it has again is hers, what it lacks is dropped, also where all is kept by default.
+    desk.git("branch", "again", "main")
+    desk.git("worktree", "add", "-q", str(desk.folder.parent / "again"), "again")
+    desk.git("-C", str(desk.folder.parent / "again"), "cherry-pick", desk.git("rev-parse", "eve~1"))
+    desk.git("update-ref", f"refs/selftest/{story.plan.run}/earlier/{eve}/{desk.git('rev-parse', 'eve')}", "eve")
+    desk.git("update-ref", f"refs/selftest/{story.plan.run}/agents/{eve}", "again")
+    story.note(Event.ANSWERED, 215.0, agent=eve, attempt=2, id="3", text="Once more.", continues=True)
+    story.launch(1, 216.0)
+    story.end(1, 217.0, End.SUCCEEDED, "Done", commits=1, outcome=run_scenes.FIXED)
+    story.write()
+    decisions = desk.folder.parent / "decisions.json"
+    decisions.write_text(json.dumps({"default": "keep"}))
+    result = review(Request(run=story.plan.run, decisions=decisions), desk.folder, environ(desk))
+    made = {oid: change for change in result.reviewed.order for oid in change.oids}
+    again, before_it = made[desk.git("rev-parse", "again")], made[desk.git("rev-parse", "eve")]
+    assert (again.agents, result.reviewed.decided[again.oid]) == ((eve,), Decision.KEEP)
+    assert (before_it.is_earlier, result.reviewed.decided[before_it.oid]) == (True, Decision.REVERT)
     # A lost agent says nothing about what came before.
     arrive(desk, story, 2, "bob", "normal")
     bob = story.plan.tests[2].agent_name
