@@ -86,6 +86,27 @@ MUTANTS = (
         ("tests/core/run/conduct/test_claims.py",),
     ),
     Mutant(
+        "gate: work that cannot be judged passes",
+        f"{_RUN}/conduct/finisher.py",
+        '        reason = f"it could not be checked: {describe_unexpected(error)}"',
+        '        reason = ""',
+        ("tests/core/run/conduct/test_gate.py",),
+    ),
+    Mutant(
+        "draft: an agent may change the blocks of another heading",
+        "core/selftest_core/draft/proposals.py",
+        "        if number != at and _texts(one.blocks) != _texts(other.blocks)",
+        "        if False",
+        ("tests/core/draft/test_proposals.py",),
+    ),
+    Mutant(
+        "draft: a block that nobody decided is kept",
+        "core/selftest_core/draft/decisions.py",
+        "        return BlockDecision.KEEP if block.id in self.edits else self.default",
+        "        return BlockDecision.KEEP",
+        ("tests/core/draft/test_draft_log.py",),
+    ),
+    Mutant(
         "budget: running agents need nothing more",
         f"{_RUN}/spending.py",
         "wanted + expected <= budget",

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.5
 """Similarity from which a proposed block is an edited one and no new one."""
-_LONGEST_COMPARED = 4000
+_LONGEST_COMPARED = 1000
+MOST_BLOCKS = 200
+"""Blocks of a section that are looked at; more were not written for people."""
 
 
 class ProposalKind(StrEnum):
@@ -74,6 +76,8 @@ def refusal_reason(base: str, drafted: str, heading: str) -> str:
         return f"it changes the blocks of another heading: {changed[0]}{more}"
     if _texts(before.sections[at].blocks) == _texts(after.sections[at].blocks):
         return "it changes no block beneath its heading"
+    if len(after.sections[at].blocks) > MOST_BLOCKS + len(before.sections[at].blocks):
+        return f"it has {len(after.sections[at].blocks):,} blocks beneath its heading"
     return _new_warning(before, after)
 
 
@@ -205,6 +209,14 @@ def _changed_headings(before: Sequence[str], after: Sequence[str]) -> str:
     return f"it adds a heading: {first_line(added[0])}" if added else "it moves headings"
 
 
+def _similarity(text: str, other: str) -> float:
+    """Return how alike two texts are, from 0 to 1; 0 where quick upper bounds show that they are not."""
+    compared = SequenceMatcher(None, text[:_LONGEST_COMPARED], other[:_LONGEST_COMPARED], autojunk=False)
+    if compared.real_quick_ratio() < _ALIKE or compared.quick_ratio() < _ALIKE:
+        return 0.0
+    return compared.ratio()
+
+
 def _new_warning(before: Outline, after: Outline) -> str:
     new = Counter(after.warnings) - Counter(before.warnings)
     return next((f"a block is broken: {message}" for message in new), "")
@@ -215,12 +227,9 @@ def _paired(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
     start = 0
     for number, text in enumerate(old):
-        rated = [
-            (SequenceMatcher(None, text[:_LONGEST_COMPARED], other[:_LONGEST_COMPARED], autojunk=False).ratio(), -place)
-            for place, other in enumerate(new)
-            if place >= start
-        ]
-        best = max(rated, default=(0.0, 0))
+        best = max(
+            ((_similarity(text, other), -place) for place, other in enumerate(new[start:], start)), default=(0, 0)
+        )
         if best[0] >= _ALIKE:
             pairs.append((number, -best[1]))
             start = -best[1] + 1

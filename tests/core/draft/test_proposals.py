@@ -87,6 +87,7 @@ def test_new_edited_and_removed_blocks_are_proposals_of_their_own() -> None:
         ("# A whole new file\n\nls\n", "above the first heading"),
         (drafted("cat <<END\none", "two\nEND"), "heredoc END that begins here is cut"),
         ("", "above the first heading"),
+        (drafted(*(f"shop add {number}" for number in range(300))), "300 blocks beneath its heading"),
     ],
 )
 def test_more_than_the_blocks_beneath_the_heading_is_refused(text: str, reason: str) -> None:
