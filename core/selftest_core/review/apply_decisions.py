@@ -142,7 +142,7 @@ def apply_decisions(
         for oid, decision in decide(changes, decisions).items()
     }
     order = in_order(changes, decisions)
-    entries = _entries(plan, order, decisions)
+    entries = _entries(plan, order, decisions, row_of)
     answers = answers_of(decisions.resolutions.values())
     line = _build_line(engine, plan, entries, decided, answers, stored=stored)
     paths = {change.oid: change.paths for change in order}
@@ -359,14 +359,14 @@ def _build_line(
     return line
 
 
-def _entries(plan: Plan, order: Sequence[Change], decisions: Decisions) -> list[Entry]:
+def _entries(plan: Plan, order: Sequence[Change], decisions: Decisions, row_of: Mapping[str, Row]) -> list[Entry]:
     """Arrange the changes in what becomes one commit each.
 
     Tests, docs and build files share the first one, unless the review is linear. Squashed changes stand at the place of
     the first of them.
     """
-    groups = squashed_in(order, decisions)
-    squashed = {change.oid for group in groups for change in group}
+    groups = squashed_in(order, decisions, row_of)
+    squashed = {change.oid for group in groups for change in group.members}
     texts = messages_of(order, decisions)
     joint = tuple(
         change.item
@@ -374,12 +374,12 @@ def _entries(plan: Plan, order: Sequence[Change], decisions: Decisions) -> list[
         if not plan.is_linear and not change.kind.is_implementation and change.oid not in squashed
     )
     is_joint = {item.oid for item in joint}
-    group_of = {group[0].oid: group for group in groups}
+    group_of = {group.members[0].oid: group for group in groups}
     entries: list[Entry] = [Squash(joint, is_joint=True)] if joint else []
     for change in order:
         if change.oid in group_of:
-            members = tuple(one.item for one in group_of[change.oid])
-            entries.append(Squash(members, text=texts.get(change.oid)))
+            group = group_of[change.oid]
+            entries.append(Squash(tuple(one.item for one in group.members), text=texts.get(group.first)))
         elif change.oid not in squashed and change.oid not in is_joint:
             entries.append(change.item)
     return entries

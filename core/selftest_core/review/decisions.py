@@ -307,23 +307,36 @@ def in_order(changes: Sequence[Change], decisions: Decisions) -> list[Change]:
     return [next(rest) if change.oid in moved else change for change in changes]
 
 
-def squashed_in(order: Sequence[Change], decisions: Decisions) -> list[list[Change]]:
-    """Find the groups of changes that share a commit, each in this order. Raises UsageError for a change in two."""
+@dataclass(frozen=True, slots=True)
+class SquashedGroup:
+    """Changes that share a commit, in their order. `first`: the first one that is named, whose message it has."""
+
+    first: str
+    members: tuple[Change, ...]
+
+
+def squashed_in(order: Sequence[Change], decisions: Decisions, row_of: Mapping[str, Row]) -> list[SquashedGroup]:
+    """Find the groups of changes that share a commit, each with the alternatives of its changes.
+
+    So another choice in a row is squashed like the one before. Raises UsageError for a change that is named in two.
+    """
     if not decisions.squash:
         return []
-    named = _named(order)
-    place = {change.oid: number for number, change in enumerate(order)}
-    seen: set[str] = set()
-    groups = []
-    for oids in decisions.squash:
-        members = {change.oid: change for oid in oids for change in named.get(oid, ())}
-        twice = [oid for oid in members if oid in seen]
-        if twice:
-            raise UsageError(f"{twice[0]} is squashed twice", "A change has one commit.", _HINT)
-        seen.update(members)
-        if len(members) > 1:
-            groups.append(sorted(members.values(), key=lambda change: place[change.oid]))
-    return groups
+    named, place = _named(order), {change.oid: number for number, change in enumerate(order)}
+    groups = [{change.oid for oid in oids for change in named.get(oid, ())} for oids in decisions.squash]
+    twice = [oid for oid, count in Counter(oid for group in groups for oid in group).items() if count > 1]
+    if twice:
+        raise UsageError(f"{twice[0]} is squashed twice", "A change has one commit.", _HINT)
+    seen = {oid for group in groups for oid in group}
+    found = []
+    for group in groups:
+        others = {other for oid in group for other in row_of[oid].members} - seen
+        seen |= others
+        members = sorted(group | others, key=place.__getitem__)
+        if len(group) > 1:
+            first = next(oid for oid in members if oid in group)
+            found.append(SquashedGroup(first, tuple(order[place[oid]] for oid in members)))
+    return found
 
 
 def messages_of(order: Sequence[Change], decisions: Decisions) -> dict[str, str]:

@@ -187,7 +187,9 @@ def _row(reviewed: Reviewed, change: Change, notes: Mapping[str, str], resolved:
     texts = len(reviewed.row_of[change.oid].members)
     chosen = f", chosen of {texts} texts" if texts > 1 else ""
     conflict = ", its conflict resolved in the review" if change.oid in resolved else ""
-    row = f"- {code_span(change.subject)} by {names}{more} ({_count(len(change.paths), 'file')}{chosen}{conflict})"
+    split = f", part {change.part.number} of {change.part.count}" if change.part is not None else ""
+    facts = f"{_count(len(change.paths), 'file')}{chosen}{split}{conflict}"
+    row = f"- {code_span(change.subject)} by {names}{more} ({facts})"
     note = notes.get(change.oid, "").strip()
     # A note of several lines stays inside its row of the list.
     return row + "".join(f"\n  > {line}" for line in note.splitlines())

@@ -319,7 +319,9 @@ class ReviewSession:
 
         The message of squashed changes is that of the first of them.
         """
-        first, text = self._together(oid)[0], cleaned(text).decode()
+        reviewed, own, text = self.state.reviewed, self._change(oid).oid, cleaned(text).decode()
+        groups = decisions_file.squashed_in(reviewed.order, reviewed.decisions, reviewed.row_of)
+        first = next((group.first for group in groups if any(one.oid == own for one in group.members)), own)
         if self.state.decisions.messages.get(first, "") == text:
             return self.state
         return self._act("reworded", oid=first, text=text, says=f"reword {self._describe([first])}")
@@ -327,10 +329,11 @@ class ReviewSession:
     def message(self, oid: str) -> str:
         """The message of the commit that a change is part of, without the trailers that every message keeps."""
         change = self._change(oid)
-        message = change.item.message
-        for one in self.state.reviewed.line.entries:
+        message, reviewed = change.item.message, self.state.reviewed
+        for one in reviewed.line.entries:
             if isinstance(one, Squash) and not one.is_joint and change.item in one.items:
-                messages, authors = [item.message for item in one.items], [item.author for item in one.items]
+                items = [item for item in one.items if reviewed.is_chosen(item.oid)]
+                messages, authors = [item.message for item in items], [item.author for item in items]
                 message = squashed_message(messages, authors, one.text)
         return split_trailers(message)[0].decode("utf-8", "replace")
 

@@ -124,8 +124,7 @@ class StateBuilder:
         ranked = shape(self._engine.shapes, self._plan.ranked, decisions)
         changes = [one.change for one in ranked]
         decide(changes, decisions)
-        choose_in_rows(self._plan, changes, decisions)
-        squashed_in(changes, decisions)
+        squashed_in(changes, decisions, choose_in_rows(self._plan, changes, decisions))
 
     def collect(
         self, subject: Subject, inputs: Inputs, arrived: Mapping[str, int] = _NOTHING, *, may_be_empty: bool = True

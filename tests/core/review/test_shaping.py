@@ -290,3 +290,39 @@ def test_the_examples_of_the_manual_do_what_it_says(desk: Repository) -> None:
     assert desk.git("rev-list", "--count", "main..squash") == str(len(reworded) - 1)
     trees = {desk.git("rev-parse", f"{name}^{{tree}}") for name in ("split", "squash", "messages")}
     assert len(trees) == 1, "what is published is the same, in other commits"
+
+
+def test_what_is_shaped_goes_with_the_chosen_text(desk: Repository) -> None:
+    """Two texts of one fix: the chosen one is squashed, whichever it is, and its split goes where it is not chosen."""
+    code = "def f(lines):\n    {0} = [one for one in lines if one]\n    {1}return len({0})\n"
+    for agent, name, note in (("max", "found", ""), ("pia", "kept", "# Empty lines do not count.\n    ")):
+        desk.git("checkout", "-q", "-b", agent, "main")
+        desk.commit("[FIX_IMPL] Count lines", {"src/count.py": code.format(name, note), "docs/c.md": "# C\n"}, agent)
+    desk.git("checkout", "-q", "main")
+    one, other, bob = oid(desk, "max"), oid(desk, "pia"), oid(desk, "bob")
+    with opened(desk, Request((*WITH_ZOE.targets, "max", "pia"), base="main")) as session:
+        row = session.state.reviewed.row_of[one]
+        assert set(row.members) == {one, other}
+        before = looks(session.state)
+        rival = next(iter(row.others))
+        state = session.squash([row.chosen, bob])
+        commits = {placed.item.oid: placed.commit for placed in state.reviewed.line.items}
+        assert commits[row.chosen] == commits[bob]
+        session.reword(bob, "Count, and mend b")
+        state = session.choose(rival)
+        commits = {placed.item.oid: placed.commit for placed in state.reviewed.line.items}
+        assert (commits[rival], commits[row.chosen]) == (commits[bob], None)
+        assert session.message(rival) == "Count, and mend b"
+        session.undo()
+        state = session.split(row.chosen, (PartSpec(files=("docs/c.md",)),), keep=(1,))
+        page, code_part = parts(state)
+        assert [status(state, part.oid) for part in (page, code_part)] == [Status.LAID, Status.DROPPED]
+        assert session.state.kept_line.tree != session.state.plan.base
+        session.undo()
+        state = session.split(row.chosen, (PartSpec(files=("docs/c.md",)),))
+        state = session.choose(rival)
+        assert {status(state, part.oid) for part in parts(state)} == {Status.DROPPED}
+        assert status(state, rival) is Status.LAID
+        while session.state.undo_text:
+            session.undo()
+        assert looks(session.state) == before

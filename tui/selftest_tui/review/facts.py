@@ -101,6 +101,10 @@ def members(row: ReviewRow, answers: Sequence[Answer] = ()) -> Content:
     for source in sources[:MOST_LISTED]:
         _source(pieces, source, is_applied=source.oid == row.oid)
     _rest(pieces, len(sources))
+    part = row.change.part
+    if part is not None:
+        _title(pieces, f"part {part.number} of {part.count} of {part.of[:10]}")
+        pieces.append(("The change was split here; % makes it whole again, or splits the part.\n", MUTED))
     if row.others:
         _title(pieces, f"the same in other words, not applied: {present.plural(len(row.others), 'text')}")
         for one in row.others[:MOST_LISTED]:

@@ -19,10 +19,9 @@ from selftest_tui.shared import present
 from selftest_tui.shared.filter import Language, facts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from selftest_core.review.apply_decisions import Reviewed
-    from selftest_core.review.candidate_branch import Entry
     from selftest_core.review.changes.collect_changes import Change
     from selftest_core.review.changes.rows import Row
     from selftest_core.review.state import ReviewState
@@ -194,7 +193,7 @@ class RowMaker:
         is_verifying = verification is not None and verification.is_active and not is_settled
         placed = {one.item.oid: one.status for one in reviewed.line.items}
         resolved = {one.item.oid for one in reviewed.line.items if one.answers}
-        mates = _mates(reviewed.line.entries)
+        mates = _mates(reviewed)
         needed_by = reviewed.dependents.needed_by
         by_oid = {change.oid: change for change in reviewed.order}
         rows = []
@@ -255,9 +254,13 @@ class RowMaker:
         return self._rows
 
 
-def _mates(entries: Sequence[Entry]) -> dict[str, frozenset[str]]:
+def _mates(reviewed: Reviewed) -> dict[str, frozenset[str]]:
     """For each change of a squashed commit the others of it."""
-    groups = [{item.oid for item in one.items} for one in entries if isinstance(one, Squash) and not one.is_joint]
+    groups = [
+        {item.oid for item in one.items if reviewed.is_chosen(item.oid)}
+        for one in reviewed.line.entries
+        if isinstance(one, Squash) and not one.is_joint
+    ]
     return {oid: frozenset(group - {oid}) for group in groups for oid in group}
 
 

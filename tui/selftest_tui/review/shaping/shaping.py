@@ -96,9 +96,9 @@ class ReviewShaping(ReviewActions):
 
     async def _split(self, oid: str, split: Split, keep: tuple[int, ...] = ()) -> None:
         await self.act(lambda session: session.split(oid, split, keep=keep), says="splitting it")
-        parts = [row.key for row in self.rows if row.change.part is not None and row.change.part.of == oid]
+        parts = {row.change.part.number: row.key for row in self.rows if row.change.part and row.change.part.of == oid}
         if parts:
-            self.table.go_to_key(parts[0])
+            self.table.go_to_key(parts[min(parts)])
         done = "its selected part is kept, the rest reverted" if keep else f"{len(parts)} parts"
         self.say(f"{done}; z undoes it.", "Split")
 
