@@ -70,6 +70,7 @@ def draft(call: Call) -> int:
     if arguments.run_name is not None:
         return _decide_earlier(call)
     check_agent_options(call)
+    _refuse_before_it_costs(call)
     wanted = run_options(arguments)
     prepared = asyncio.run(prepare_draft(arguments.headings, wanted, call.config, call.environ, call.cwd, tell))
 
@@ -86,6 +87,19 @@ def _refuse_contradictions(call: Call) -> None:
         raise UsageError("--run, --decisions and --onto need --batch", "", hint)
     if arguments.run_name is not None and (arguments.headings or arguments.dry_run):
         raise UsageError("--run starts no agent, so it takes neither headings nor --dry-run", "", "Leave them out.")
+
+
+def _refuse_before_it_costs(call: Call) -> None:
+    """Raise for a decisions file that cannot be read, and for a branch that a new draft cannot publish."""
+    from selftest_core.draft.decisions import read_decisions
+    from selftest_core.git.command import Git, find_place
+    from selftest_core.review.publishing import read_branches
+
+    arguments = call.arguments
+    if arguments.decisions is not None:
+        read_decisions(call.cwd / arguments.decisions)
+    if arguments.onto is not None:
+        read_branches(Git(find_place(call.cwd, call.environ).git_dir, call.environ), "new").check(arguments.onto)
 
 
 def _decide_earlier(call: Call) -> int:
