@@ -318,4 +318,18 @@ MUTANTS = (
         "place = -1",
         ("tests/recorder/onhost/test_masking.py",),
     ),
+    Mutant(
+        "sync: an agent may change the tutorial",
+        "core/selftest_core/sync/judging.py",
+        "if after.tutorial != before.tutorial:",
+        "if after.tutorial is None:",
+        ("tests/core/sync/test_judging.py",),
+    ),
+    Mutant(
+        "sync: refused work is offered in the review",
+        f"{_REVIEW}/changes/inputs.py",
+        "row.is_verifying or row.gate == ClaimResult.FAILED)",
+        "row.is_verifying)",
+        ("tests/core/review/changes/test_inputs.py",),
+    ),
 )

@@ -50,7 +50,9 @@ class Gap:
 
 def find_gaps(check: Check, paths: Paths) -> tuple[Gap, ...]:
     """Return the gaps: uncited blocks in the tutorial's order, then tests with stale citations in the tests' order."""
-    uncited = check.coverage.uncited
+    # A test that cites one of several equal blocks cites them all: the first is the task.
+    firsts = {_lines(block.text): block for block in reversed(check.coverage.uncited)}
+    uncited = sorted(firsts.values(), key=lambda block: block.line)
     edited: dict[int, list[Stale]] = {block.line: [] for block in uncited}
     other: dict[str, list[Stale]] = {}
     for stale in check.coverage.stale:
@@ -155,7 +157,8 @@ def _why(word: str, check: Check, paths: Paths) -> str:
         return "It is neither a line of the tutorial nor a test with a stale citation."
     for cited in check.coverage.blocks:
         if cited.block.line <= line <= _last(cited.block):
-            return f"The block at line {cited.block.line} is cited by {cited.tests[0]}."
+            by = f"is cited by {cited.tests[0]}" if cited.tests else "stands further up, too: name that one"
+            return f"The block at line {cited.block.line} {by}."
     for heading in check.tutorial.headings:
         if heading.line <= line <= heading.line + heading.text.count("\n"):
             return f"Line {line} is part of a heading, which needs no test."
@@ -165,6 +168,10 @@ def _why(word: str, check: Check, paths: Paths) -> str:
 def _first(text: str) -> str:
     """Return the first command of a block."""
     return next(line.strip() for line in text.splitlines() if not line.lstrip().startswith("#"))
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.splitlines())
 
 
 def _heading(check: Check, block: Block) -> str:

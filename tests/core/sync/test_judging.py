@@ -77,6 +77,15 @@ def test_an_edited_block_and_its_stale_test_are_one_gap() -> None:
     ]
 
 
+def test_equal_blocks_are_one_gap() -> None:
+    check = snapshot({}, f"{COUNT}\n\n./acme other\n\n{COUNT}\n").check
+    gaps = find_gaps(check, PATHS)
+    assert [gap.block.line for gap in gaps if gap.block is not None] == [1, 4]
+    with pytest.raises(UsageError) as caught:
+        select_gaps(gaps, ["6"], check, PATHS)
+    assert caught.value.detail == "The block at line 6 stands further up, too: name that one."
+
+
 def test_a_task_says_where_the_block_stands_and_what_is_near() -> None:
     check = snapshot(BEFORE).check
     count, till, old = (task_of(gap, check, PATHS) for gap in find_gaps(check, PATHS))
