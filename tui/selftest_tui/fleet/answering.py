@@ -45,7 +45,7 @@ class EndedTests:
     def lines(self) -> tuple[str, ...]:
         """Each test with its agent, the attempt that follows, and the agent's question."""
         return tuple(
-            f"{row.planned.node_id}  attempt {row.attempt + 1} of {row.name}: "
+            f"{row.planned.node_id}  {row.name}, attempt {row.attempt + 1}: "
             f"{plain(question_of(row), _LONGEST_QUESTION) or 'it asked nothing'}"
             for row in self.rows
         )

@@ -184,6 +184,8 @@ def how_of(row: RunRow) -> End | Phase:
 def state_word(row: RunRow) -> str:
     """Return the state of a test in one or two words."""
     word = CLAIMED_GREEN if row.verified == ClaimResult.FAILED else run_words.WORDS[how_of(row)]
+    if row.end is None and row.answer is not None:
+        return f"{word}, answered"
     if row.is_verifying:
         return f"{word}, verifying"
     if row.end is not None and row.phase is Phase.STOPPING:
